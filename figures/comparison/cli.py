@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpassay.accountant.errors import InvalidInputError
 from dpassay.verifier.cli.shell import Command, ExitCode, note, say, say_json
 
 if TYPE_CHECKING:
@@ -138,7 +139,6 @@ def run(options: argparse.Namespace) -> int:
 def _question(options: argparse.Namespace) -> Question:
     """Read the file, or the flags, not both."""
     from dpassay.accountant.budget.target import read_target
-    from dpassay.accountant.errors import InvalidInputError
     from dpassay.verifier.compare import Budget
     from dpassay.verifier.compare.document import Question, SweepTable, read_file, read_workload
 
@@ -200,8 +200,6 @@ def _with_options(
 
 
 def _sweep(text: str) -> tuple[str, list[str]]:
-    from dpassay.accountant.errors import InvalidInputError
-
     name, equals, values = text.partition("=")
     if not equals or not values:
         raise InvalidInputError(f"Expected --sweep PARAMETER=V1,V2,…, not {text!r}.")
@@ -333,8 +331,6 @@ def _pictures(
 
 
 def _require_writable(path: Path | None) -> None:
-    from dpassay.accountant.errors import InvalidInputError
-
     if path is None:
         return
     if path.is_dir() or not path.absolute().parent.is_dir():

@@ -28,7 +28,6 @@ from dpassay.verifier.cli import (
     training,
     verify,
 )
-from dpassay.verifier.cli import audit as audit_rows
 from dpassay.verifier.cli.optimal import DrawLaws
 from dpassay.verifier.cli.shell import (
     Command,
@@ -124,7 +123,7 @@ def _run(
         optimal.command(laws),
         stream.COMMAND,
         audit.COMMAND,
-        *audit_rows.COMMANDS,
+        *audit.COMMANDS,
         check_accountant.COMMAND,
     )
     parser = _parser([*built_in, *commands, demo.COMMAND, doctor.COMMAND])

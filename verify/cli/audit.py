@@ -10,14 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpassay.accountant.errors import InvalidInputError, expected
 from dpassay.verifier.cli.shell import (
     OF_MECHANISMS,
     Command,
     ExitCode,
+    answer,
     checked_path,
     note,
-    say,
-    say_json,
+    require_folders,
 )
 
 if TYPE_CHECKING:
@@ -82,7 +83,6 @@ _MANY = 500_000
 def run(options: argparse.Namespace) -> int:
     """Audit and print."""
     from dpassay.accountant.core.asking import Drawable
-    from dpassay.accountant.errors import InvalidInputError
     from dpassay.verifier.ask import apart, read_claim, read_sentence
 
     claim = None if options.claim is None else read_claim(options.claim)
@@ -97,26 +97,14 @@ def run(options: argparse.Namespace) -> int:
     if claim is not None and options.delta is not None:
         raise InvalidInputError("A claim has its own delta. Write --claim 1,1e-5.")
     picture = checked_path(options.plot, Drawable.drawer)
-    for path in (options.certificate, options.html):
-        if path is not None and not path.parent.is_dir():
-            raise InvalidInputError(f"Cannot write {path}: there is no folder {path.parent}.")
+    require_folders(options.certificate, options.html)
     result = _audited(options, _mechanism(options), claim, _pairs(options))
-    if options.certificate is not None:
-        from dpassay.verifier.prover import write
-
-        recipe = _recipe(options, claim, result.training + result.samples)
-        write(options.certificate, [result.certificate(recipe)])
-    if options.json:
-        say_json(result.to_json())
-    elif not options.quiet:
-        say(str(result))
-    if picture is not None:
-        result.plot(picture)
-        note(f"wrote {picture}")
+    recipe = _recipe(options, claim, result.training + result.samples)
+    code = _told(result, options, picture, recipe)
     if options.html is not None:
         options.html.write_text(page(result), "utf-8")
         note(f"wrote {options.html}")
-    return ExitCode.REFUTED if result.refuted else ExitCode.DONE
+    return code
 
 
 def page(result: Any) -> str:
@@ -186,7 +174,6 @@ def _recipe(options: argparse.Namespace, claim: Any, samples: int) -> dict[str, 
 
 
 def _pairs(options: argparse.Namespace) -> list[tuple[Any, Any]] | None:
-    from dpassay.accountant.errors import InvalidInputError
     from dpassay.verifier.audit import neighbours
     from dpassay.verifier.audit.kinds.replay import literal
     from dpassay.verifier.audit.runs.target import is_notation
@@ -204,8 +191,6 @@ def _pairs(options: argparse.Namespace) -> list[tuple[Any, Any]] | None:
 
 
 def _samples(value: float) -> int:
-    from dpassay.accountant.errors import expected
-
     if not value >= 1 or not value < 1e15 or value != int(value):
         raise expected("samples", value, "to be an integer", "Write 100000 or 1e5.")
     return int(value)
@@ -213,8 +198,6 @@ def _samples(value: float) -> int:
 
 def significance(confidence: float) -> float:
     """Return 1 − confidence, without the rounding of floats."""
-    from dpassay.accountant.errors import expected
-
     if not 0 < confidence < 1:
         raise expected("confidence", confidence, "in (0, 1)", "Write 0.95 for 95 %.")
     return float(f"{1 - confidence:.12g}")
@@ -329,7 +312,7 @@ def run_samples(options: argparse.Namespace) -> int:
         seed=options.seed,
         names=(options.first.name, options.second.name),
     )
-    return _drawn(result, options, path)
+    return _told(result, options, path)
 
 
 def run_scores(options: argparse.Namespace) -> int:
@@ -346,31 +329,18 @@ def run_scores(options: argparse.Namespace) -> int:
         significance=significance(options.confidence),
         seed=options.seed,
     )
-    return _drawn(result, options, path)
-
-
-def _drawn(result: AuditResult, options: argparse.Namespace, path: Path | None) -> int:
-    """Print a result, draw it where a path is given, and return the exit code."""
-    code = _told(result, options)
-    if path is not None:
-        result.plot(path)
-        note(f"wrote {path}")
-    return code
+    return _told(result, options, path)
 
 
 def run_one_run(options: argparse.Namespace) -> int:
     """Audit one run, or plan it, and print."""
-    from dpassay.accountant.errors import InvalidInputError
     from dpassay.verifier.audit import audit_one_run, canaries_needed
 
     level = significance(options.confidence)
     if options.plan is not None:
         needed = canaries_needed(*options.plan, delta=options.delta, significance=level)
-        if options.json:
-            say_json({"schema_version": 1, "canaries": needed})
-        else:
-            say(str(needed))
-        return ExitCode.DONE
+        data = {"schema_version": 1, "canaries": needed}
+        return answer(options, data, str(needed), quiet=str(needed))
     if options.included is None:
         raise InvalidInputError("Expected SCORES and INCLUDED, or --plan EPSILON TRUTH.")
     result = audit_one_run(
@@ -391,22 +361,22 @@ def _claim(options: argparse.Namespace) -> Any:
     return None if options.claim is None else read_claim(options.claim)
 
 
-def _told(result: Any, options: argparse.Namespace) -> int:
-    """Print a result and return the exit code: 1 where what was claimed is refuted."""
-    if getattr(options, "certificate", None) is not None:
+def _told(
+    result: Any, options: argparse.Namespace, picture: Path | None = None, *recipe: Any
+) -> int:
+    """Write a certificate, print a result and draw it; return 1 where a claim is refuted."""
+    if options.certificate is not None:
         from dpassay.verifier.prover import write
 
-        write(options.certificate, [result.certificate()])
-    if options.json:
-        say_json(result.to_json())
-    elif not options.quiet:
-        say(str(result))
+        write(options.certificate, [result.certificate(*recipe)])
+    answer(options, result.to_json(), str(result))
+    if picture is not None:
+        result.plot(picture)
+        note(f"wrote {picture}")
     return ExitCode.REFUTED if result.refuted else ExitCode.DONE
 
 
 def _whole_numbers(text: str | None) -> list[int] | None:
-    from dpassay.accountant.errors import expected
-
     if text is None:
         return None
     try:
@@ -421,8 +391,6 @@ def _read(path: Path) -> NDArray[Any]:
     Raises InvalidInputError where there is none.
     """
     import numpy as np
-
-    from dpassay.accountant.errors import InvalidInputError
 
     try:
         if path.suffix in (".npy", ".npz"):
@@ -461,8 +429,6 @@ def _read_parquet(path: Path) -> NDArray[Any]:
     import importlib
 
     import numpy as np
-
-    from dpassay.accountant.errors import InvalidInputError
 
     try:
         parquet: Any = importlib.import_module("pyarrow.parquet")

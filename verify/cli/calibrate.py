@@ -7,12 +7,8 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
-from dpassay.verifier.cli.shell import (
-    Command,
-    ExitCode,
-    say,
-    say_json,
-)
+from dpassay.accountant.errors import InvalidInputError, expected
+from dpassay.verifier.cli.shell import Command, answer
 from dpassay.verifier.terminal import working
 
 if TYPE_CHECKING:
@@ -27,7 +23,6 @@ def allot(options: argparse.Namespace, target: Target) -> int:
     """Find the largest count, sampling rate or share of ε, and print it."""
     from dpassay.accountant import notation
     from dpassay.accountant.budget import allotment
-    from dpassay.accountant.errors import InvalidInputError, expected
 
     if options.fixed or options.set or options.schedule:
         raise InvalidInputError(
@@ -48,11 +43,8 @@ def allot(options: argparse.Namespace, target: Target) -> int:
     mechanism = notation.parse(options.name)
     if options.find == "count":
         most = allotment.most_releases(mechanism, target, adjacency=options.adjacency)
-        if options.json:
-            say_json({**_head(options, target), "count": most})
-        else:
-            say(str(most) if options.quiet else f"most releases  {most}")
-        return ExitCode.DONE
+        data = {**_head(options, target), "count": most}
+        return answer(options, data, f"most releases  {most}", quiet=str(most))
     if options.adjacency not in (None, "add-remove"):
         raise InvalidInputError(
             f"Expected --adjacency add-remove with --find sampling-prob, not {options.adjacency}."
@@ -66,7 +58,6 @@ def _allot_epsilon(options: argparse.Namespace, target: Target) -> int:
     """Split ε, equally or in the proportions that are given."""
     from dpassay.accountant.budget import allotment
     from dpassay.accountant.budget.target import EpsilonDelta
-    from dpassay.accountant.errors import InvalidInputError
     from dpassay.accountant.numbers.exact import ExactReal, exact
 
     if options.name is not None:
@@ -84,14 +75,9 @@ def _allot_epsilon(options: argparse.Namespace, target: Target) -> int:
         return _show(options, target, f"epsilon of each of {options.count}", "epsilon", share)
     share = allotment.shares_of_epsilon(target, weights, count=options.count)
     found = [str(ExactReal.of_rational(share.safe) * exact(weight)) for weight in weights]
-    if options.json:
-        unit = {"largest_unit": share.largest.to_json()}
-        say_json({**_head(options, target), "shares": weights, "epsilon": found, **unit})
-    elif options.quiet:
-        say("\n".join(found))
-    else:
-        say(f"epsilon in proportion {', '.join(weights)}  {', '.join(found)}")
-    return ExitCode.DONE
+    data = {"shares": weights, "epsilon": found, "largest_unit": share.largest.to_json()}
+    text = f"epsilon in proportion {', '.join(weights)}  {', '.join(found)}"
+    return answer(options, {**_head(options, target), **data}, text, quiet="\n".join(found))
 
 
 def _head(options: argparse.Namespace, target: Target) -> dict[str, Any]:
@@ -102,13 +88,9 @@ def _show(options: argparse.Namespace, target: Target, name: str, key: str, shar
     from dpassay.accountant.numbers.exact import ExactReal
 
     safe = str(ExactReal.of_rational(share.safe))
-    if options.json:
-        say_json({**_head(options, target), key: safe, f"largest_{key}": share.largest.to_json()})
-    elif options.quiet:
-        say(safe)
-    else:
-        say(f"{name}  {safe}  (proved to keep the budget; the largest is {share.largest})")
-    return ExitCode.DONE
+    data = {**_head(options, target), key: safe, f"largest_{key}": share.largest.to_json()}
+    text = f"{name}  {safe}  (proved to keep the budget; the largest is {share.largest})"
+    return answer(options, data, text, quiet=safe)
 
 
 _DESCRIPTION = """\
@@ -158,7 +140,6 @@ def run(options: argparse.Namespace) -> int:
     from dpassay.accountant import notation
     from dpassay.accountant.budget.calibrate import calibrate
     from dpassay.accountant.budget.target import read_target
-    from dpassay.accountant.errors import InvalidInputError
     from dpassay.accountant.mechanisms import DESCRIPTIONS
 
     if options.find != "noise":
@@ -188,19 +169,12 @@ def run(options: argparse.Namespace) -> int:
             schedule=[entry for entry in options.schedule.split(",") if entry],
             **fixed,
         )
-    if options.json:
-        say_json({"schema_version": 1, "adjacency": options.adjacency, **found.to_json()})
-    elif options.quiet:
-        say(repr(found.mechanism))
-    else:
-        say(str(found))
-    return ExitCode.DONE
+    data = {"schema_version": 1, "adjacency": options.adjacency, **found.to_json()}
+    return answer(options, data, str(found), quiet=repr(found.mechanism))
 
 
 def fixed_arguments(entries: list[str]) -> dict[str, Any]:
     """Read KEY=VALUE entries; a value is a number, a truth value, a list or a description."""
-    from dpassay.accountant.errors import InvalidInputError
-
     found: dict[str, Any] = {}
     for entry in entries:
         key, equals, value = entry.partition("=")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from dpassay.accountant.errors import InvalidInputError
 from dpassay.verifier.cli.profile import Answer, Question, as_json, as_rows
-from dpassay.verifier.cli.shell import Command, ExitCode, say, say_json
+from dpassay.verifier.cli.shell import Command, answer
 from dpassay.verifier.terminal import columns
 
 if TYPE_CHECKING:
@@ -72,19 +73,13 @@ def run(options: argparse.Namespace) -> int:
 
     entry, numbers = _given(options)
     rows = _ask(options, entry, numbers)
-    if options.json:
-        say_json({"schema_version": 1, "given": {entry.name: numbers}, **as_json(rows)})
-    elif options.quiet:
-        for answer in rows:
-            say(str(answer.value))
-    else:
-        say(f"from {_GIVEN[entry.name][1].format(*map(in_short, numbers))}")
-        say(columns(as_rows(rows)))
-    return ExitCode.DONE
+    data = {"schema_version": 1, "given": {entry.name: numbers}, **as_json(rows)}
+    head = f"from {_GIVEN[entry.name][1].format(*map(in_short, numbers))}\n"
+    short = "\n".join(str(row.value) for row in rows)
+    return answer(options, data, head + columns(as_rows(rows)), quiet=short)
 
 
 def _given(options: argparse.Namespace) -> tuple[Given, list[str]]:
-    from dpassay.accountant.errors import InvalidInputError
     from dpassay.accountant.questions.convert import GIVEN
 
     named = [entry for entry in GIVEN if getattr(options, entry.name) is not None]
@@ -104,8 +99,6 @@ def _given(options: argparse.Namespace) -> tuple[Given, list[str]]:
 
 
 def _ask(options: argparse.Namespace, entry: Given, numbers: list[str]) -> list[Answer]:
-    from dpassay.accountant.errors import InvalidInputError
-
     rows = [
         Answer(question, at, entry.answer(numbers, question.key, at))
         for question in QUESTIONS

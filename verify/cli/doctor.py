@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import final
 
-from dpassay.verifier.cli.shell import Command, ExitCode, say, say_json
+from dpassay.verifier.cli.shell import Command, ExitCode, answer
 from dpassay.verifier.terminal import columns
 
 _DESCRIPTION = """\
@@ -42,12 +42,10 @@ def run(options: argparse.Namespace) -> int:
     """Examine and print."""
     results = list(examine())
     sound = all(result.sound for result in results)
-    if options.json:
-        say_json({"schema_version": 1, "sound": sound, "examined": [*map(asdict, results)]})
-    elif not options.quiet:
-        rows = [("ok" if r.sound else "BAD", r.name, r.found) for r in results]
-        say(columns(rows))
-        say("\nEverything that is needed works." if sound else "\nReinstall what is marked BAD.")
+    rows = columns([("ok" if r.sound else "BAD", r.name, r.found) for r in results])
+    last = "Everything that is needed works." if sound else "Reinstall what is marked BAD."
+    data = {"schema_version": 1, "sound": sound, "examined": [*map(asdict, results)]}
+    answer(options, data, f"{rows}\n\n{last}")
     return ExitCode.DONE if sound else ExitCode.INTERNAL
 
 

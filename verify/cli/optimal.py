@@ -16,14 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 from dpassay.accountant.errors import DpassayError, InvalidInputError, suggestion
-from dpassay.verifier.cli.shell import (
-    Command,
-    ExitCode,
-    checked_path,
-    note,
-    say,
-    say_json,
-)
+from dpassay.verifier.cli.shell import Command, ExitCode, answer, checked_path, note, say, say_json
 from dpassay.verifier.terminal import columns
 
 if TYPE_CHECKING:
@@ -570,20 +563,14 @@ def _run_local(options: argparse.Namespace) -> int:
     from dpassay.lp.local import optimal_local
 
     found = optimal_local(options.candidates, options.epsilon, options.share)
-    if options.json:
-        say_json(local_to_json(found))
-    elif options.quiet:
-        say(repr(found.mechanism))
-    else:
-        rows = [
-            ("least variance of a count, per person", str(found.value)),
-            ("of one who holds it", str(found.holder)),
-            ("of one who does not", str(found.other)),
-            ("dual: no report has a larger mean", str(found.dual)),
-        ]
-        say(repr(found.mechanism))
-        say(columns([(f"  {name}", value) for name, value in rows]))
-    return ExitCode.DONE
+    rows = [
+        ("  least variance of a count, per person", str(found.value)),
+        ("  of one who holds it", str(found.holder)),
+        ("  of one who does not", str(found.other)),
+        ("  dual: no report has a larger mean", str(found.dual)),
+    ]
+    name = repr(found.mechanism)
+    return answer(options, local_to_json(found), f"{name}\n{columns(rows)}", quiet=name)
 
 
 def local_to_json(found: LocalOptimum) -> dict[str, Any]:

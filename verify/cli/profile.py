@@ -13,6 +13,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
 
+from dpassay.accountant.errors import (
+    DpassayError,
+    InvalidInputError,
+    NotApplicableError,
+    UndecidedError,
+)
 from dpassay.verifier.cli.shell import (
     OF_MECHANISMS,
     Command,
@@ -27,7 +33,6 @@ from dpassay.verifier.terminal import columns, working
 
 if TYPE_CHECKING:
     from dpassay.accountant.core.mechanism import Mechanism
-    from dpassay.accountant.errors import DpassayError
     from dpassay.accountant.numbers.interval import Interval
 
 
@@ -165,8 +170,6 @@ def _json(value: float | Decimal) -> float | str:
 
 def require_estimates(options: argparse.Namespace, questions: Iterable[str]) -> None:
     """Raise InvalidInputError for what has no estimate, or is about enclosures."""
-    from dpassay.accountant.errors import InvalidInputError
-
     others = [name for name in questions if name not in KEYS]
     refused = [name for name in (*others, "export") if getattr(options, name)]
     refused += ["relative_width"] * (options.relative_width is not None)
@@ -409,8 +412,6 @@ def _run_estimates(mechanism: Mechanism, options: argparse.Namespace, draw: Plot
 
 def _table(mechanism: Mechanism, options: argparse.Namespace) -> str | None:
     """Return the table of the profile, if it is asked for and can be written."""
-    from dpassay.accountant.errors import InvalidInputError
-
     path: Path | None = options.export
     if (path is None) != (options.epsilons is None):
         raise InvalidInputError("Expected --export FILE.csv and --epsilons A:B:N together.")
@@ -430,8 +431,6 @@ def _answers(
 
     Refusals come with the other answers; where there are none the first one is raised.
     """
-    from dpassay.accountant.errors import NotApplicableError, UndecidedError
-
     asked = {q.name: q.asked(options) for q in QUESTIONS if q.asked(options)}
     answers: list[Answer] = []
     refused: list[DpassayError] = []
@@ -466,7 +465,6 @@ def _ask(
     μ is the exact one, or where it is named the best ones above and below; else what is known of
     the one above.
     """
-    from dpassay.accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
     from dpassay.accountant.numbers.exact import in_short
     from dpassay.accountant.questions.gaussian_bounds import gaussian_bounds, mu
 

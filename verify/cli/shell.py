@@ -353,6 +353,26 @@ def say_json(data: object) -> None:
     sys.stdout.write(_HIDDEN_IN_JSON.sub(_in_json, text) + "\n")
 
 
+def answer(
+    options: argparse.Namespace, data: Mapping[str, Any], text: str, *, quiet: str = ""
+) -> int:
+    """Print a result in words, as JSON (--json) or in short (--quiet), and return DONE."""
+    if options.json:
+        say_json(data)
+    elif not options.quiet:
+        say(text)
+    elif quiet:
+        say(quiet)
+    return ExitCode.DONE
+
+
+def require_folders(*paths: Path | None) -> None:
+    """Raise InvalidInputError, before any work, for a file whose folder does not exist."""
+    for path in paths:
+        if path is not None and not path.parent.is_dir():
+            raise InvalidInputError(f"Cannot write {path}: there is no folder {path.parent}.")
+
+
 _HIDDEN_IN_JSON = re.compile(r"[^\n -~]")
 
 
@@ -450,8 +470,7 @@ def checked_path(path: Path | None, draw: object) -> Path | None:
         raise InvalidInputError(
             f"Expected --plot {path} to end in {', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}."
         )
-    if not path.parent.is_dir():
-        raise InvalidInputError(f"Cannot write {path}: there is no folder {path.parent}.")
+    require_folders(path)
     if draw is None:
         raise InvalidInputError("This program was started without its drawing part.")
     return path

@@ -159,12 +159,11 @@ def run(options: argparse.Namespace) -> int:
     import numpy as np
 
     from dpassay.accountant.counting.streams import Saved, StateFile
-    from dpassay.accountant.errors import InvalidInputError, expected
 
     if options.insecure_seed is not None and options.insecure_seed < 0:
         raise expected("insecure-seed", options.insecure_seed, "≥ 0")
     mechanism = _mechanism(options)
-    items = Items(cast(io.BufferedIOBase, sys.stdin.buffer))
+    items = Items(cast("io.BufferedIOBase", sys.stdin.buffer))
     with contextlib.ExitStack() as stack:
         state = None if options.state is None else stack.enter_context(StateFile(options.state))
         saved = None if state is None else state.load()
@@ -209,7 +208,6 @@ def _mechanism(options: argparse.Namespace) -> Mechanism:
     from dpassay.accountant.budget.target import EpsilonDelta
     from dpassay.accountant.core.validate import integer
     from dpassay.accountant.counting.best_counter import best_counter, named_counter
-    from dpassay.accountant.errors import InvalidInputError, expected
     from dpassay.accountant.numbers.exact import exact
 
     text: str | None = options.mechanism
@@ -265,7 +263,6 @@ def _counter(
 
     from dpassay.accountant.core.randomness import SECURE
     from dpassay.accountant.counting.streams import continued, counter_of
-    from dpassay.accountant.errors import InvalidInputError
 
     floats, seed = options.insecure_floats, options.insecure_seed
     counted = 0 if saved is None else saved.counted
@@ -314,8 +311,6 @@ def _known(
 
     All of it is compared before anything is released.
     """
-    from dpassay.accountant.errors import InvalidInputError
-
     missing = saved.counted
     rest: NDArray[np.float64] | None = None
     while missing:
@@ -345,8 +340,6 @@ def _count(
     output: _Output,
 ) -> None:
     """Count and release block after block, each only after it is committed."""
-    from dpassay.accountant.errors import InvalidInputError
-
     steps = counter.mechanism.steps
     for block in blocks:
         before = counter.counted

@@ -7,6 +7,7 @@ import re
 import sys
 from typing import Any
 
+from dpassay.accountant.errors import InvalidInputError
 from dpassay.verifier.cli.shell import Command, ExitCode, say, say_json
 from dpassay.verifier.terminal import working
 
@@ -78,8 +79,6 @@ _ARGUMENT = re.compile(rf"\b(?:{'|'.join(_CALLED)})(?==)|(?<=Expected )\w+\b|\b\
 
 def run(options: argparse.Namespace) -> int:
     """Ask and print; errors name options."""
-    from dpassay.accountant.errors import InvalidInputError
-
     try:
         return _run(options)
     except InvalidInputError as error:
@@ -88,7 +87,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from dpassay.accountant.errors import InvalidInputError
     from dpassay.accountant.training import dpsgd, dpsgd_noise, training_schemes
 
     if options.plot is not None and not options.schemes:

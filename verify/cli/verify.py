@@ -9,11 +9,13 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dpassay.accountant.errors import InvalidInputError, suggestion
 from dpassay.verifier.cli.shell import (
     OF_MECHANISMS,
     Command,
     ExitCode,
     note,
+    require_folders,
     say,
     say_json,
 )
@@ -91,13 +93,9 @@ def command(page: WritePage | None) -> Command:
 
 def run(options: argparse.Namespace, page: WritePage | None = None) -> int:
     """Decide and print."""
-    from dpassay.accountant.errors import InvalidInputError
-
     if options.jobs < 1:
         raise InvalidInputError(f"Expected --jobs {options.jobs} ≥ 1.")
-    for path in (options.certificate, options.html, options.resume):
-        if path is not None and not path.parent.is_dir():
-            raise InvalidInputError(f"Cannot write {path}: there is no folder {path.parent}.")
+    require_folders(options.certificate, options.html, options.resume)
     if options.html is not None and page is None:
         raise InvalidInputError("This program was started without its drawing part.")
     everything = _claims(options)
@@ -130,7 +128,6 @@ def run(options: argparse.Namespace, page: WritePage | None = None) -> int:
 
 def _claims(options: argparse.Namespace) -> list[Claim]:
     """Return the claims that the command line names."""
-    from dpassay.accountant.errors import InvalidInputError
     from dpassay.verifier import document
 
     sources = (options.target, options.paper or None, options.all_papers or None, options.event)
@@ -165,7 +162,6 @@ def _reported(path: Path) -> list[Claim]:
     """Return the claims that the reports in a JSON file make."""
     import msgspec
 
-    from dpassay.accountant.errors import InvalidInputError
     from dpassay.verifier.foreign import reports
 
     try:
@@ -204,7 +200,6 @@ def ledger(name: str) -> list[Claim]:
 def _about_mechanism(options: argparse.Namespace) -> list[Claim]:
     """Return the claims that --epsilon and --delta, --mu and --rho make about the mechanism."""
     from dpassay.accountant import notation
-    from dpassay.accountant.errors import InvalidInputError
     from dpassay.verifier.ask import claims_about, read_sentence, said_once
 
     mechanism, said = read_sentence(options.target)
@@ -229,8 +224,6 @@ def selected(claims: Sequence[Claim], only: Sequence[str]) -> list[Claim]:
 
     The name of the paper in front of an id may be left out.
     """
-    from dpassay.accountant.errors import InvalidInputError, suggestion
-
     kept: set[str] = set()
     for wanted in only:
         found = _named(claims, wanted) or _named(claims, f"*/{wanted}")

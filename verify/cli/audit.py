@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpassay.accountant.core.arrays import NDArray, np
 from dpassay.accountant.errors import InvalidInputError, expected
 from dpassay.verifier.cli.shell import (
     OF_MECHANISMS,
@@ -23,8 +24,6 @@ from dpassay.verifier.cli.shell import (
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
-
-    from numpy.typing import NDArray
 
     from dpassay.verifier.audit import AuditResult
 
@@ -390,8 +389,6 @@ def _read(path: Path) -> NDArray[Any]:
 
     Raises InvalidInputError where there is none.
     """
-    import numpy as np
-
     try:
         if path.suffix in (".npy", ".npz"):
             found = np.load(path, allow_pickle=False)
@@ -427,8 +424,6 @@ def _read(path: Path) -> NDArray[Any]:
 def _read_parquet(path: Path) -> NDArray[Any]:
     """Return the columns of a table; a single one as a list of values."""
     import importlib
-
-    import numpy as np
 
     try:
         parquet: Any = importlib.import_module("pyarrow.parquet")

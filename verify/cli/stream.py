@@ -14,14 +14,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TextIO, cast, final
 
+from dpassay.accountant.core.arrays import NDArray, np
 from dpassay.accountant.errors import InvalidInputError, expected
 from dpassay.verifier.cli.shell import Command, ExitCode, note
 from dpassay.verifier.terminal import Line
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from dpassay.accountant.core.mechanism import Mechanism
     from dpassay.accountant.core.randomness import Randomness
     from dpassay.accountant.counting.streams import Saved, StreamCounter
@@ -77,8 +75,6 @@ class Items:
 
     def _numbers(self, text: bytes) -> Iterator[NDArray[np.float64]]:
         """Yield the numbers of whole lines, those before a bad line first."""
-        import numpy as np
-
         digits = np.frombuffer(text, dtype=np.uint8)
         if len(digits) % 2 == 0:
             bits = digits[::2] ^ _ZERO  # 0 and 1 for the characters "0" and "1"
@@ -156,8 +152,6 @@ _HINTS = {
 
 def run(options: argparse.Namespace) -> int:
     """Read, count and print until the end of stdin."""
-    import numpy as np
-
     from dpassay.accountant.counting.streams import Saved, StateFile
 
     if options.insecure_seed is not None and options.insecure_seed < 0:
@@ -259,8 +253,6 @@ def _counter(
     insecure: tuple[str, ...],
 ) -> StreamCounter:
     """Return the counter; a continued stream draws from another place of a given seed."""
-    import numpy as np
-
     from dpassay.accountant.core.randomness import SECURE
     from dpassay.accountant.counting.streams import continued, counter_of
 

@@ -8,12 +8,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, TypeAlias, final
 
 from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import NDArray, np
 from dpassay.accountant.counting.counters import KaryTree, LinearCounter
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.geometry.workload import (
@@ -74,8 +72,6 @@ def simulate(
     The standard error is estimated from the releases themselves, so the comparison rests on the
     central limit theorem: it is a check of the implementation, never a proof.
     """
-    import numpy as np
-
     width = 1 if found.layout is Layout.EACH else workload.answers
     streamed = found.layout is Layout.STREAM
     if width > (_STREAMED_NUMBERS // _FEWEST_ROWS if streamed else _LARGEST_ROW):
@@ -99,8 +95,6 @@ def errors_of(
     found: Calibrated, workload: Workload, size: int, *, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     """Return the mean squared error of each of `size` simulated releases."""
-    import numpy as np
-
     noise = draw(found, workload, size, rng=rng)
     squares = np.asarray(noise, dtype=np.float64) ** 2
     averages: NDArray[np.float64] = squares if squares.ndim == 1 else squares.mean(axis=1)
@@ -111,8 +105,6 @@ def draw(
     found: Calibrated, workload: Workload, size: int, *, rng: np.random.Generator
 ) -> NDArray[Any]:
     """Draw the noise of the answers of `size` releases; one number each for the layout EACH."""
-    import numpy as np
-
     mechanism = found.mechanism
     if isinstance(mechanism, (KaryTree, LinearCounter)):
         from dpassay.accountant.counting.streams import counter_of
@@ -253,7 +245,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-Limit = Callable[[NDArray[np.float64]], str]
+Limit: TypeAlias = "Callable[[NDArray[np.float64]], str]"
 
 
 def _limit(workload: Workload, budget: Budget) -> tuple[Limit, int | None]:

@@ -29,6 +29,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "eps": ("epsilon",),
     "target_epsilon": ("epsilon",),
     "target_delta": ("delta",),
+    "n_samples": ("samples",),
+    "num_samples": ("samples",),
 }
 """Each name with what it may stand for. `sample_rate` of Poisson batches stands for both sizes."""
 _RATES = ("sample_rate", "sampling_rate", "sampling_probability", "sampling_prob")

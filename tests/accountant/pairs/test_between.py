@@ -6,15 +6,11 @@ from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 from flint import arb
 
-from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.mechanisms import Gaussian
-from dpassay.accountant.numbers.exact import exact
-from dpassay.accountant.numbers.interval import Interval
-from dpassay.accountant.pairs import between
-from dpassay.accountant.pairs.between import Between
+from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.pairs.between import Between, passes
 from dpassay.accountant.pairs.gaussian import GaussianPair
 
 LOW, HIGH = (GaussianPair(Gaussian(sigma), None) for sigma in (2, 1))
@@ -32,11 +28,9 @@ def test_infinite_ends_are_infinite() -> None:
     assert Between((endless,), endless, "all").renyi(arb(2)) == arb.pos_inf()
 
 
-def test_the_refusal_of_one_end_has_no_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise UndecidedError("no", interval=Interval.of_ball(arb(0.5)))
+def test_a_bound_that_is_0_but_for_its_error_is_below() -> None:
+    def bound(epsilon: ExactReal) -> arb:
+        return (arb("0.5") - epsilon.ball()).max(arb(0)) + arb(0, 1e-20)
 
-    monkeypatch.setattr(between, "_value", refuse)
-    with pytest.raises(UndecidedError) as refusal:
-        Between((LOW, LOW), HIGH, "all").known.inverse(exact("1e-5"), Fraction(1))
-    assert refusal.value.interval is None
+    found = passes(bound, exact("0.1"), Fraction(1))
+    assert found.lower < Fraction(2, 5) < found.upper

@@ -20,7 +20,6 @@ from dpassay.accountant.mechanisms import Composed, DiscreteGaussian
 from dpassay.accountant.numbers import theta as sums
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import Interval, enclose
-from dpassay.accountant.numbers.theta import theta
 from dpassay.accountant.pairs import discrete
 from dpassay.accountant.pairs.discrete import DiscreteGaussianProductPair
 from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
@@ -71,19 +70,6 @@ def test_upper_tail_is_the_plain_sum(v: str, start: int) -> None:
         assert close(found, tail / total)
 
 
-@pytest.mark.parametrize("v", ["1e3", "1e5", "4000.5"])
-@pytest.mark.parametrize("start", [1, 40, 800, 3000])
-def test_euler_maclaurin_agrees_with_the_terms(v: str, start: int) -> None:
-    parameter = exact(v)
-    with ctx.workprec(256):
-        first = (-(arb(start) ** 2) / (2 * parameter.ball())).exp()
-        direct = first * sums._direct(parameter, start, sums._terms(parameter, start))
-        smooth = sums._euler_maclaurin(parameter, start, first)
-        assert direct.overlaps(smooth)
-        assert direct.rel_accuracy_bits() > 220
-        assert smooth.rel_accuracy_bits() > 220
-
-
 @pytest.mark.parametrize("v", ["1e-3", "0.15", "0.5", "20"])
 @pytest.mark.parametrize("c", ["0.5", "0.125", "3", "7.25", "1e6"])
 def test_ratio_of_shifted_sums(v: str, c: str) -> None:
@@ -114,30 +100,6 @@ def test_both_routes_agree(parameter: int | str, count: int, shift: int, epsilon
     width = fast.relative_width
     assert width is not None
     assert width <= Fraction(1, 10**30)
-
-
-@pytest.mark.parametrize("parameter", [1, 2, 3])
-def test_the_factor_encloses_every_mass_of_the_sum(parameter: int) -> None:
-    """At 16 bits the shortcut is taken for small parameters too, and has to be wide enough."""
-    count, v = 4, Fraction(parameter)
-    pair = DiscreteGaussianProductPair(v, count, 1, 1, 0)
-    with ctx.workprec(200):
-        law = discrete._law(pair, 200)
-        total = theta(ExactReal.of_rational(count * v))
-    with ctx.workprec(8):
-        factor = discrete._smooth(v, count)
-    assert factor is not None
-    with ctx.workprec(200):
-        for s in range(-20, 21):
-            gaussian = (-arb(s * s) / (2 * count * parameter)).exp() / total
-            assert (gaussian * factor).contains(law.sums[s + law.reach])
-
-
-def test_the_shortcut_is_refused_where_it_would_show() -> None:
-    with ctx.workprec(128):
-        assert discrete._smooth(Fraction(1), 4) is None
-        assert discrete._smooth(Fraction(1, 50), 4) is None
-        assert discrete._smooth(Fraction(12), 4) is not None
 
 
 def test_a_million_releases() -> None:

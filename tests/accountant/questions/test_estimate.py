@@ -207,26 +207,6 @@ def test_bad_input_is_named() -> None:
             bad()
 
 
-def test_a_period_is_searched_past_the_wall_of_a_rare_loss() -> None:
-    """Beyond it size over distance is level, far above where it is least."""
-    release = PoissonSubsampled(Gaussian(standard_deviation="29.35"), "0.002845")
-    (pair,) = Composed(release, 461).worst_case(Adjacency.ADD_REMOVE).remove
-    product = smooth(pair)
-    assert product is not None
-    found = curve(product).epsilon(math.log(3.89e-103))
-    assert math.isclose(found, 0.04467344264808897, rel_tol=1e-12)
-
-
-def test_a_line_where_no_loss_can_be_is_refused_without_a_warning() -> None:
-    """ε is all but the largest loss of ADD: the saddle is at −1.5e16. Enclosures have an answer."""
-    step = PoissonSubsampled(Gaussian(standard_deviation="0.4189"), "0.8903")
-    (pair,) = Composed(step, 2).worst_case(Adjacency.ADD_REMOVE).add
-    product = smooth(pair)
-    assert product is not None
-    with pytest.raises(UndecidedError, match="digits"):
-        curve(product).epsilon(math.log(2.8e-108))
-
-
 @pytest.mark.parametrize(
     "noise",
     ["Gaussian(1.1)", "Gaussian(0.02)", "Gaussian(300)", "Laplace(1)", "RandomizedResponse(1)"],

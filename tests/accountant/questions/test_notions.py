@@ -148,13 +148,3 @@ def test_orders_near_one_whose_worst_pair_nearly_has_no_other_outcome() -> None:
 def test_an_epsilon_without_meaning_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="epsilon='1e400' ≤ 1e6"):
         notions.delta_of_zcdp(1, "1e400")
-
-
-def test_an_open_sign_moves_no_end_of_the_search_for_the_least_sum(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The derivative passes 0 just before −ln q = 1, where its sign is open."""
-    place = arb(-1).exp() * (1 + arb(1e-12))
-    monkeypatch.setattr(notions, "_slope", lambda a, factor, delta, q: q - place + arb(0, 1e-11))
-    monkeypatch.setattr(notions, "_divergence_at", lambda a, factor, delta, q: q)
-    assert notions._least_divergence(arb(2), arb(0), arb(0)).contains(place)

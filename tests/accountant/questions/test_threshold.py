@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -20,7 +19,7 @@ from dpassay.accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSu
 from dpassay.accountant.numbers.dominance import proved_below
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.questions import profile
-from dpassay.accountant.questions.threshold import FINEST, Limit, threshold, to_zero
+from dpassay.accountant.questions.threshold import FINEST, Limit, threshold
 from tests.near import narrow
 from tests.quick import quick
 
@@ -110,13 +109,6 @@ def test_nothing_is_found_without_estimates_or_below_their_digits() -> None:
     found = threshold(smooth, one, delta, Fraction(40), relative_width=NARROW)  # from far away
     assert found is not None
     assert str(found.least) == "1.41461940653"
-
-
-def test_inverse_interpolation_is_exact_for_its_polynomials() -> None:
-    points = [(y, 2 - 3 * y + y * y / 4) for y in (-1.0, 0.5, 2.0)]
-    assert to_zero(points) == pytest.approx(2.0, rel=1e-15, abs=0)
-    assert to_zero([(-1.0, 3.0), (1.0, 5.0)]) == 4.0
-    assert math.isnan(to_zero([(1.0, 3.0), (1.0, 5.0)]))
 
 
 SIX_DIGITS = Fraction(1, 10**6)

@@ -236,7 +236,7 @@ def facts(found: Comparison) -> list[tuple[str, str]]:
 def _run(found: Comparison) -> str:
     """Return the command that states the guarantee of a training run as advised; else empty."""
     best, target, workload = advised(found), found.budget.target, found.workload
-    if not (isinstance(workload, Training) and isinstance(target, EpsilonDelta) and best):
+    if best is None or not (isinstance(workload, Training) and isinstance(target, EpsilonDelta)):
         return ""
     sampling = _SAMPLINGS.get(relation_free(best))
     if sampling is None:
@@ -418,6 +418,11 @@ def best_lines(found: Comparison) -> list[str]:
         if alike:
             names = _few([other.candidate.name for other in alike])
             lines.append(f"{row.candidate.name}: the same to {_DIGITS} digits as {names}")
+    ranked = {id(row) for row in found.ranked}
+    apart = [row for row in found.rows if row.is_private and id(row) not in ranked]
+    if apart:
+        names = _few([row.candidate.name for row in apart])
+        lines.append(f"not ranked: {names}: other neighbours, another promise")
     for row in found.rows:
         bound = row.found.bound
         if bound is not None and row.is_private:

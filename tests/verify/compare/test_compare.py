@@ -225,9 +225,12 @@ def test_a_stream_under_an_approximate_budget() -> None:
 
 
 def test_the_noise_of_a_training_run_comes_with_its_batches() -> None:
-    found = compare(Budget(APPROXIMATE), Training(10, 100, 1), only=["Poisson"], simulated=False)
+    only = ["Poisson", "each record"]
+    found = compare(Budget(APPROXIMATE), Training(10, 100, 1), only=only, simulated=False)
     assert release_code(found) == ""  # what one line releases has no batches
     assert headline(found).startswith("Use Poisson batches (add-remove) with `Gaussian(")
+    assert "run       dpassay training --noise-multiplier" in str(found)
+    assert "not ranked: each record once an epoch (zero-out): other neighbours" in str(found)
     found = compare(Budget(APPROXIMATE), Counts(9, 2), only=["discrete Laplace"], simulated=False)
     assert "` on every answer: typical error" in headline(found)
 

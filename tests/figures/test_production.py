@@ -16,7 +16,7 @@ from dpassay.accountant.errors import NotApplicableError
 from dpassay.figures import gallery, production, registry
 from dpassay.figures.cli import COMMAND
 from dpassay.figures.description import Settings, Size
-from dpassay.verifier import workers
+from dpassay.verifier import processes
 from dpassay.verifier.cli import main
 from dpassay.verifier.cli.verify import ledger
 
@@ -230,6 +230,6 @@ def test_every_stored_table_is_found_again(size: list[str], names: list[str]) ->
 
 def test_a_process_that_is_killed_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Every worker dies as it starts, as under a limit on memory."""
-    monkeypatch.setattr(workers, "work_for", os._exit)
+    monkeypatch.setattr(processes, "work_for", os._exit)
     with pytest.raises(NotApplicableError, match="--jobs 1"):
         list(production.make_all(["better-gaussian/1", NAME], FAST, tmp_path, jobs=2))

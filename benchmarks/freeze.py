@@ -194,6 +194,8 @@ def changes(line: str, before: Entry, now: Entry) -> Iterator[tuple[str, str]]:
     share = DIGITS if SEARCHED.match(line) else 0
     for place, ends in before.get("intervals", {}).items():
         new_ends = now.get("intervals", {}).get(place, ends)
+        if "None" in (*ends, *new_ends):  # an end that nothing bounds, as of an audit
+            continue
         (low, high), (new_low, new_high) = map(number, ends), map(number, new_ends)
         if new_low - high > share * abs(high) or low - new_high > share * abs(low):
             yield "CONTRADICTED", f"{place}: {ends}, now {new_ends}"

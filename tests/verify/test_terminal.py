@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 import dpassay
-from dpassay.verifier import report
-from dpassay.verifier import terminal as progress
-from dpassay.verifier import terminal as tables
+from dpassay.verifier import report, terminal
 from dpassay.verifier.cli import main
 from dpassay.verifier.cli.verify import ledger
 from dpassay.verifier.exact import verify
@@ -210,7 +208,7 @@ def test_news_is_one_line_that_is_rewritten(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     screen, pipe = Terminal(), io.StringIO()
     for stream in (screen, pipe):
-        line = progress.Line(stream)
+        line = terminal.Line(stream)
         for number in range(40):
             line.say(f"{number} of 40 blocks")
         line.close()
@@ -222,11 +220,11 @@ def test_news_is_one_line_that_is_rewritten(monkeypatch: pytest.MonkeyPatch) -> 
 def test_one_long_answer_says_on_a_terminal_that_it_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(progress, "_QUIET_SECONDS", 0)
-    monkeypatch.setattr(progress, "_TICK_SECONDS", 0.01)
+    monkeypatch.setattr(terminal, "_QUIET_SECONDS", 0)
+    monkeypatch.setattr(terminal, "_TICK_SECONDS", 0.01)
     screen, pipe = Terminal(), io.StringIO()
     for stream in (screen, pipe):
-        with progress.working(stream):
+        with terminal.working(stream):
             time.sleep(0.3)
     assert "dpassay: computing, 0 s" in screen.getvalue()
     assert screen.getvalue().endswith("\r\x1b[2K")
@@ -283,14 +281,14 @@ def test_the_first_minute(
 
 def test_prose_goes_on_below_where_it_began(width: int) -> None:
     words = " ".join(["word"] * 60)
-    shown = tables.fitted(f"  - {words}\nlabel  {words}\n\n1  22  {words}", Terminal())
+    shown = terminal.fitted(f"  - {words}\nlabel  {words}\n\n1  22  {words}", Terminal())
     *prose, table = shown.splitlines()
     assert max(map(len, prose)) <= width
     assert prose[1].startswith("    word")
     first = next(i for i, line in enumerate(prose) if line.startswith("label"))
     assert prose[first + 1].startswith("       word")
     assert table == f"1  22  {words}"  # of several columns
-    assert tables.fitted(words, io.StringIO()) == words
+    assert terminal.fitted(words, io.StringIO()) == words
 
 
 def test_an_answer_about_training_fits(width: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -296,8 +296,7 @@ def _print(findings: Sequence[Finding], options: argparse.Namespace) -> None:
 
 def _print_tally(findings: Sequence[Finding], options: argparse.Namespace) -> None:
     """Say how many of each paper's numbered statements its ledger has."""
-    from dpassay.verifier import document
-    from dpassay.verifier import report as tally
+    from dpassay.verifier import document, report
     from dpassay.verifier.terminal import fitted
 
     ledgers = [
@@ -306,7 +305,7 @@ def _print_tally(findings: Sequence[Finding], options: argparse.Namespace) -> No
     ]
     numbered = [each for each in ledgers if each[0].numbered]
     if numbered:
-        say(fitted("\n".join(["", *tally.lines(numbered)]), sys.stdout))
+        say(fitted("\n".join(["", *report.lines(numbered)]), sys.stdout))
 
 
 def as_json(findings: Sequence[Finding]) -> dict[str, Any]:

@@ -1,9 +1,15 @@
-"""What a claim rests on: its proof over whole domains, its lemmas, its correction."""
+"""What a claim rests on: its proof over whole domains, its lemmas, its correction.
+
+A proof is data in the claim. Wherever a table of it has a text `claim`, it names another claim of
+the same file: what that one states `at` some values, with its proof, stands in its place in the
+certificate.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import msgspec
@@ -12,14 +18,10 @@ from dpassay.verifier import rules
 from dpassay.verifier.claim import Claim, Scope
 from dpassay.verifier.verdict import Finding, Rigour, Verdict
 
-"""Proofs of claims over whole domains.
-
-A proof is data in the claim. Wherever a table of it has a text `claim`, it names another claim of
-the same file, which the kernel proves as well.
-"""
-
 _NAME = "claim"
-_LEMMA = ("id", "claim", "let", "where", "for_all", "assume", "adjacency", "proof")
+_FORMULAS = ("form", "times", "fact", "factor", "of", "variable")
+
+_Put = Callable[[str], str]
 
 
 def named(proof: object) -> Iterator[str]:
@@ -90,12 +92,61 @@ def theorem_of(claim: Claim, verdict: str) -> dict[str, Any]:
 
 
 def witness_of(claim: Claim, lemmas: Iterable[Claim]) -> dict[str, Any]:
-    """Return the proof of a claim, and the claims that it names with theirs."""
-    found: dict[str, Any] = {"proof": texts(claim.proof)} if claim.proof else {}
-    named = [plain(lemma) for lemma in reachable(claim, lemmas)]
-    if named:
-        found["lemmas"] = [{k: texts(x[k]) for k in _LEMMA if x.get(k)} for x in named]
-    return found
+    """Return the proof of a claim, with what it names in the place of the names."""
+    if not claim.proof:
+        return {}
+    by_id = {lemma.id: lemma for lemma in reachable(claim, lemmas)}
+    return {"proof": _inlined(texts(claim.proof), by_id, lambda text: text)}
+
+
+def _inlined(proof: Any, lemmas: Mapping[str, Claim], at: _Put) -> Any:
+    """Return a proof with `at` of each of its formulas, and the proofs of the claims it names."""
+    if isinstance(proof, list):
+        return [_inlined(entry, lemmas, at) for entry in proof]
+    if not isinstance(proof, dict):
+        return proof
+    found = {
+        key: at(value) if key in _FORMULAS else _inlined(value, lemmas, at)
+        for key, value in proof.items()
+        if key not in (_NAME, "at", "case") or _NAME not in proof
+    }
+    if "at" in found:
+        found["at"] = [at(value) for value in proof["at"]]
+    if _NAME not in proof:
+        return found
+    lemma = lemmas.get(proof[_NAME])
+    if lemma is None:
+        return proof
+    inner = _stated(lemma, proof, at)
+    fact = {"fact": inner(getattr(lemma, "claim", ""))}
+    if not lemma.proof:
+        return {**found, **fact}
+    others = {name: other for name, other in lemmas.items() if name != lemma.id}
+    return {**found, **fact, "by": _inlined(texts(lemma.proof), others, inner)}
+
+
+def _stated(
+    lemma: Claim, entry: Mapping[str, Any], at: Callable[[str], str]
+) -> Callable[[str], str]:
+    """Return what puts the values that are named in the place of a claim's variables."""
+    from dpassay.verifier.kernel import expressions
+
+    fields = texts(plain(lemma))
+    where = fields.get("where") or {}
+    listed = list(product(*where.values()))
+    place = str(entry.get("case", "0"))
+    chosen = listed[int(place)] if place.isdecimal() and int(place) < len(listed) else ()
+    given = {**dict(zip(where, chosen, strict=False)), **(entry.get("at") or {})}
+    values = {name: expressions.parse(at(str(text))) for name, text in given.items()}
+    names = expressions.definitions(fields.get("let") or {}, values, "let")
+
+    def put(text: str) -> str:
+        sides = re.split(r"(<=|>=|==|!=|<|>)", text)
+        read = [expressions.parse(side, names=names) for side in sides[::2]]
+        shown = [expressions.show(expressions.substitute(node, values)) for node in read]
+        return "".join(a + b for a, b in zip(shown, [*sides[1::2], ""], strict=True))
+
+    return put
 
 
 def texts(value: Any) -> Any:

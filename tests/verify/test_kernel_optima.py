@@ -296,7 +296,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None
     command = ["optimal", "integer-noise", "--epsilon", "1", "--delta", "0.01", "--support", "8"]
     assert main([*command, "--quiet", "--certificate", str(path)]) == 0
     assert main(["check", str(path)]) == 0
-    said = "\nVALID  OPTIMAL: the least mean of Z^2 of a law on -8..8 at epsilon = 1"
+    said = "\nVALID  OPTIMAL: the least mean of Z^2 at epsilon = 1 of a law on -8..8"
     assert said in capsys.readouterr().out
     data = json.loads(path.read_text(encoding="utf-8"))
     law = data["witness"]["law"]

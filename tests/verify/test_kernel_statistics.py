@@ -7,12 +7,11 @@ import math
 from fractions import Fraction
 
 import pytest
-from flint import arb, fmpq
+from flint import arb
 
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.verifier.kernel.statistics import (
     binomial_tail,
-    gaussian_delta,
     guesses,
     one_run_bound,
     sides,
@@ -100,15 +99,3 @@ def test_one_run_is_bounded_by_what_mechanisms_do() -> None:
         assert one_run_bound(v, m, m, [(e, arb(0))]).overlaps(attained)
         assert one_run_bound(v, m, m, [(e, arb("0.01"))]) > attained
         assert one_run_bound(0, m, m, [(e, arb(0))]) == 1
-
-
-@pytest.mark.parametrize("mu", ["1/10", "1", "4"])
-def test_the_curve_of_a_gaussian_is_that_of_its_trade_off(mu: str) -> None:
-    """δ(0) = 2Φ(μ/2) − 1, and e^ε δ(−ε) = δ(ε) − 1 + e^ε."""
-    with ctx.workprec(BITS):
-        half = arb(1) * Fraction(mu).numerator / Fraction(mu).denominator / 2
-        total = (half / arb(2).sqrt()).erf()
-        assert gaussian_delta(2 * half, fmpq(0)).overlaps(total)
-        below = gaussian_delta(2 * half, fmpq(-1)) * arb(1).exp()
-        above = gaussian_delta(2 * half, fmpq(1))
-        assert below.overlaps(above - 1 + arb(1).exp())

@@ -438,9 +438,13 @@ class Facts:
         return (a[0] or b[0], a[1] or b[1]) if a[0] * b[0] >= 0 else None
 
     def _ordered(self, a: Node, b: Node) -> Sign:
-        """Return the sign of a − b of two roots, or where one is a variable with an end."""
-        if a.op == b.op == "sqrt":
+        """Return the sign of a − b: of what rises or falls, or of a variable with an end."""
+        if a.op == b.op in ("sqrt", "exp", "log", "Phi") and len(a.args) == len(b.args) == 1:
             return self.sign(a.args[0] - b.args[0])
+        if a.op == b.op in ("mills", "erfc"):
+            return self.sign(b.args[0] - a.args[0])
+        if a.op == "-" and a.args[0] is b:
+            return self.sign(ZERO - a.args[1])
         for node, other, way in ((a, b, 1), (b, a, -1)):
             v = self.known.get(node.args[0]) if node.op == "var" else None
             ends = [] if v is None else [(v.low, v.low_open, 1), (v.high, v.high_open, -1)]
@@ -457,41 +461,39 @@ class Facts:
         """
         box = Box({**self.ranges, name: (INFINITY, INFINITY)}, self.budget, far=True)
 
-        def limit(n: Node) -> Node | int:  # or the sign of ∞
+        def span(n: Node) -> Span:
+            try:
+                return box(n)
+            except NotProved:
+                return -INFINITY, INFINITY
+
+        def side(n: Node) -> int:
+            """Return 1 or −1 for what tends to ∞ or −∞, else 0."""
+            low, high = span(n)
+            if low == INFINITY or high == -INFINITY:
+                return 1 if low > 0 else -1
+            for a, b in (n.args, n.args[::-1]) if n.op == "*" else ():
+                sign = None if name in a.free else self.sign(a)
+                if sign is not None and sign[1]:
+                    return sign[0] * side(b)
+            return 0
+
+        def limit(n: Node) -> Node:
             if name not in n.free:
                 return n
-            try:
-                low, high = box(n)
-            except NotProved:
-                low, high = -INFINITY, INFINITY
+            low, high = span(n)
             if low.is_finite() and low == high:
                 man, exp = low.man_exp()
                 return number(fmpq(man)) * number(2) ** number(int(exp))
-            if low == INFINITY or high == -INFINITY:
-                return 1 if low > 0 else -1
-            if n.op in FOLDS:
-                raise NotProved(f"no limit of {show(n)[:80]} was found")
-            inner = [limit(a) for a in n.args]
-            finite = [a for a in inner if isinstance(a, Node)]
-            if len(finite) == len(inner):
-                return make(n.op, *finite)
-            far = next(a for a in inner if isinstance(a, int))
-            if n.op in ("+", "-") and finite:
-                return -far if n.op == "-" and finite[0] is inner[0] else far
-            if n.op == "/" and isinstance(inner[0], Node):
+            if n.op == "/" and name not in n.args[0].free and side(n.args[1]):
                 return ZERO
-            if n.op in ("*", "/") and finite and (sign := self.sign(finite[0])) and sign[1]:
-                return far * sign[0]
-            if n.op == "**" and n.args[1] is number(2):
-                return 1
-            if n.op in _MONOTONE:
-                end = _MONOTONE[n.op][far > 0]
-                return 1 if end is INFINITY else number(end)
-            raise NotProved(f"no limit of {show(n)[:80]} was found")
+            if n.op in ("erfc", "Phi", "tanh") and (far := side(n.args[0])):
+                return number(_MONOTONE[n.op][far > 0])
+            if n.op not in ("+", "-", "*", "/", "**", "sqrt", "exp", "log", "abs"):
+                raise NotProved(f"no limit of {show(n)[:80]} was found")
+            return make(n.op, *map(limit, n.args))
 
         found = limit(node)
-        if isinstance(found, int):
-            raise NotProved(f"{show(node)[:80]} has no finite limit")
         self.defined(found)
         return found
 

@@ -302,20 +302,31 @@ def value(
     budget: Budget,
     adjacency: str | None = None,
     lemmas: set[str] | None = None,
-    at: Mapping[str, Number] | None = None,
+    at: Any = None,
 ) -> Number:
     """Return the value of a formula: exact where arithmetic keeps it so, else a ball.
+
+    `at` has the values of variables by name.
 
     Raises NotProved for what has no value, or whose value the kernel cannot compute.
     """
     return _Evaluation(budget, adjacency, set() if lemmas is None else lemmas, at or {}).known(node)
 
 
+def values(nodes: Iterable[Node], budget: Budget, at: Mapping[str, Number]) -> list[Number]:
+    """Return the values of formulas, the parts of later ones first."""
+    evaluation = _Evaluation(budget, None, set(), at)
+    return [evaluation.known(node) for node in nodes]
+
+
+def real(text: object) -> Number:
+    """Return the value of a formula without variables."""
+    return value(parse(text), Budget(seconds=1e9))
+
+
 class _Evaluation:
-    def __init__(
-        self, budget: Budget, adjacency: str | None, lemmas: set[str], at: Mapping[str, Number]
-    ) -> None:
-        self.budget, self.adjacency, self.lemmas, self.at = budget, adjacency, lemmas, dict(at)
+    def __init__(self, budget: Budget, adjacency: str | None, lemmas: set[str], at: Any) -> None:
+        self.budget, self.adjacency, self.lemmas, self.at = budget, adjacency, lemmas, at
         self.memo: dict[Node, Number] = {}
 
     def known(self, n: Node) -> Number:
@@ -324,7 +335,8 @@ class _Evaluation:
         if n.op == "var":
             if n.args[0] not in self.at:
                 raise Wrong("theorem", f"has no value for {n.args[0][:60]!a}")
-            return self.at[n.args[0]]
+            given: Number = self.at[n.args[0]]
+            return given
         if n in self.memo:
             return self.memo[n]
         self.budget.check()
@@ -346,13 +358,12 @@ class _Evaluation:
             return self.fold(n)
         if n.op in QUESTIONS:
             return self.question(n)
-        if n.op == "count_noise_delta" and len(n.args) == 3:
-            from .lemmas import count_noise
-
-            ratio, eta, support = map(self.known, n.args)
-            return count_noise(ratio, eta, whole(support))[0]
         if n.op not in FUNCTIONS:
-            raise NotProved(f"the kernel does not compute {n.op[:40]!a}")
+            from .formulas import written
+
+            if (form := written(n)) is None:
+                raise NotProved(f"the kernel does not compute {n.op[:40]!a}")
+            return self.known(form)
         with numbers.precision(max(ctx.prec, 1024) if n.op.startswith("round_") else ctx.prec):
             return FUNCTIONS[n.op](*map(self.known, n.args))
 

@@ -37,42 +37,39 @@ def _integer(node: Node) -> int | None:
     return int(node.args[0].p) if node.op == "num" and node.args[0].q == 1 else None
 
 
-def _total(terms: list[Node]) -> Node:
-    return sum(terms, start=ZERO)
+def count_noise(e: Node, eta: Node, d: int) -> tuple[list[Node], Node, Node, list[Node]]:
+    """Return the sums, the printed and the true least δ, and P(Z = 0), …, P(Z = D)."""
+    powers, plain, rising, falling = [ONE], [ZERO], [ZERO], [ZERO]
+    for m in range(d + 1):
+        plain.append(plain[m] + powers[m])
+        rising.append(rising[m] + number(m + 1) * powers[m])
+        falling.append(falling[m] + plain[m + 1])
+        powers.append(e ** number(m + 1))
+    b, c = number(2) / (ONE - eta), number(2) * eta / (ONE - eta)
+    first = [(c * plain[k] - powers[k]) / (b * rising[k]) for k in range(1, d + 1)]
+    printed = make("max", *first, ONE / (b * falling[d]))
+    others = [
+        (ONE - c * (plain[m + 1] - ONE)) / (b * (falling[m] + falling[d - m]))
+        for m in range(d // 2 + 1)
+    ]
+    masses = [eta]
+    for z in range(1, d + 1):
+        # α = P_{D+1−z}/A_D where C ≤ P_{D+1}/A_D; beyond, (C − Bδ·P_z)/E^z or 0
+        high = make("max", ZERO, (c - b * printed * plain[z]) / powers[z])
+        low = plain[d + 1 - z] / falling[d]
+        masses.append(make("where", c - plain[d + 1] / falling[d], low, high) / b)
+    return [*plain, *rising, *falling], printed, make("max", *first, *others), masses
 
 
 def _count_noise(what: str, args: tuple[Node, ...], sizes: list[int | None]) -> Node | None:
     *index, e, eta, _ = args
     d, z = sizes[-1] or 1, sizes[0]
-    powers = [e ** number(i) for i in range(d + 1)]
-    plain = [_total(powers[:m]) for m in range(d + 2)]
-    rising = [_total([number(j + 1) * powers[j] for j in range(m)]) for m in range(d + 1)]
-    falling = [_total([number(m - j) * powers[j] for j in range(m)]) for m in range(d + 1)]
-    b, c = number(2) / (ONE - eta), number(2) * eta / (ONE - eta)
-    first = [(c * plain[k] - powers[k]) / (b * rising[k]) for k in range(1, d + 1)]
-    printed = make("max", *first, ONE / (b * falling[d]))
-    if what == "delta" and not index:
-        return printed
-    if what == "optimal_delta" and not index:
-        others = [
-            (ONE - c * (plain[m + 1] - ONE)) / (b * (falling[m] + falling[d - m]))
-            for m in range(d // 2 + 1)
-        ]
-        return make("max", *first, *others)
-    if (
-        what not in ("mass", "weight")
-        or len(index) != 1
-        or z is None
-        or not (what == "weight") <= z <= d
-    ):
+    _, printed, true, masses = count_noise(e, eta, d)
+    if not index:
+        return {"delta": printed, "optimal_delta": true}.get(what)
+    if len(index) != 1 or z is None or not (what == "weight") <= z <= d:
         return None
-    if z == 0:
-        return eta
-    # α = P_{D+1−z}/A_D where C ≤ P_{D+1}/A_D; beyond, (C − Bδ·P_z)/E^z or 0
-    low = plain[d + 1 - z] / falling[d]
-    high = make("max", ZERO, (c - b * printed * plain[z]) / powers[z])
-    weight = make("where", c - plain[d + 1] / falling[d], low, high)
-    return weight if what == "weight" else weight / b
+    return {"mass": masses[z], "weight": number(2) / (ONE - eta) * masses[z]}.get(what)
 
 
 def _tree(k: int, n: int, *, signed: bool, height: bool) -> Node:

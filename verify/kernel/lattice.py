@@ -289,7 +289,7 @@ def compose(
     ctx.prec = precision_for(bits, step)
     try:
         for given, count in factors:
-            laws = [law.quick or law if upper else law for law in given]
+            laws = list(given)
             low, high = window(laws, step, bits - _TRIM, budget)
             budget.check(size=high - low)
             if upper:

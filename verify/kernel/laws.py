@@ -22,11 +22,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
 from itertools import accumulate, pairwise
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from flint import acb, arb, ctx, fmpq
+from flint import arb, ctx, fmpq
 
 from .numbers import (
     NotProved,
@@ -61,7 +60,7 @@ class Law:
     number with D_a ≤ ρa for all of them. `infinite` is at most P(L = ∞), and `last` at most the
     chance under Q of the largest loss. `only_alone`: it is attained by one release,
     not by several of them at once; `is_pair` is False for what is less than the law of a pair.
-    `quick` is a law above one that takes long. All finite losses of a table are multiples of
+    All finite losses of a table are multiples of
     `grid`, if given.
     """
 
@@ -77,7 +76,6 @@ class Law:
     last: Number = ZERO
     only_alone: bool = False
     is_pair: bool = True
-    quick: Law | None = None
     grid: Number | None = None
     kept: dict[tuple[fmpq, int], tuple[arb, arb]] = field(
         default_factory=dict, compare=False, repr=False
@@ -314,26 +312,10 @@ def joint(way: Sequence[tuple[Law, int]]) -> Law | None:
     """Return the table of independent tables, each a number of times; None where it is too long."""
     found: list[Answer] = [(ONE, ONE)]
     for law, count in way:
-        if not law.atoms or (count > 1 and len(law.atoms) > 2 and count > 8):
-            return None
-        powers: list[Answer] = [(ONE, ONE)]
-        if len(law.atoms) == 2 and count <= MOST_OUTCOMES:
-            (a, b), (c, d) = law.atoms
-            powers = [
-                (
-                    math.comb(count, k) * a**k * c ** (count - k),
-                    math.comb(count, k) * b**k * d ** (count - k),
-                )
-                for k in range(count + 1)
-            ]
-        else:
-            for _ in range(count):
-                powers = [(p * a, q * b) for p, q in powers for a, b in law.atoms]
-                if len(powers) > MOST_OUTCOMES:
-                    return None
-        if len(found) * len(powers) > MOST_OUTCOMES:
-            return None
-        found = [(p * a, q * b) for p, q in found for a, b in powers]
+        for _ in range(count):
+            found = [(p * a, q * b) for p, q in found for a, b in law.atoms]
+            if not 0 < len(found) <= MOST_OUTCOMES:
+                return None
     return table(found)
 
 
@@ -527,153 +509,6 @@ def gaussian_mixture(p: Sequence[Answer], q: Sequence[Answer]) -> Law:
 
     largest = -log(plain_q) if only_p and told(plain_q, ">", ZERO) else INFINITE
     return Law("a mixture of Gaussian laws", answer, largest, symmetric=False)
-
-
-# --- the largest of several noisy scores --------------------------------------------------------
-def _laplace(x: Any, *, right: bool) -> tuple[Any, Any]:
-    half = (-x if right else x).exp() / 2
-    return half, 1 - half if right else half
-
-
-def _normal(x: Any, *, right: bool) -> tuple[Any, Any]:
-    del right  # one formula on both sides of 0
-    root = arb.pi().sqrt()
-    return (-x * x / 2).exp() / (root * arb(2).sqrt()), (-x / arb(2).sqrt()).erfc() / 2
-
-
-def _chance(noise: str, s: int, m: int, a: Number) -> arb:
-    """Return W(a) = ∫ s f(x) F(x)^(s−1) F(x + a)^m dx; beyond ±far is at most sP(|X| > far)."""
-    both = _normal if noise == "normal" else _laplace
-    a, far = ball(a), ball(ctx.prec)
-    total = arb(0).union(2 * s * both(-far, right=False)[1])
-    if noise == "normal":
-        far = (2 * far).sqrt()
-        total = arb(0).union(2 * s * both(-far, right=False)[1])
-    ends = [-far, far]
-    if noise == "laplace":
-        if not (a == 0 or abs(a) > 0) or not (abs(a) < far or abs(a) > far):
-            raise TooFewDigits("where two densities have their corners")
-        corner = [-a] if a != 0 and abs(a) < far else []
-        ends = sorted([-far, arb(0), far, *corner], key=lambda x: float(x.mid()))
-    for low, high in pairwise(ends):
-        middle = (low + high) / 2
-        sides = bool(middle > 0), bool(middle + a > 0)
-
-        def value(x: Any, _: bool, sides: tuple[bool, bool] = sides) -> Any:
-            density, below = both(x, right=sides[0])
-            return s * density * below ** (s - 1) * both(x + a, right=sides[1])[1] ** m
-
-        total += acb.integral(value, low, high).real
-    return total
-
-
-def _discrete_chance(scale: Number) -> Callable[[int, int, Number], arb]:
-    """Return W of masses ~ e^(−|z|/b): a sum over |z| ≤ N, beyond which there is little."""
-    decay, last = exp(-1 / scale), whole(ball(scale) * ctx.prec) + 1
-    if last > MOST_OUTCOMES:
-        raise NotProved("a noisy maximum of so large a scale takes too long")
-
-    def below(x: int) -> Number:
-        return 1 - decay ** (x + 1) / (1 + decay) if x >= 0 else decay ** (-x) / (1 + decay)
-
-    table_ = {x: ball(below(x)) for x in range(-last - 1, last + 1)}
-
-    def chance(s: int, m: int, a: Number) -> arb:
-        total, shift = arb(0).union(2 * s * table_[-last - 1]), whole(a)
-        for x in range(-last, last + 1):
-            at = table_[x + shift] if x + shift in table_ else ball(below(x + shift))
-            total += (table_[x] ** s - table_[x - 1] ** s) * at**m
-        return total
-
-    return chance
-
-
-def _best(noise: str, sizes: tuple[int, int], t: float, loss: float, scale: float) -> fmpq:
-    """Return where W(a + t) − e^l W(a) is nearly largest, in floats; on integers an integer."""
-    s, m = sizes
-    step = {"normal": 0.1, "laplace": 0.25, "discrete": 1.0}[noise]
-    reach = {"normal": 9.0, "laplace": 30.0, "discrete": 30 * scale}[noise]
-
-    def below(x: float) -> float:
-        if noise == "normal":
-            return math.erfc(-x / math.sqrt(2)) / 2
-        if noise == "discrete":
-            odds = math.exp(-1 / scale)
-            return (
-                1 - math.exp(-(abs(x + 0.5) + 0.5) / scale) / (1 + odds)
-                if x >= 0
-                else (math.exp(x / scale) / (1 + odds))
-            )
-        return 1 - math.exp(-x) / 2 if x > 0 else math.exp(x) / 2
-
-    places = [step * i for i in range(-int(reach / step), int(reach / step) + 1)]
-    half = 0.0 if noise == "discrete" else step / 2
-    weights = [below(x + half) ** s - below(x - step + half) ** s for x in places]
-
-    def gain(a: float) -> float:
-        return sum(
-            w * (below(x + a + t) ** m - math.exp(loss) * below(x + a) ** m)
-            for w, x in zip(weights, places, strict=True)
-        )
-
-    if not (abs(loss) < 100 and t < 100 * scale):
-        raise NotProved("a noisy maximum of scores that move so far")
-    low, high = -t - reach, reach
-    if noise == "discrete":
-        return fmpq(max(range(int(low), int(high) + 1), key=gain))
-    for _ in range(16):
-        one, two = low + (high - low) / 3, high - (high - low) / 3
-        low, high = (one, high) if gain(one) < gain(two) else (low, two)
-    return fmpq(round(low * 2**20), 2**20)
-
-
-_GAPS = fmpq(1, 1 << 4), fmpq(1, 1 << 8), fmpq(1, 1 << 12), fmpq(1, 1 << 14)
-"""Between places that are compared: nearer ones find a better one, down to the last."""
-
-
-def maxima(noise: str, t: Number, candidates: Number, scale: Number = ONE) -> Law:
-    """Return the best choice among s equal scores that rise by t against m others, a behind.
-
-    They are chosen with W(a) = P(Y − X ≤ a), X and Y the largest of s and of m noises. The law of
-    Y − X is log-concave, as those of X and Y are; so W(a + t) is concave in q = W(a), and h = W(a +
-    t) − e^l q too: at three points q₀ < q₁ < q₂ its chords bound it, between them by the chord of
-    the other two, and beyond them by their own up to 0 and to 1. Where the a are integers, h is
-    linear between those. All points are sound from below; floats look for a good one.
-    """
-    k, discrete = whole(candidates), noise == "discrete"
-    chance = _discrete_chance(scale) if discrete else partial(_chance, noise)
-
-    def answer(loss: Number) -> Answer:
-        with precision(ctx.prec if discrete else min(ctx.prec, 96)):  # more makes it no narrower
-            return found_at(loss)
-
-    def found_at(loss: Number) -> Answer:
-        factor, found = exp(loss), list[tuple[arb, arb, arb]]()
-        for s in range(1, k):
-            for m in range(1, k - s + 1) if noise != "normal" else [k - s]:
-                a = _best(noise, (s, m), *(float(ball(x).mid()) for x in (t, loss, scale)))
-                for gap in [ONE] if discrete else _GAPS:
-                    places = [a - gap, a, a + gap]
-                    q = [chance(s, m, x) for x in places]
-                    h = [chance(s, m, x + t) - factor * y for x, y in zip(places, q, strict=True)]
-                    bend, rise = (float((x).mid()) for x in (h[0] - 2 * h[1] + h[2], h[2] - h[0]))
-                    if bend < 0:  # the top of a parabola
-                        a += gap * round(max(-4.0, min(4.0, -rise / 2 / bend)) * 2**20) / 2**20
-                left, right = (h[1] - h[0]) / (q[1] - q[0]), (h[2] - h[1]) / (q[2] - q[1])
-                up, down = left.max(arb(0)), (-right).max(arb(0))
-                most = right.max(arb(0)) * (1 - q[1]) + (-left).max(arb(0)) * q[1]
-                if not discrete:
-                    most += up * (q[2] - q[1]) + down * (q[1] - q[0])
-                found.append((h[1], h[1] + most, q[1]))
-        best = max(found, key=lambda x: float(x[0].mid()))
-        high = reduce(arb.max, (x[1] for x in found))
-        return best[0].union(high.max(best[0])), best[2]
-
-    largest = t / scale if noise != "normal" else INFINITE
-    above = {"normal": lambda: several(t, candidates), "laplace": lambda: laplace(t)}
-    quick = discrete_laplace(scale, whole(t)) if discrete else above[noise]()
-    law = Law("the choice of a largest score", answer, largest, only_alone=True)
-    return replace(law, quick=quick)
 
 
 # --- one law from another -----------------------------------------------------------------------

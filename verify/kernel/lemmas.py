@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, pairwise
@@ -30,7 +30,9 @@ from typing import Any, TypeAlias
 
 from flint import arb, fmpq, fmpq_mat
 
-from . import laws
+from . import expressions, laws
+from . import formulas as formulas_
+from .expressions import Node, comparison, number, parse, substitute
 from .laws import INFINITE, ONE, ZERO, Answer, Law, table, told
 from .notation import Noise
 from .numbers import (
@@ -46,7 +48,6 @@ from .numbers import (
     maximum,
     power,
     rational,
-    real,
     sqrt,
     whole,
 )
@@ -105,7 +106,7 @@ k-norm | density ~ e^(−‖x‖/b), moved by a v of norm D: H is at most that o
     KNorm upper: laplace(sensitivity/scale)
     KNorm lower: event(1 - g, g); let g = half_space
 logistic | logistic noise of scale b, moved by D: log-concave | best events are half-lines
-    Logistic: logistic(sensitivity/scale); variance pi**2*scale**2/3
+    Logistic: logistic(sensitivity/scale); variance pi()**2*scale**2/3
 truncated-laplace | Laplace noise of scale b on [−A, A], moved by D ≤ A: log-concave | best events are half-lines
     TruncatedLaplace: truncated_laplace(sensitivity/scale, bound/scale); if sensitivity <= bound
 staircase | density falling by e^(−ε) per D in two steps: at distance D the losses are ε, 0, −ε; H grows with P(|noise| ≤ s/2) | Geng, Viswanath 2014
@@ -133,16 +134,16 @@ exponential | scores that move by t against each other: events of probability p 
 permute-and-flip | exponential noise, scores that move by t of its units: H is that of Laplace laws at distance t | p' ≤ min(p, 1 − p)
     PermuteAndFlip: laplace(epsilon); alone
     ReportNoisyMax noise=Exponential returns=index: laplace(sensitivity*(2 - monotone)/scale); alone
-noisy-max | the index of the largest noisy score, scores that move by t of the noise's units: no loss beyond t, and H at most that of the noise of one score, moved by t, if it is Laplace or discrete Laplace; with Gaussian noise each of k candidates adds at most H of N(t, 1), given the noise of the others. Below: s equal scores rise by t against m equal ones, all others being far below, and one of the s is chosen: F(a + t) against F(a), F of the difference of the largest noises; exact of two candidates, and with Gaussian noise over all s + m = k (of more candidates, of three), as a maximum of unequal scores spreads more than one of equal ones at each quantile | Dwork, Roth 2014, Claim 3.9; Sampford 1953: φ/Φ is concave in −ln Φ; Efron 1965
-    ReportNoisyMax noise=Gaussian returns=index: normal_maxima(sensitivity*(2 - monotone)/scale, candidates); if candidates <= 6; alone
+noisy-max | the index of the largest noisy score, scores that move by t of the noise's units: no loss beyond t, and H at most that of the noise of one score, moved by t, if it is Laplace or discrete Laplace; with Gaussian noise each of k candidates adds at most H of N(t, 1), given the noise of the others. Below: all but two candidates are far behind, and the first of two is chosen if a difference of two noises is below the scores' difference a, which moves by t: with Gaussian noise H of all a is that of N(t/√2, 1); with Laplace noise P(difference > x) = (2 + x)e^(−x)/4 for x > 0, taken from −t/2 to t/2, from −t to 0, and from −1 − t to −1; on integers, ties to the first, P(difference ≥ k) = d^k((k + 1 − kd)/(1 + d)² + 2d²/(1 + d)³) for k > 0, d = e^(−1/scale), taken at k about t/2, and at k = t, and at t − k + 1 | Dwork, Roth 2014, Claim 3.9
     ReportNoisyMax upper noise=Gaussian returns=index: several(sensitivity*(2 - monotone)/scale, candidates)
-    ReportNoisyMax lower noise=Gaussian returns=index: normal_maxima(sensitivity*(2 - monotone)/scale, 3); if candidates > 6; alone
-    ReportNoisyMax noise=Laplace returns=index candidates=2: laplace_maxima(sensitivity*(2 - monotone)/scale, 2); alone
+    ReportNoisyMax lower noise=Gaussian returns=index: gaussian(sensitivity*(2 - monotone)/scale*sqrt(1/2)); alone
     ReportNoisyMax upper noise=Laplace returns=index: laplace(sensitivity*(2 - monotone)/scale)
-    ReportNoisyMax lower noise=Laplace returns=index: laplace_maxima(sensitivity*(2 - monotone)/scale, min(candidates, 5)); alone
-    ReportNoisyMax noise=DiscreteLaplace returns=index candidates=2: discrete_maxima(scale, sensitivity*(2 - monotone), 2); alone
+    ReportNoisyMax lower noise=Laplace returns=index: event(1 - q, q); let x = sensitivity*(2 - monotone)/scale/2; let q = (2 + x)*exp(-x)/4
+    ReportNoisyMax lower noise=Laplace returns=index: event(1/2, q); let x = sensitivity*(2 - monotone)/scale; let q = (2 + x)*exp(-x)/4
+    ReportNoisyMax lower noise=Laplace returns=index: event(3*exp(-1)/4, q); let x = 1 + sensitivity*(2 - monotone)/scale; let q = (2 + x)*exp(-x)/4
     ReportNoisyMax upper noise=DiscreteLaplace returns=index: discrete_laplace(scale, sensitivity*(2 - monotone))
-    ReportNoisyMax lower noise=DiscreteLaplace returns=index: discrete_maxima(scale, sensitivity*(2 - monotone), min(candidates, 5)); alone
+    ReportNoisyMax lower noise=DiscreteLaplace returns=index: event(1 - r, q); let d = exp(-1/scale); let t = sensitivity*(2 - monotone); let k = floor((t + 1)/2); let m = t - k + 1; let q = d**k*((k + 1 - k*d)/(1 + d)**2 + 2*d**2/(1 + d)**3); let r = d**m*((m + 1 - m*d)/(1 + d)**2 + 2*d**2/(1 + d)**3)
+    ReportNoisyMax lower noise=DiscreteLaplace returns=index: event(1 - r, q); let d = exp(-1/scale); let k = sensitivity*(2 - monotone); let q = d**k*((k + 1 - k*d)/(1 + d)**2 + 2*d**2/(1 + d)**3); let r = d*((2 - d)/(1 + d)**2 + 2*d**2/(1 + d)**3)
 top | k selections, each ε-private, or the k largest of one noise: no loss beyond kε; with Gumbel noise k exponential mechanisms, one after the other. Below: of very many candidates of two scores the chosen ones are independent in the limit, drawn in proportion to e^score, with any noise of the tail e^−x | McSherry, Talwar 2007; Durfee, Rogers 2019, Lemma 4.2
     TopSelections upper noise=Gumbel: bounded_range(epsilon)**selected
     TopSelections upper noise=Laplace: pure(epsilon*selected)
@@ -202,8 +203,8 @@ class Line:
     row: str
     names: tuple[str, ...]
     words: tuple[str, ...]
-    law: ast.expr
-    also: tuple[tuple[str, str], ...]
+    law: Node
+    also: tuple[tuple[str, Any], ...]
 
     def fits(self, noise: Noise, adjacency: str | None, *, any_relation: bool = False) -> bool:
         """Return whether the words agree with a mechanism and its relation."""
@@ -215,9 +216,27 @@ class Line:
                 return False
         return True
 
-    def said(self, key: str) -> list[str]:
-        """Return the formulas of a key."""
-        return [text for k, text in self.also if k == key]
+    def said(self, key: str) -> list[Any]:
+        """Return the formulas of a key: comparisons of `if`, names and formulas of `let`."""
+        return [found for k, found in self.also if k == key]
+
+    def factors(self) -> list[tuple[Node, Node]]:
+        """Return the laws that are multiplied, and how often each is."""
+        found, waiting = list[tuple[Node, Node]](), [self.law]
+        for node in waiting:
+            if node.op == "*":
+                waiting += node.args
+            else:
+                found.append(node.args if node.op == "**" else (node, expressions.ONE))
+        return found
+
+
+def _said(text: str) -> tuple[str, Any]:
+    key, _, rest = text.partition(" ")
+    if key == "let":
+        name, _, formula = rest.partition(" = ")
+        return key, (name, parse(formula))
+    return key, comparison(rest) if key == "if" else parse(rest) if rest else None
 
 
 @dataclass(frozen=True)
@@ -243,8 +262,8 @@ for _text in TABLE.strip().split("\n"):
         _row,
         tuple(word for word in _head.split() if word[0].isupper()),
         tuple(word for word in _head.split() if not word[0].isupper()),
-        ast.parse(_law, mode="eval").body,
-        tuple((key, text) for key, _, text in (part.partition(" ") for part in _rest)),
+        parse(_law),
+        tuple(map(_said, _rest)),
     )
     for _name in _line.names:
         LINES.setdefault(_name, []).append(_line)
@@ -271,8 +290,8 @@ class Worst:
         return self.remove + [way for way in self.add if not any(way is w for w in self.remove)]
 
 
-SHARES = [fmpq(i, 32) for i in range(-28, 29)], [fmpq(i, 4) for i in (-1, 0, 1)]
-"""Of the largest loss, at which events are looked at; fewer where other laws make a lattice."""
+SHARES = [fmpq(i, 4) for i in range(-3, 4)]
+"""Of the largest loss, at which events are looked at."""
 
 
 def one(*found: Law) -> list[Way]:
@@ -288,16 +307,14 @@ def attained(way: Way) -> list[Way]:
     several = len(way) > 1 or way[0][1] > 1
     if not (several and any(f[0].only_alone for f, _ in way)):
         return [way]
-    short = all((f[0].only_alone or f[0].atoms) and f[0].quick is None for f, _ in way)
     return [
         tuple(((_event(f[0], share),) if f[0].only_alone else f, n) for f, n in way)
-        for share in SHARES[not short]
+        for share in SHARES
     ]
 
 
 def _event(law: Law, share: fmpq) -> Law:
-    most = law.largest if ball(law.largest).is_finite() else ONE
-    return laws.level(law, share * most)
+    return laws.level(law, share * law.largest if ball(law.largest).is_finite() else share)
 
 
 def _same(row: str, *found: Law) -> Worst:
@@ -352,6 +369,10 @@ class Arguments:
 
     def __contains__(self, key: str) -> bool:
         return key in self.noise.arguments or key in self.known or key in DERIVED
+
+    def evaluated(self, node: Node) -> Number:
+        """Return the value of a formula in the arguments."""
+        return expressions.value(node, Budget(seconds=1e9), at=self)
 
     def __getitem__(self, key: str) -> Number:
         if key not in self.known and key in self.noise.arguments:
@@ -553,53 +574,35 @@ LAWS: dict[str, Callable[..., Law]] = {
     "unbounded": partial(laws.reaching, INFINITE),
     "reaching": laws.reaching,
     "several": laws.several,
-    "normal_maxima": partial(laws.maxima, "normal"),
-    "laplace_maxima": partial(laws.maxima, "laplace"),
-    "discrete_maxima": lambda scale, t, k: laws.maxima("discrete", t, k, scale),
 }
-LOSS = dict.fromkeys(("laplace", "logistic", "bounded_range", "pure"), "{0}")
-LOSS["discrete_laplace"] = "({1})/({0})"
-RHO = {"gaussian": "({0})**2/2", "discrete_gaussian": "({1})**2/(2*({0}))"}
-RHO["bounded_range"] = "({0})**2/8"
+LOSS = {**dict.fromkeys(("laplace", "logistic", "bounded_range", "pure"), parse("a"))}
+LOSS["discrete_laplace"] = parse("b/a")
+RHO = {"gaussian": parse("a**2/2"), "discrete_gaussian": parse("b**2/(2*a)")}
+RHO["bounded_range"] = parse("a**2/8")
 """The largest loss and a ρ of a law in its arguments."""
-
-
-def _factors(law: ast.expr) -> Iterator[tuple[str, list[str], str]]:
-    """Yield the name, the arguments and the exponent of each factor of a product of laws."""
-    match law:
-        case ast.BinOp(op=ast.Mult(), left=left, right=right):
-            yield from (*_factors(left), *_factors(right))
-        case ast.BinOp(op=ast.Pow(), left=ast.Call() as call, right=count):
-            for name, args, _ in _factors(call):
-                yield name, args, ast.unparse(count)
-        case ast.Call(func=ast.Name(id=name), args=args):
-            yield name, [ast.unparse(arg) for arg in args], "1"
 
 
 def _conditions(line: Line, args: Arguments) -> bool:
     """Return whether the conditions of a line are met; the names that it defines are added."""
-    for name, _, text in (entry.partition(" = ") for entry in line.said("let")):
-        args.known[name] = real(text, args)
-    for text in line.said("if"):
-        left, relation, right = re.split(r" (<=|>=|<|>|!=) ", text)
-        if not told(real(left, args), relation, real(right, args)):
-            return False
-    return True
+    for name, formula in line.said("let"):
+        args.known[name] = args.evaluated(formula)
+    value = args.evaluated
+    return all(told(value(a), relation, value(b)) for a, relation, b in line.said("if"))
 
 
 def _substituted(line: Line, args: Arguments) -> Way:
     """Return the product of laws of a line."""
     way: list[Factor] = []
-    for name, texts, count in _factors(line.law):
-        values: list[Any] = [real(text, args) for text in texts]
-        if name in ("discrete_laplace", "discrete_gaussian", "skellam"):
+    for node, count in line.factors():
+        values: list[Any] = [args.evaluated(a) for a in node.args]
+        if node.op in ("discrete_laplace", "discrete_gaussian", "skellam"):
             values[1] = whole(values[1])
-        law = LAWS[name](*values)
-        if line.said("loss") and name == "response":
+        law = LAWS[node.op](*values)
+        if line.said("loss") and node.op == "response":
             law = replace(law, largest=args["epsilon"], grid=args["epsilon"])
-        if any(key == "alone" for key, _ in line.also):
+        if line.said("alone"):
             law = replace(law, only_alone=True)
-        way.append(((law,), whole(real(count, args))))
+        way.append(((law,), whole(args.evaluated(count))))
     if sum(n for _, n in way) > 10**9:
         raise NotProved("so many releases")
     return tuple(way)
@@ -627,56 +630,52 @@ def _lines(args: Arguments, adjacency: str | None) -> Worst | None:
     return Worst(upper, upper, {line.row for line in fitting}, below) if upper else None
 
 
-def _put(text: str, noise: Noise, lets: Mapping[str, str]) -> str:
-    """Return a formula with the texts of the arguments in the place of their names."""
-
-    def found(match: re.Match[str]) -> str:
-        name = match[0]
-        if name in lets:
-            return f"({_put(lets[name], noise, lets)})"
-        if name == "shifted":
-            return f"({' + '.join(f'abs({x})' for x in noise['shifts'])})"
-        text = noise.arguments.get(name)
-        flag = str(int(text == "True")) if name in FLAGS else str(text)
-        return f"({flag})" if isinstance(text, str) else name
-
-    return re.sub(r"[A-Za-z_]\w*", found, text)
+def _put(node: Node, noise: Noise, lets: Mapping[str, Node]) -> Node:
+    """Return a formula with the arguments in the place of their names."""
+    given = {k: v for k, v in noise.arguments.items() if isinstance(v, str) and v != ""}
+    names = {k: number(v == "True") if k in FLAGS else parse(v) for k, v in given.items()}
+    if "shifts" in noise.arguments:
+        names["shifted"] = parse(" + ".join(f"abs({x})" for x in noise["shifts"]))
+    for name, formula in lets.items():
+        names[name] = substitute(formula, names)
+    return substitute(node, names)
 
 
-def formulas(what: str, noise: Noise, adjacency: str | None) -> list[tuple[str, str, bool]]:
+def formulas(what: str, noise: Noise, adjacency: str | None) -> list[tuple[str, Node, bool]]:
     """Return row, formula and whether it is exact, of "mu", "loss", "rho", "variance" or "last".
 
-    The formulas are in the texts of the arguments; an inexact one is an upper bound.
+    The formulas are in the arguments; an inexact one is an upper bound.
     """
     anyhow, adjacency = what in ("variance", "last"), _relation(noise, adjacency)
     found = []
     if what == "mu" and noise.name == "GeneralGaussian" and (square := _space(noise)):
-        found.append(("gaussian-space", f"sqrt({square})", True))
+        found.append(("gaussian-space", parse(f"sqrt({square})"), True))
     for line in LINES.get(noise.name, ()):
         if not line.fits(noise, adjacency, any_relation=anyhow) or "lower" in line.words:
             continue
-        lets = dict(entry.split(" = ", 1) for entry in line.said("let"))
-        parts = [*_factors(line.law)]
-        text = (line.said(what) or [""])[0]
-        if what == "mu" and len(parts) == 1 and parts[0][0] == "gaussian":
-            text = parts[0][1][0]
-        elif what in ("loss", "rho") and not text:
+        lets, parts = dict(line.said("let")), line.factors()
+        node: Node | None = (line.said(what) or [None])[0]
+        if what == "mu" and len(parts) == 1 and parts[0][0].op == "gaussian":
+            node = parts[0][0].args[0]
+        elif what in ("loss", "rho") and node is None:
             known = LOSS if what == "loss" else RHO
-            if all(name in known for name, _, _ in parts):
-                each = (f"({count})*({known[name].format(*a)})" for name, a, count in parts)
-                text = (
-                    " + ".join(each)
-                    if len(parts) > 1 or parts[0][2] != "1"
-                    else (known[parts[0][0]].format(*parts[0][1]))
+            if all(law.op in known for law, _ in parts):
+                each = (
+                    n * substitute(known[a.op], dict(zip("ab", a.args, strict=False)))
+                    for a, n in parts
                 )
-        used = [text, *line.said("if"), *lets.values()]
-        if text and not any(re.search(rf"\b({'|'.join(DERIVED)})\b", each) for each in used):
-            found.append((line.row, _put(text, noise, lets), "upper" not in line.words))
+                node = sum(each, expressions.ZERO)
+        used = [node, *(x for a, _, b in line.said("if") for x in (a, b)), *lets.values()]
+        if node is not None and not any(DERIVED.keys() & x.free for x in used if x is not None):
+            found.append((line.row, _put(node, noise, lets), "upper" not in line.words))
     return found
 
 
-def conditions(noise: Noise, adjacency: str | None) -> list[str]:
-    """Return what a mechanism requires besides the domains, in the texts of its arguments."""
+Condition: TypeAlias = tuple[Node, str, Node]
+
+
+def conditions(noise: Noise, adjacency: str | None) -> list[Condition]:
+    """Return what a mechanism requires besides the domains of its arguments."""
     found = [f"{x} > 0" for x in noise.arguments.get(POSITIVE.get(noise.name, ""), [])]
     if noise.name == "GeneralGaussian":
         covariance, space = noise["covariance"], noise["space"]
@@ -687,11 +686,13 @@ def conditions(noise: Noise, adjacency: str | None) -> list[str]:
         found += [f"{x} > 0" for x in space.arguments.get("bounds", [])]
         if space.name == "SparseBox":
             found.append(f"{space['sparsity']} <= {space['dimension']}")
+    every = [comparison(text) for text in found]
     for line in LINES.get(noise.name, ()):
         if line.fits(noise, _relation(noise, adjacency)) and "lower" not in line.words:
-            texts = [text for text in line.said("if") if not any(name in text for name in DERIVED)]
-            found += [_put(text, noise, {}) for text in texts]
-    return found
+            for a, relation, b in line.said("if"):
+                if not DERIVED.keys() & (a.free | b.free):
+                    every.append((_put(a, noise, {}), relation, _put(b, noise, {})))
+    return every
 
 
 def _dimension(of: Noise) -> str:
@@ -700,12 +701,6 @@ def _dimension(of: Noise) -> str:
         return f"({of['groups']})*{_dimension(of['space'])}"
     listed = of.arguments.get("bounds") or of.arguments.get("variances")
     return str(len(listed)) if listed else f"({of['dimension']})"
-
-
-def mu_formula(noise: Noise, adjacency: str | None) -> tuple[str, str] | None:
-    """Return row and formula of the exact μ of a mechanism, in the texts of its arguments."""
-    exact = (x for x in formulas("mu", noise, adjacency) if x[2])
-    return next(((row, text) for row, text, _ in exact), None)
 
 
 def _relation(noise: Noise, adjacency: str | None) -> str | None:
@@ -772,7 +767,7 @@ def _general(args: Arguments, _: str | None, budget: Budget) -> Worst:
         raise NotProved("a covariance that is not positive definite")
     formula = _space(Noise("GeneralGaussian", {"covariance": covariance, "space": space}))
     if formula:
-        return _gaussian("gaussian-space", real(formula))
+        return _gaussian("gaussian-space", expressions.real(formula))
     if space.name == "L2Ball":
         raise NotProved("the longest vector of a ball under a matrix")
     inverse = fmpq_mat(rows).inv()
@@ -845,37 +840,19 @@ def _integer_noise(args: Arguments, *_: Any) -> Worst:
     return Worst(ways, ways, {"integer-noise"})
 
 
-def count_noise(e: Number, eta: Number, d: int) -> tuple[Number, list[Number]]:
-    """Return δ*, and P(Z = −D), …, P(Z = D), for E = e^ε.
-
-    b = 2/(1 − η), c = bη; P_m = Σ E^j, S_m = Σ (j + 1)E^j, j < m, and A_m = P_1 + … + P_m. δ* is
-    the largest of (cP_k − E^k)/(bS_k) and 1/(bA_D); the weights are P_(D+1−j)/A_D if
-    cA_D ≤ P_(D+1), else max(0, (c − bδ*P_j)/E^j), over b.
-    """
+def count_noise(args: Arguments) -> list[Number]:
+    """Return P(Z = −D), …, P(Z = D) of a BoundedCountNoise, as it is printed (formulas.py)."""
+    d = args.integer("support")
     if d > 2000:
         raise NotProved("count noise of a support beyond 2000")
-    b = 2 / (1 - eta)
-    c = b * eta
-    w: list[Number] = [ONE]
-    p, s, a = (list[Number]([ZERO]) for _ in range(3))
-    for m in range(d + 1):
-        p.append(p[m] + w[m])
-        s.append(s[m] + (m + 1) * w[m])
-        a.append(a[m] + p[m + 1])
-        w.append(w[m] * e)
-    deltas = [(c * p[k] - w[k]) / (b * s[k]) for k in range(1, d + 1)]
-    best = maximum([*deltas, 1 / (b * a[d])])
-    if told(c * a[d], "<=", p[d + 1]):
-        weights = [p[d + 1 - j] / a[d] for j in range(1, d + 1)]
-    else:
-        weights = [maximum([(c - b * best * p[j]) / w[j], ZERO]) for j in range(1, d + 1)]
-    side = [x / b for x in weights]
-    return best, [*reversed(side), eta, *side]
+    sums, best, _, masses = formulas_.count_noise(parse("ratio"), parse("eta"), d)
+    at = {"ratio": exp(args["epsilon"]), "eta": args["eta"]}
+    side = expressions.values([*sums, best, *masses], Budget(seconds=1e9), at)[-d - 1 :]
+    return [*side[:0:-1], *side]
 
 
 def _count_noise(args: Arguments, *_: Any) -> Worst:
-    _best, masses = count_noise(exp(args["epsilon"]), args["eta"], args.integer("support"))
-    return _same("count-noise", replace(shifted(masses, 1), symmetric=True))
+    return _same("count-noise", replace(shifted(count_noise(args), 1), symmetric=True))
 
 
 def _tabulated(args: Arguments, *_: Any) -> Worst:
@@ -914,14 +891,12 @@ def _channel(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
 
 def _rounded_laplace(args: Arguments, *_: Any) -> Worst:
     """Return a bound of the noise with the mass 'a if abs(x) < 1/2 else b*exp(-abs(x)/c)'."""
-    from .quantities import constant
-
     usual = [args.noise.arguments.get(key, "1") for key in ("scale", "sensitivity")] == ["1", "1"]
     match ast.parse(str(args.noise.arguments.get("mass") or "0").strip(), mode="eval").body:
         case ast.IfExp(test, a, ast.BinOp(b, ast.Mult(), ast.Call(ast.Name("exp"), [power]))):
             found = re.fullmatch(r"-abs\(x\)(?: / ([1-9]\d*))?", ast.unparse(power))
             if ast.unparse(test) == "abs(x) < 1 / 2" and found and usual:
-                first, second = (constant(ast.unparse(part)) for part in (a, b))
+                first, second = (expressions.real(ast.unparse(part)) for part in (a, b))
                 if all(told(mass, ">", ZERO) for mass in (first, second)):
                     rate = fmpq(1, int(found[1] or 1))
                     step = log(first / second) + rate
@@ -1097,9 +1072,9 @@ def _several(found: Worst) -> list[Way]:
 def _joined(ways: Sequence[Way]) -> Way:
     """Return one way for any of several: the laws of single releases become one factor.
 
-    Bounds that take long are left for that of their largest loss (row pure).
+    Reports in random order, whose bound takes long, are left for their largest loss (row pure).
     """
-    ways = [tuple((tuple(map(_quick, f)), n) for f, n in way) for way in ways]
+    ways = [tuple((tuple(map(_quick, found)), n) for found, n in way) for way in ways]
     if len(ways) == 1:
         return ways[0]
     if any(len(way) != 1 or way[0][1] != 1 for way in ways):

@@ -10,14 +10,13 @@ limited, and the limits are errors of one line.
 
 from __future__ import annotations
 
-import ast
 import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from operator import eq, ge, gt, le, lt, ne
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from flint import arb, ctx, fmpq, fmpz
 
@@ -89,66 +88,21 @@ def rational(text: object) -> fmpq:
     above, slash, below = str(text).replace(" ", "").partition("/")
     value, divisor = _decimal(above), _decimal(below) if slash else fmpq(1)
     if not divisor:
-        raise ValueError(f"{_short(text)} divides by 0")
+        raise ValueError(f"{str(text)[:60]!a} divides by 0")
     return value / divisor
 
 
 def _decimal(text: str) -> fmpq:
     found = _DECIMAL.fullmatch(text) if len(text) <= MOST_DIGITS and text.isascii() else None
     if not found:
-        raise ValueError(f"{_short(text)} is not a number such as 0.1, 1e-6 or 3/7")
+        raise ValueError(f"{str(text)[:60]!a} is not a number such as 0.1, 1e-6 or 3/7")
     sign, whole, rest, power = found[1], found[2], found[3] or "", int(found[4] or 0)
     if abs(power) > MOST_DIGITS:
-        raise ValueError(f"{_short(text)} has an exponent beyond {MOST_DIGITS}")
+        raise ValueError(f"{str(text)[:60]!a} has an exponent beyond {MOST_DIGITS}")
     power -= len(rest)
     digits = fmpz(whole + rest) * (-1 if sign == "-" else 1)
     ten = fmpz(10) ** abs(power)
     return fmpq(digits * ten) if power >= 0 else fmpq(digits, ten)
-
-
-def real(text: object, names: Any = None) -> Number:
-    """Return the value of a number or a formula in numbers: "0.1", "sqrt(2)/10", "log(3)".
-
-    Exact wherever it is rational by arithmetic alone; else a ball at the working precision.
-    `names` may give variables their values. Raises ValueError for what is no such formula.
-    """
-    flat = str(text).strip()
-    try:
-        return rational(flat)
-    except ValueError:
-        if _DECIMAL.fullmatch(flat) or len(flat) > MOST_DIGITS:
-            raise
-    try:
-        return _value(ast.parse(flat, mode="eval").body, flat, names or {})
-    except (SyntaxError, RecursionError, MemoryError):
-        raise ValueError(f"{_short(text)} is not a number or formula") from None
-
-
-def _value(node: ast.AST, text: str, names: Any) -> Number:
-    match node:
-        case ast.Constant(value=int() | float()) if not isinstance(node.value, bool):
-            return rational(text[node.col_offset : node.end_col_offset])
-        case ast.Name(id=name) if name in names:
-            found: Number = names[name]
-            return found
-        case ast.Name(id="pi"):
-            return arb.pi()
-        case ast.UnaryOp(op=ast.USub(), operand=inner):
-            return -_value(inner, text, names)
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
-            operation = _OPERATIONS[type(op)]
-            return operation(_value(left, text, names), _value(right, text, names))
-        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if (
-            name in _FUNCTIONS and args
-        ):
-            values = [_value(arg, text, names) for arg in args]
-            if len(values) == 1 or name in ("max", "min"):
-                return _FUNCTIONS[name](values)
-    raise ValueError(f"{_short(text)} is not a formula in numbers")
-
-
-def _short(text: object) -> str:
-    return ascii(str(text)[:60])
 
 
 # --- arithmetic ---------------------------------------------------------------------------------
@@ -230,24 +184,6 @@ def whole(x: Number) -> int:
     return int(found)
 
 
-_FUNCTIONS: dict[str, Callable[[list[Number]], Number]] = {
-    "sqrt": lambda x: sqrt(x[0]),
-    "exp": lambda x: exp(x[0]),
-    "log": lambda x: log(x[0]),
-    "Phi": lambda x: (ball(-x[0]) / arb(2).sqrt()).erfc() / 2,
-    "floor": lambda x: fmpq(whole(x[0])),
-    "max": maximum,
-    "min": lambda xs: -maximum([-x for x in xs]),
-}
-_OPERATIONS: dict[type, Callable[[Number, Number], Number]] = {
-    ast.Add: add,
-    ast.Sub: lambda a, b: a - b,
-    ast.Mult: lambda a, b: a * b,
-    ast.Div: divide,
-    ast.Pow: power,
-}
-
-
 # --- decisions ----------------------------------------------------------------------------------
 _SIGNS = {
     "<": (lt, ge),
@@ -281,14 +217,6 @@ def decide(predicate: Callable[[], bool | None], budget: Budget | None = None) -
             return answer
         bits *= 2
     return None
-
-
-def must(predicate: Callable[[], bool | None], budget: Budget | None, what: str) -> bool:
-    """Return a decided answer, or raise NotProved: `what` is too close to call."""
-    answer = decide(predicate, budget)
-    if answer is None:
-        raise NotProved(f"{what} is too close to call")
-    return answer
 
 
 @contextmanager

@@ -44,8 +44,9 @@ from typing import Any
 
 from flint import fmpq, fmpq_mat
 
+from .expressions import real
 from .notation import Noise, parse
-from .numbers import Budget, NotProved, Proof, Wrong, ball, decide, rational, real
+from .numbers import Budget, NotProved, Proof, Wrong, ball, decide, rational
 
 Data = Mapping[str, Any]
 WIDEST_GAP = fmpq(1, 10**6)

@@ -1,7 +1,7 @@
 """Proofs of statements over ranges, from their data: the methods that `docs/proofs.md` lists.
 
 Nothing a proof says is believed: a cut covers the range whatever its points are, the sign of a
-factor is shown, an identity is expanded, a lemma is proved and taken at a point of its domain.
+factor is shown, an identity is expanded.
 """
 
 from __future__ import annotations
@@ -37,17 +37,15 @@ DEEPEST = 25
 
 
 class Prover:
-    """Proofs of goals from their data. `claims` gives, by name, what a lemma states, proved."""
+    """Proofs of goals from their data; `names` stand for formulas in them."""
 
     def __init__(
         self,
         budget: Budget,
         names: Mapping[str, Node],
-        claims: Callable[[str], list[Goal]],
         rewrite: Callable[[Node], Node] = lambda n: n,
     ) -> None:
-        self.budget, self.names, self.claims = budget, dict(names), claims
-        self.rewrite, self.depth = rewrite, 0
+        self.budget, self.names, self.rewrite, self.depth = budget, dict(names), rewrite, 0
         self.methods: dict[str, Callable[[Goal, Any], None]] = {
             "identity": self.by_identity,
             "positive": self.by_positive,
@@ -57,7 +55,6 @@ class Prover:
             "form": lambda goal, spec: self.prove(goal, spec.get("proof")),
             "both": self.by_both,
             "each": self.by_each,
-            "branch": self.by_branch,
             "combine": self.by_combine,
             "induction": self.by_induction,
             "derivative": self.by_derivative,
@@ -179,69 +176,26 @@ class Prover:
         most = int(given) if given.isdecimal() and len(given) < 6 else 0
         if not 0 < most <= 20_000:
             raise Wrong("witness.proof.pieces", "expected from 1 to 20000")
-        slopes: dict[str, Node] = {}
-        for v in goal.variables:
-            try:
-                slopes[v.name] = derivative(goal.gap, v.name)
-            except NotProved:
-                continue
-        stack = [facts.ranges]
+        stack = [dict(facts.ranges)]
         with numbers.precision(160):
             for _ in range(most):
                 if not stack:
                     return
-                box = self._clipped(goal, stack.pop())
-                if box is not None and not self._decided_on(goal, box, slopes):
-                    stack += _halves(goal, box)
+                ranges = stack.pop()
+                if not self._decided_on(goal, ranges):
+                    stack += _halves(goal, ranges)
         if stack:
             raise NotProved(f"{most} pieces leave {goal} open")
 
-    def _clipped(self, goal: Goal, ranges: Mapping[str, Span]) -> dict[str, Span] | None:
-        """Return the part of a box that may meet the domain; None if it does not."""
-        own: dict[str, Span] = {}
-        for v in goal.variables:
-            low, high = ranges[v.name]
-            box = Box(own, self.budget)
-            try:
-                low = low if v.low is None else low.max(box(v.low)[0])
-                high = high if v.high is None else high.min(box(v.high)[1])
-            except NotProved:
-                pass
-            if v.integer:
-                low, high = low.ceil(), high.floor()
-            if low > high:
-                return None
-            own[v.name] = arb(low.lower()), arb(high.upper())
-        return own
-
-    def _decided_on(self, goal: Goal, ranges: dict[str, Span], slopes: Mapping[str, Node]) -> bool:
-        """Whether intervals decide; where the gap is monotone in a variable, at its worse end."""
-        side = goal.side
-        for _ in range(1 + len(slopes)):
-            box = Box(ranges, self.budget)
-            try:
-                (a, b), (c, d), gap = box(goal.left), box(goal.right), box(goal.gap)
-            except NotProved:
-                return False
-            least = (a - d).max(gap[0]) if side > 0 else (c - b).max(-gap[1])
-            if least > 0 or (not goal.strict and least >= 0):
-                return True
-            if box.clipped:  # the way to an end may lead through where the gap is not defined
-                return False
-            for name, slope in slopes.items():
-                low, high = ranges[name]
-                if low < high:
-                    try:
-                        a, b = box(slope)
-                    except NotProved:
-                        continue
-                    end = low if (a >= 0) == (side > 0) else high
-                    if (a >= 0 or b <= 0) and end.is_finite():
-                        ranges = {**ranges, name: (end, end)}
-                        break
-            else:
-                return False
-        return False
+    def _decided_on(self, goal: Goal, ranges: Mapping[str, Span]) -> bool:
+        """Whether intervals decide the comparison on a piece."""
+        box = Box(ranges, self.budget)
+        try:
+            (a, b), (c, d), gap = box(goal.left), box(goal.right), box(goal.gap)
+        except NotProved:
+            return False
+        least = (a - d).max(gap[0]) if goal.side > 0 else (c - b).max(-gap[1])
+        return bool(least > 0 or (not goal.strict and least >= 0))
 
     def by_split(self, goal: Goal, spec: Any) -> None:
         """Prove a goal on the pieces of a range."""
@@ -269,8 +223,12 @@ class Prover:
         self.prove(replace(goal, relation=">="), spec.get("above"))
 
     def by_each(self, goal: Goal, spec: Any) -> None:
-        """Prove a comparison with each argument of a max or min."""
-        side, left, right = goal.side, goal.left, goal.right
+        """Prove a comparison with each argument of a max or min; |x| is max(x, −x)."""
+
+        def plain(n: Node) -> Node:
+            return make("max", n.args[0], ZERO - n.args[0]) if n.op == "abs" else n
+
+        side, left, right = goal.side, plain(goal.left), plain(goal.right)
         above, below = ("max", "min") if side > 0 else ("min", "max")
         if right.op == above:
             parts = [goal.on(left, goal.relation, a) for a in right.args]
@@ -280,24 +238,6 @@ class Prover:
             raise NotProved("no side is a max or min of what is compared")
         for part, proof in zip(parts, _proofs(spec, len(parts)), strict=True):
             self.prove(part, proof)
-
-    def by_branch(self, goal: Goal, spec: Any) -> None:
-        """Prove a goal on each branch of an abs, max or min, where that branch is the value."""
-        of = self.read(goal, spec.get("of"))
-        if of.op not in ("abs", "max", "min"):
-            raise NotProved("a branch is of an abs, max or min")
-        options = [of.args[0], ZERO - of.args[0]] if of.op == "abs" else [*of.args]
-        relation = "<=" if of.op == "min" else ">="
-        for option, proof in zip(options, _proofs(spec, len(options)), strict=True):
-            given = tuple(Goal(option, relation, o) for o in options if o is not option)
-            sides = (
-                rebuilt(n, lambda n, o=option: o if n is of else n)  # type: ignore[misc]
-                for n in (goal.left, goal.right)
-            )
-            left, right = sides
-            self.prove(
-                replace(goal.on(left, goal.relation, right), given=goal.given + given), proof
-            )
 
     def by_combine(self, goal: Goal, spec: Any) -> None:
         """Show left − right = Σ times·(l − r) + rest, each term with the sign that is wanted."""
@@ -324,11 +264,9 @@ class Prover:
         self.prove(goal.on(goal.gap - total, needed, ZERO), spec.get("rest"))
 
     def _fact(self, goal: Goal, entry: Any) -> Goal:
-        """Return an assumption, a lemma at a point, or a comparison that is proved here."""
+        """Return an assumption, or a comparison that is proved here."""
         if "assume" in entry:
             return goal.given[_place(entry["assume"], len(goal.given))]
-        if "claim" in entry:
-            return self._lemma(goal, entry)
         fact = self.compared(goal, entry.get("fact", ""))
         sides = fact.left, fact.right
         small, large = sides if fact.relation == "<=" else sides[::-1]
@@ -338,27 +276,6 @@ class Prover:
         if fact.relation not in ("<=", ">=") or not among:
             self.prove(fact, entry.get("by"))
         return fact
-
-    def _lemma(self, goal: Goal, entry: Any) -> Goal:
-        """Return what a lemma states at a point that is shown to lie in its domain."""
-        stated, at = self.claims(str(entry["claim"])), entry.get("at", {})
-        lemma = stated[_place(entry.get("case", 0), len(stated))]
-        if not isinstance(at, Mapping) or {*at} != {v.name for v in lemma.variables}:
-            raise Wrong("witness.proof.from.at", "expected a point for each variable of the lemma")
-        values = {name: self.read(goal, text) for name, text in at.items()}
-        facts = Facts(goal, self.budget)
-        facts.defined(*values.values())
-        for v in lemma.variables:
-            if v.integer and not facts.whole(values[v.name]):
-                raise NotProved(f"the lemma is about integers {v.name[:40]}")
-            for end, is_open, up in ((v.low, v.low_open, ">"), (v.high, v.high_open, "<")):
-                if end is not None:
-                    relation = up if is_open else up + "="
-                    self.attempt(goal.on(values[v.name], relation, substitute(end, values)))
-        for one in lemma.given:
-            given = one.fix(values)
-            self.attempt(goal.on(given.left, given.relation, given.right))
-        return lemma.fix(values)
 
     def by_induction(self, goal: Goal, spec: Any) -> None:
         """Prove the claim at the least n; D(n + 1) − c·D(n) has the same relation to 0, c ≥ 0."""
@@ -441,27 +358,22 @@ def _halves(goal: Goal, box: dict[str, Span]) -> list[dict[str, Span]]:
 
     def width(item: tuple[str, Span]) -> float:
         low, high = item[1]
-        if not (low.is_finite() and high.is_finite()):
-            return 1e6 if (low.is_finite() and low < 1 << 40) or high.is_finite() else 1e3
-        return float((high - low) / (1 + abs(low)))
+        finite = low.is_finite() and high.is_finite()
+        return float((high - low) / (1 + abs(low))) if finite else 1e3
 
     if not box:
         raise NotProved("the two sides are too close to call")
     name, (low, high) = max(box.items(), key=width)
-    middle = (low + high) / 2
+    middle = arb(((low + high) / 2).mid())
     if not middle.is_finite():
-        middle = arb(0)
-        if low > -1:
-            middle = 2 * low + 1
-        elif high < 1:
-            middle = 2 * high - 1
-    middle = arb(middle.mid())
+        middle = 2 * low + 1 if low > -1 else 2 * high - 1 if high < 1 else arb(0)
+    after = middle = arb(middle.mid())
     if not low < middle < high:
         raise NotProved("a piece as small as a point stays open")
     if goal.variable(name).integer:
         middle = middle.floor()
-        return [{**box, name: (low, middle)}, {**box, name: (middle + 1, high)}]
-    return [{**box, name: (low, middle)}, {**box, name: (middle, high)}]
+        after = middle + 1
+    return [{**box, name: (low, middle)}, {**box, name: (after, high)}]
 
 
 def _proofs(spec: Any, count: int) -> list[Any]:

@@ -16,6 +16,7 @@ from typing import Any
 from flint import arb, ctx, fmpq
 
 from . import lattice, laws, lemmas
+from .expressions import real
 from .laws import ONE, ZERO, Law, told
 from .lemmas import Way, Worst, merged, worst
 from .notation import Noise
@@ -81,7 +82,7 @@ def _alone(way: Way) -> bool:
 
 def step_for(way: Way, fineness: int) -> fmpq:
     """Return a step for a lattice: a part of the largest loss where that is rational."""
-    found = [law.quick or law for laws_, _ in way for law in laws_]
+    found = [law for laws_, _ in way for law in laws_]
     grids = [law.grid for law in found if isinstance(law.grid, fmpq) and law.grid > 0]
     if len(grids) == len(found):
         common = grids[0]
@@ -156,8 +157,7 @@ def lower_delta(found: Worst, epsilon: Number, grid: Grid) -> Number:
             ends += [law.delta(epsilon) for law in way[0][0]]
             continue
         for chosen in _choices(way):
-            listed = laws.joint([(f[0], n) for f, n in chosen])
-            if listed is not None:
+            if (listed := laws.joint([(f[0], n) for f, n in chosen])) is not None:
                 ends.append(listed.delta(epsilon))
             else:
                 ends.append(composed(chosen, epsilon, grid, upper=False, added=k >= removed))
@@ -298,7 +298,7 @@ def variance(noise: Noise, value: Callable[[str], Number]) -> Number:
         return ellipse(args.integer("dimension"), args.integer("sparsity")) / args["mu"] ** 2
     elif noise.name == "BoundedCountNoise":
         low = -args.integer("support")
-        masses = lemmas.count_noise(exp(args["epsilon"]), args["eta"], -low)[1]
+        masses = lemmas.count_noise(args)
     else:
         raise NotProved(f"the variance of {noise.name}")  # others have formulas in the table
     first = sum(((low + i) * p for i, p in enumerate(masses)), ZERO)
@@ -345,16 +345,6 @@ def _discrete_gaussian_variance(v: Number) -> arb:
     return 2 * second / (2 * (sum(weights[1:], arb(0)) + rest) + 1)
 
 
-def constant(text: str) -> Number:
-    """Return the value of a formula without variables."""
-    from . import expressions
-
-    try:
-        return rational(text)
-    except ValueError:
-        return expressions.value(expressions.parse(text, "theorem.mechanism"), Budget(seconds=1e9))
-
-
 def quantity(
     name: str,
     noise: Any,
@@ -362,7 +352,7 @@ def quantity(
     arguments: Sequence[Number] | Mapping[str, Any],
     budget: Budget,
     *,
-    value: Callable[[str], Number] = constant,
+    value: Callable[[str], Number] = real,
 ) -> Answer:
     """Return what an expression asks of a mechanism, with the lemmas that it rests on."""
     given = list(arguments.values()) if isinstance(arguments, Mapping) else list(arguments)

@@ -13,11 +13,10 @@ divergence; for μ an `epsilon`, at which δ is more than that of μ.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from itertools import product
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from flint import ctx, fmpq
+from flint import fmpq
 
 from . import expressions, quantities
 from .laws import ONE, ZERO, gaussian, told
@@ -31,171 +30,67 @@ from .numbers import (
     TooFewDigits,
     Wrong,
     compare,
-    decide,
-    must,
     precision,
     shown,
     sqrt,
 )
+from .statements import Case, Statement
 
 Data = Mapping[str, Any]
-
-
-class Case:
-    """One assignment of the variables: texts become numbers at the working precision."""
-
-    def __init__(self, theorem: Data, case: Mapping[str, str], budget: Budget) -> None:
-        self.theorem, self.case, self.budget = theorem, case, budget
-        known = {*theorem["where"], *theorem["for_all"]}
-        for name in known:
-            expressions.allowed(name, f"theorem.{name}")
-        self.trees = expressions.definitions(theorem["let"], known, "theorem.let")
-        self.lemmas: set[str] = set()
-        self._kept: dict[tuple[str, int], Any] = {}
-
-    def value(self, text: Any) -> Number:
-        """Return the value of a formula."""
-        key = (str(text), ctx.prec)
-        if key not in self._kept:
-            self._kept[key] = self._value(expressions.parse(text, "theorem", self.trees))
-        found: Number = self._kept[key]
-        return found
-
-    def square(self, text: Any) -> Number:
-        """Return the square of a formula, exact where the formula is a root."""
-        node = expressions.parse(text, "theorem", self.trees)
-        if node.op == "sqrt":
-            return self._value(node.args[0])
-        return self.value(text) * self.value(text)
-
-    def at(self, name: str) -> Number:
-        """Return the value of a variable."""
-        return self._names()[name]
-
-    def _names(self) -> Mapping[str, Number]:
-        key = ("", ctx.prec)
-        if key not in self._kept:
-            self._kept[key] = {
-                name: expressions.value(expressions.parse(text, "theorem"), self.budget)
-                for name, text in self.case.items()
-            }
-        found: Mapping[str, Number] = self._kept[key]
-        return found
-
-    def _value(self, node: Any) -> Number:
-        adjacency = self.theorem["adjacency"]
-        return expressions.value(node, self.budget, adjacency, self.lemmas, self._names())
-
-    def holds(self, text: str) -> bool | None:
-        """Return whether a comparison is true."""
-        left, relation, right = expressions.comparison(text, "theorem.assume", self.trees)
-        return compare(self._value(left), relation, self._value(right))
-
-    def assumed(self) -> bool:
-        """Return whether every assumption is true; they must be decided."""
-        return all(
-            must(lambda t=text: self.holds(t), self.budget, "an assumption")  # type: ignore[misc]
-            for text in self.theorem["assume"]
-        )
-
-    def check(self) -> None:
-        """Raise Wrong unless the case is one that the theorem speaks of."""
-        where, for_all = self.theorem["where"], self.theorem["for_all"]
-        if {*self.case} != {*where, *for_all}:
-            raise Wrong("witness.case", "expected a value for every variable, and no other")
-        for name, listed in where.items():
-            if self.case[name] not in [str(x) for x in listed] and not any(
-                compare(self.at(name), "==", self.value(x)) for x in listed
-            ):
-                raise Wrong(f"witness.case.{name}", "is not one of the listed values")
-        for name, domain in for_all.items():
-            for key, relation in (("low", ">="), ("above", ">"), ("high", "<="), ("below", "<")):
-                if domain[key] is None:
-                    continue
-                bound = expressions.parse(domain[key], f"theorem.for_all.{name}", self.trees)
-                if name in bound.free:
-                    raise Wrong(f"theorem.for_all.{name}.{key}", "contains its own variable")
-
-                def inside(of: str = name, how: str = relation, end: Any = bound) -> bool | None:
-                    return compare(self.at(of), how, self._value(end))
-
-                if decide(inside, self.budget) is not True:
-                    raise Wrong("witness.case", f"is not in the domain: {name}")
-            number = self.at(name)
-            if domain["integer"] and not (isinstance(number, fmpq) and number.q == 1):
-                raise Wrong(f"witness.case.{name}", "is not a whole number")
-        if not self.assumed():
-            raise Wrong("witness.case", "is not in the domain: an assumption")
-
-
-def _cases(theorem: Data, budget: Budget) -> Iterator[Case]:
-    """Yield every listed case, of the ranges only their grid."""
-    listed = theorem["where"] | {name: d["grid"] for name, d in theorem["for_all"].items()}
-    for values in product(*listed.values()):
-        budget.check(cases=1)
-        case = Case(theorem, dict(zip(listed, map(str, values), strict=True)), budget)
-        if case.assumed():
-            yield case
 
 
 def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
     """Prove a guarantee of a mechanism, or that it is false."""
     if theorem["kind"] not in _CLAIMS:
         raise NotProved(f"the kernel has no proof of the kind {theorem['kind']}")
-    proof, refute = Proof(), theorem["verdict"] == "REFUTED"
+    statement, number = Statement(theorem, witness, budget, Proof()), 0
     if theorem["for_all"] and theorem["verdict"] == "HOLDS":
-        from . import statements
-
         claim = _CLAIMS[theorem["kind"]][1]
         for name in re.findall(r"{(\w+)}", claim):  # each a whole formula by itself
             expressions.parse(theorem[name], f"theorem.{name}")
-        claim = claim.format(**theorem)
-        return statements.prove({**theorem, "kind": "relation", "claim": claim}, witness, budget)
-    if refute:
-        given = witness.get("case", {})
-        texts = isinstance(given, Mapping) and all(isinstance(x, str | int) for x in given.values())
-        if not texts:
-            raise Wrong("witness.case", "expected the values of the variables, as texts")
-        case = Case(theorem, {name: str(x) for name, x in given.items()}, budget)
-        case.check()
-    number = 0
-    for each in [case] if refute else _cases(theorem, budget):
+        statement.compare(statement.fact(claim.format(**theorem), "claim"))
+        return statement.proof
+    refuted = theorem["verdict"] == "REFUTED"
+    for case in [statement.case()] if refuted else statement.listed():
         number += 1
-        _Question(theorem, each, witness, budget, proof).settle()
-    if not number:
-        raise NotProved("it has no case")
-    if not refute:
-        proof.numbers["cases"] = str(number)
-    return proof
+        _Question(statement, case, witness).settle()
+    if not refuted:
+        statement.proof.numbers["cases"] = str(number)
+    return statement.proof
 
 
 class _Question:
     """One case of a claim: what is true of the mechanism, against what is claimed."""
 
-    def __init__(
-        self, theorem: Data, case: Case, hints: Data, budget: Budget, proof: Proof
-    ) -> None:
-        self.theorem, self.case, self.hints, self.budget = theorem, case, hints, budget
-        self.refute = theorem["verdict"] == "REFUTED"
-        self.proof, self.said = proof, dict[str, str]()
-        self.found = Worst([], [], set())
-        self.grid = quantities.Grid(budget)
+    def __init__(self, statement: Statement, case: Case, hints: Data) -> None:
+        self.statement, self.case, self.hints = statement, case, hints
+        self.theorem, self.budget, self.proof = statement.theorem, statement.budget, statement.proof
+        self.refute = self.theorem["verdict"] == "REFUTED"
+        self.said, self.found = dict[str, str](), Worst([], [], set())
+        self.grid = quantities.Grid(self.budget)
 
     def __call__(self, name: str) -> Number:
         """Return the value of a field of the claim."""
-        return self.case.value(self.theorem[name])
+        return self.statement.number(self.theorem[name], self.case)
+
+    def worst(self) -> Worst:
+        """Return the worst pairs of the mechanism."""
+        return worst(
+            parse(self.theorem["mechanism"]),
+            self.theorem["adjacency"],
+            lambda text: self.statement.number(text, self.case),
+            self.budget,
+        )
 
     def settle(self) -> None:
         """Decide the case at rising precision, or raise NotProved."""
-        noise, answer, last = parse(self.theorem["mechanism"]), None, ""
+        answer, last = None, ""
         bits, fine = 64, iter([64] if "step" in self.hints else quantities.FINENESS)
         while answer is None and bits <= self.budget.bits:
             self.budget.check()
             with precision(bits):
                 try:
-                    self.found = worst(
-                        noise, self.theorem["adjacency"], self.case.value, self.budget
-                    )
+                    self.found = self.worst()
                     if not quantities.is_single(self.found) and bits < quantities.LATTICE_BITS:
                         bits = quantities.LATTICE_BITS
                         continue
@@ -211,10 +106,10 @@ class _Question:
             bits *= 2
         if answer is not True:
             wanted = "refuted" if self.refute else "proved"
-            at = ", ".join(f"{k} = {v}" for k, v in self.case.case.items())
+            at = ", ".join(f"{k} = {v}" for k, v in self.case.items())
             why = "; ".join(f"{k} {v}" for k, v in self.said.items()) or last or "too close to call"
             raise NotProved(f"the claim could not be {wanted}{' at ' + at if at else ''}: {why}")
-        self.proof.lemmas |= self.found.rows | self.case.lemmas
+        self.proof.lemmas |= self.found.rows
         self.proof.numbers.update(self.said)
 
     def compared(self, name: str, real: Number, claimed: Number) -> bool | None:
@@ -262,10 +157,12 @@ class _Question:
         except NotProved:
             if not self.refute or "epsilon" not in self.hints or compare(claimed, "==", ZERO):
                 raise
-            at = self.case.value(str(self.hints["epsilon"]))
+            at = self.statement.number(self.hints["epsilon"], self.case)
             real = quantities.lower_delta(self.found, at, self.grid)
             return compare(real, ">", gaussian(claimed).delta(at))
-        answer = self.compared("mu", square, self.case.square(self.theorem["mu"]))
+        node = self.statement.formula("mu")  # a root may have an exact square
+        exact = node.args[0] if node.op == "sqrt" else node * node
+        answer = self.compared("mu", square, self.statement.number(exact, self.case))
         self.said["mu"] = shown(sqrt(square))
         return answer
 
@@ -279,7 +176,7 @@ class _Question:
         if not self.refute:
             self.found.rows.add("pure")
             return self.compared("rho, from above", quantities.rho(self.found), self("rho"))
-        order = self.case.value(str(self.hints.get("order", "2")))
+        order = self.statement.number(self.hints.get("order", "2"), self.case)
         found = quantities.renyi(self.found, order)
         return self.compared(f"divergence of order {shown(order)}", found, self("rho") * order)
 

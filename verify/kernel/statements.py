@@ -77,16 +77,8 @@ def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
 class Statement:
     """A theorem read: its variables, what its names stand for, and its cases."""
 
-    def __init__(
-        self,
-        theorem: Data,
-        witness: Data,
-        budget: Budget,
-        proof: Proof,
-        open_: tuple[str, ...] = (),
-    ) -> None:
+    def __init__(self, theorem: Data, witness: Data, budget: Budget, proof: Proof) -> None:
         self.theorem, self.witness, self.budget, self.proof = theorem, witness, budget, proof
-        self.open = open_  # lemmas that are being proved
         self.where, self.for_all = theorem["where"], theorem["for_all"]
         self.own = theorem.get("variable", "")
         self.names = [*self.where, *self.for_all, *([self.own] if self.own else [])]
@@ -188,14 +180,6 @@ class Statement:
                 self.within(case[name], domain, case, f"theorem.for_all.{name}.grid")
             yield case
 
-    def inhabited(self) -> None:
-        """Require the listed values of the ranges to lie in them: they show that a case exists."""
-        grids = {n: d["grid"] for n, d in self.for_all.items() if d["grid"]}
-        if len(grids) == len(self.for_all):
-            for case in self.cases({**self.where, **grids}):
-                for name, domain in self.domains.items():
-                    self.within(case[name], domain, case, f"theorem.for_all.{name}.grid")
-
     def within(self, point: Node, domain: Variable, case: Case, field: str) -> None:
         """Require a point to lie in a range."""
         if domain.integer and not (point.op == "num" and point.args[0].q == 1):
@@ -248,6 +232,11 @@ class Statement:
         """Return the value of a formula at a case, and note the rows that it rests on."""
         return value(node, self.budget, self.theorem["adjacency"], self.proof.lemmas)
 
+    def number(self, text: object, case: Case) -> Number:
+        """Return the value of a formula of the theorem, or of a hint, at a case."""
+        node = text if isinstance(text, Node) else parse(text, "theorem", self.let)
+        return self.value(substitute(node, case))
+
     def compared(self, one: Goal) -> bool | None:
         """Decide a comparison of two numbers, with formulas for questions."""
         put = Expansion(self, one).expanded
@@ -277,7 +266,7 @@ class Statement:
         """Return what proves a goal, with the names of the theorem."""
         names = {k: substitute(v, case) for k, v in self.let.items()}
         rewrite = Expansion(self, goal, checked=False).expanded
-        return Prover(self.budget, {**names, **case}, self.lemma, rewrite)
+        return Prover(self.budget, {**names, **case}, rewrite)
 
     def proved(self, fact: Goal, case: Case, spec: Any, *own: Variable) -> None:
         """Prove a comparison over the domains."""
@@ -293,29 +282,6 @@ class Statement:
             raise reason
         return None
 
-    def lemma(self, name: str) -> list[Goal]:
-        """Return what another claim states, which the witness carries with its proof."""
-        from .schema import KINDS, fit
-
-        carried = self.witness.get("lemmas", [])
-        entries = carried if isinstance(carried, list) else []
-        found = next((e for e in entries if isinstance(e, Mapping) and e.get("id") == name), None)
-        if found is None or name in self.open or not isinstance(found.get("claim"), str):
-            raise NotProved(
-                f"the lemma {name[:60]!a} is not in the certificate, or rests on itself"
-            )
-        kept = {k: v for k, v in found.items() if k in KINDS["relation"][0]["properties"]}
-        shape = {"verdict": "HOLDS", "kind": "relation"}
-        theorem = fit({**kept, **shape}, KINDS["relation"][0], "witness.lemmas")
-        witness = {**self.witness, "proof": found.get("proof")}
-        inner = Statement(theorem, witness, self.budget, self.proof, (*self.open, name))
-        fact = inner.fact(theorem["claim"], "claim")
-        inner.compare(fact)
-        # what is known is the fact itself, not that a bound of its left side satisfies it
-        plain = replace(fact, relation="==")
-        goals = [next(inner.goals(plain, case)) for case in inner.cases(inner.where)]
-        return [replace(goal, relation=fact.relation) for goal in goals]
-
     # --- kinds
     def relation(self) -> None:
         """Prove or refute one comparison."""
@@ -326,7 +292,6 @@ class Statement:
         if self.theorem["verdict"] == "REFUTED":
             self.require(_opposite(fact).fix(self.case()))
         elif self.theorem["verdict"] == "HOLDS" and self.for_all:
-            self.inhabited()
             for case in self.cases(self.where):
                 self.proved(fact, case, self.witness.get("proof"))
         else:
@@ -388,22 +353,15 @@ class Statement:
     def behaviour(self) -> Iterator[tuple[Case, list[Node] | None]]:
         """Yield cases, with the points that decide them; None: the whole range is to be proved."""
         holds = self.theorem["verdict"] == "HOLDS"
-        if holds and self.theorem["at"]:
-            for case in self.listed():
-                self.points(case)
-        for case in self.cases(self.where) if holds and self.for_all else self.listed():
-            if holds and self.for_all:
-                if self.over is None:
-                    raise NotProved("its variable has no range")
-                yield case, None
-                continue
-            points = self.points(case) if not holds or self.theorem["at"] else []
-            if holds and not (points and self.all_of(points, case)):
-                if self.over is None:
-                    raise NotProved("its variable has no range")
-                yield case, None
+        ranges = holds and self.for_all
+        for case in self.cases(self.where) if ranges else self.listed():
+            at = self.points(case) if not holds or (self.theorem["at"] and not ranges) else []
+            if not holds or (at and self.all_of(at, case)):
+                yield case, at
+            elif self.over is None:
+                raise NotProved("its variable has no range")
             else:
-                yield case, points
+                yield case, None
 
     def monotone(self) -> None:
         """Prove that a function increases or decreases, or two points at which it does not."""
@@ -606,8 +564,7 @@ class Expansion:
         if len(rest) != ("AT" in what[1]):
             return []
         found = []
-        for row, text, exact in lemmas.formulas(what[0], noise, relation):
-            known = parse(text)
+        for row, known, exact in lemmas.formulas(what[0], noise, relation):
             steps = known.free and any(n.op == "floor" for n in walk(known))
             if (exact or at_most or what[0] in ("variance", "last")) and not (at_most and steps):
                 names = {"X": known, **dict(zip(["AT"], rest, strict=False))}
@@ -621,7 +578,7 @@ class Expansion:
     def holds(self, noise: Any, relation: str | None, asked: str, rest: list[Node]) -> bool:
         """Whether arguments are in their domains over the range, and the row's conditions true."""
         relations = [relation] if relation else [None, "add-remove", "replace-one"]
-        found = [comparison(text) for r in relations for text in lemmas.conditions(noise, r)]
+        found = [fact for r in relations for fact in lemmas.conditions(noise, r)]
         if asked == "renyi":
             found.append((rest[0], ">", number(1)))
         for part, key, text in _arguments(noise):
@@ -639,7 +596,7 @@ class Expansion:
             for fact in found:
                 goal = self.facts.goal.on(*fact)
                 if goal.variables:
-                    Prover(self.statement.budget, {}, self.statement.lemma).attempt(goal)
+                    Prover(self.statement.budget, {}).attempt(goal)
                 elif decided(goal, self.statement.budget) is not True:
                     return False
         except NotProved:

@@ -36,8 +36,10 @@ from typing import Any
 
 from flint import arb, fmpq
 
+from .expressions import real
+from .laws import gaussian
 from .notation import parse
-from .numbers import Budget, NotProved, Proof, Wrong, ball, precision, rational, real
+from .numbers import Budget, NotProved, Proof, Wrong, ball, precision, rational
 from .quantities import quantity
 
 Data = Mapping[str, Any]
@@ -115,7 +117,7 @@ class _Claim:
             mu = ball(real(self.data["parameter"]))
             if not mu > 0:
                 raise Wrong("theorem.claim.parameter", "expected mu > 0")
-            return gaussian_delta(mu, epsilon)
+            return ball(gaussian(mu).delta(epsilon))
         try:
             noise = parse(self.data["parameter"])
             found = quantity("delta", noise, None, {"epsilon": epsilon}, self._budget)
@@ -123,12 +125,6 @@ class _Claim:
             return None
         self._proof.lemmas |= found.lemmas
         return ball(found.value)
-
-
-def gaussian_delta(mu: arb, epsilon: fmpq) -> arb:
-    """Return H(ε) of N(μ, 1) against N(0, 1): Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ)."""
-    e, root = ball(epsilon), arb(2).sqrt()
-    return (((e / mu - mu / 2) / root).erfc() - e.exp() * ((e / mu + mu / 2) / root).erfc()) / 2
 
 
 # --- many runs ----------------------------------------------------------------------------------

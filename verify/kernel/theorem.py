@@ -115,7 +115,7 @@ def said(theorem: Data, witness: Data, proof: Proof) -> Theorem:
     """Say what was proved."""
     kind = theorem["kind"]
     if theorem["verdict"] == "OPTIMAL":
-        return Theorem("", "", f"the least {_OPTIMA[kind](theorem)} {_optimum(theorem)}", "OPTIMAL")
+        return Theorem("", "", f"{_least(theorem)} {_optimum(theorem)}", "OPTIMAL")
     if kind.endswith("audit"):
         return _audit(theorem, proof)
     mechanism = formula(theorem["mechanism"]) if "mechanism" in theorem else ""
@@ -163,13 +163,14 @@ def _optimality(theorem: Data) -> str:
 
 def _fields(entry: Data) -> str:
     """Say a record: its type with the fields that are given."""
-    given = []
-    for name, value in entry.items():
-        if name != "type" and value:
-            one = _fields(value) if isinstance(value, dict) else None
-            many = isinstance(value, list) and f"[{', '.join(map(formula, value))}]"
-            given.append(f"{name}={one or many or formula(value)}")
+    given = [f"{name}={_value(v)}" for name, v in entry.items() if name != "type" and v]
     return f"{entry['type']}({', '.join(given)})"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return _fields(value)
+    return f"[{', '.join(map(formula, value))}]" if isinstance(value, list) else formula(value)
 
 
 def _scope(theorem: Data) -> str:
@@ -198,53 +199,40 @@ def _listed(name: str, values: Sequence[Any]) -> str:
 
 
 # --- optima and audits --------------------------------------------------------------------------
-def _power(theorem: Data) -> str:
-    epsilon, ratio = theorem["epsilon"], theorem["ratio"]
-    return f"epsilon = {formula(epsilon)}" if ratio is None else f"E = {formula(ratio)}"
-
-
-def _count_noise(theorem: Data) -> str:
-    support, last = theorem["support"], theorem["max_count"]
-    counts = f"n >= {support}" if last is None else f"n from {theorem['min_count']} to {last}"
-    events = "all events" if theorem["objective"] == "true-delta" else "single outcomes"
-    return (
-        f"delta at {_power(theorem)}, of {events}, of noise with mean 0 and P(0) = "
-        f"{formula(theorem['eta'])} on -min(n, {support})..{support} for all counts {counts}"
-    )
-
-
-def _integer_noise(theorem: Data) -> str:
-    names = {
-        "variance": "mean of Z^2",
-        "absolute": "mean absolute error",
-        "error": "P(Z != 0)",
-        "cost": "mean cost",
-    }
-    what = names.get(theorem["objective"]) or str(theorem["objective"])
-    if theorem["costs"]:
-        what += f" [{', '.join(map(formula, theorem['costs']))}] of |Z| = 1, 2, ..."
-    limit = "" if theorem["delta"] is None else f", delta = {formula(theorem['delta'])}"
-    law = "law that falls with |z|" if theorem["monotone"] else "law"
-    if theorem["error_free"] is not None:
-        law += f" with P(Z = 0) = {formula(theorem['error_free'])}"
-    return (
-        f"{what} of a {law} on -{theorem['support']}..{theorem['support']} at "
-        f"{_power(theorem)}{limit}, sensitivity {theorem['sensitivity']},"
-    )
-
-
-def _gaussian_shape(theorem: Data) -> str:
-    which = "total variance" if theorem["objective"] == "total" else "worst variance"
-    if {*theorem["weights"]} != {"1"}:
-        which += f", weighted by [{', '.join(map(formula, theorem['weights']))}],"
-    return f"{which} of Gaussian noise that is 1-GDP over {formula(theorem['space'])}"
-
-
 _OPTIMA = {
-    "count-noise": _count_noise,
-    "integer-noise": _integer_noise,
-    "gaussian-shape": _gaussian_shape,
+    "count-noise": "the least delta at {power} of noise with mean 0 and P(0) = {eta} on "
+    "-min(n, {support})..{support} for all counts n {counts}",
+    "integer-noise": "the least {what} at {power} of a law on -{support}..{support}",
+    "gaussian-shape": "the least {objective} variance of Gaussian noise that is 1-GDP over {space}",
 }
+_ERRORS = {
+    "variance": "mean of Z^2",
+    "absolute": "mean absolute error",
+    "error": "P(Z != 0)",
+    "cost": "mean cost of |Z| = 1, 2, ...",
+    "delta": "delta",
+}
+_SAID = {"kind", "verdict", "lower", "upper", "epsilon", "ratio", "eta", "support", "space"} | {
+    "min_count",
+    "max_count",
+}
+
+
+def _least(theorem: Data) -> str:
+    """Say what is least, and under what else: every field that is given."""
+    words = {"support": "", **{name: formula(text) for name, text in theorem.items()}}
+    at = "epsilon" if theorem.get("ratio") is None else "ratio"
+    words["power"] = f"{'E' if at == 'ratio' else at} = {words.get(at)}"
+    few = theorem.get("max_count") is not None
+    words["counts"] = "from {min_count} to {max_count}" if few else ">= {support}"
+    words["counts"] = words["counts"].format_map(words)
+    words["what"] = _ERRORS.get(theorem["objective"], "")
+    rest = [
+        f"{name} = {_value(value)}"
+        for name, value in theorem.items()
+        if name not in _SAID and value not in (None, False, [])
+    ]
+    return f"{_OPTIMA[theorem['kind']].format_map(words)} ({', '.join(rest)})"
 
 
 def _optimum(theorem: Data) -> str:

@@ -8,7 +8,7 @@ lattices tell the value and the error, and with the margin of a claim the f that
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -20,19 +20,21 @@ from dpassay.verifier.kernel.numbers import (
     Budget,
     NotProved,
     Number,
+    Proof,
     ball,
     compare,
     precision,
 )
 from dpassay.verifier.kernel.quantities import Grid
-from dpassay.verifier.kernel.releases import Case
 from dpassay.verifier.kernel.schema import KINDS
+from dpassay.verifier.kernel.statements import Statement
 from dpassay.verifier.verdict import Verdict
 
 if TYPE_CHECKING:
     from dpassay.verifier.claim import Claim, Decision, Scope
     from dpassay.verifier.verdict import Finding
 
+Value = Callable[[str], Number]
 _COARSE = 6, 12
 """Of two coarse lattices."""
 _SECONDS = 10
@@ -72,24 +74,29 @@ def hints(fields: Mapping[str, Any], point: Mapping[str, str], refuted: bool) ->
     }
     theorem |= {name: value for name, value in fields.items() if value is not None}
     budget = Budget(seconds=_SECONDS)
-    case = Case(theorem, point, budget)
+    statement = Statement(theorem, {}, budget, Proof())
+    case = {name: statement.entry(name, text) for name, text in point.items()}
+
+    def value(text: str) -> Number:
+        return statement.number(text, case)
+
     with precision(quantities.LATTICE_BITS):
-        found = worst(parse(theorem["mechanism"]), theorem["adjacency"], case.value, budget)
+        found = worst(parse(theorem["mechanism"]), theorem["adjacency"], value, budget)
         if fields["kind"] == "zcdp" and refuted:
-            return _order(found, case, theorem)
+            return _order(found, value, theorem)
         if fields["kind"] == "gaussian-dp" and refuted and quantities.is_single(found):
-            return _epsilon(found, case, theorem, budget)
+            return _epsilon(found, value, theorem, budget)
         known = quantities.is_single(found) or (refuted and found.lower is not None)
         if fields["kind"] != "approximate-dp" or known:
             return {}
-        return _lattice(found, case, theorem, budget, refuted)
+        return _lattice(found, value, theorem, budget, refuted)
 
 
 def _lattice(
-    found: Worst, case: Case, theorem: Mapping[str, Any], budget: Budget, refuted: bool
+    found: Worst, value: Value, theorem: Mapping[str, Any], budget: Budget, refuted: bool
 ) -> dict[str, Any]:
     """Return step and bits of the lattices of both directions."""
-    epsilon, claimed = case.value(str(theorem["epsilon"])), case.value(str(theorem["delta"]))
+    epsilon, claimed = value(str(theorem["epsilon"])), value(str(theorem["delta"]))
     size = max(0, -math.floor(math.log2(float(ball(claimed).upper()) or 1e-300)))
     bits = {"bits": str(64 + size)}
     given: dict[str, Any] = {**bits}
@@ -125,12 +132,12 @@ def _end(way: Way, epsilon: Number, grid: Grid, *, upper: bool) -> float:
 
 
 def _epsilon(
-    found: Worst, case: Case, theorem: Mapping[str, Any], budget: Budget
+    found: Worst, value: Value, theorem: Mapping[str, Any], budget: Budget
 ) -> dict[str, Any]:
     """Return an epsilon at which δ is more than that of μ."""
-    curve = gaussian(case.value(str(theorem["mu"])))
+    curve = gaussian(value(str(theorem["mu"])))
     for text in _EPSILONS:
-        loss = case.value(text)
+        loss = value(text)
         with suppress(NotProved):
             real = quantities.lower_delta(found, loss, Grid(budget))
             if compare(real, ">", curve.delta(loss)):
@@ -138,11 +145,11 @@ def _epsilon(
     return {}
 
 
-def _order(found: Worst, case: Case, theorem: Mapping[str, Any]) -> dict[str, Any]:
+def _order(found: Worst, value: Value, theorem: Mapping[str, Any]) -> dict[str, Any]:
     """Return an order at which the Rényi divergence is more than ρ times it."""
-    claimed = case.value(str(theorem["rho"]))
+    claimed = value(str(theorem["rho"]))
     for text in _ORDERS:
-        order = case.value(text)
+        order = value(text)
         try:
             if compare(quantities.renyi(found, order), ">", claimed * order):
                 return {"order": text}

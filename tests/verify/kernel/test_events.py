@@ -7,16 +7,13 @@ import pytest
 from dpassay.accountant.notation import parse as parse_mechanism
 from dpassay.accountant.questions.profile import delta
 from dpassay.verifier.kernel import quantities
+from dpassay.verifier.kernel.expressions import real
 from dpassay.verifier.kernel.lemmas import worst
 from dpassay.verifier.kernel.notation import parse
 from dpassay.verifier.kernel.numbers import Budget, NotProved, ball, precision, rational
 
 TREE = "BridgedTree(steps=12, arities=[3, 2, 2], {}, contributions={}, released={})"
 EXACT = [
-    "ReportNoisyMax('Laplace', 2, 2)",
-    "ReportNoisyMax('Laplace', 1, 2, monotone=True)",
-    "ReportNoisyMax('DiscreteLaplace', '3/2', 2, sensitivity=2)",
-    "ReportNoisyMax('Gaussian', 2, 3)",
     "KNorm(2, 3, norm='linf')",
     TREE.format("mu=1", 3, "'measurements'"),
     TREE.format("mu=1", 3, "'outputs'"),
@@ -25,6 +22,10 @@ EXACT = [
     "SquareRootFactorization(steps=40, mu=1, contributions=4)",
 ]
 BETWEEN = [
+    "ReportNoisyMax('Laplace', 2, 2)",
+    "ReportNoisyMax('Laplace', 1, 2, monotone=True)",
+    "ReportNoisyMax('DiscreteLaplace', '3/2', 2, sensitivity=2)",
+    "ReportNoisyMax('Gaussian', 2, 3)",
     "ReportNoisyMax('Laplace', 2, 5)",
     "ReportNoisyMax('DiscreteLaplace', 2, 3)",
     "TopSelections('1/2', 3)",
@@ -40,9 +41,9 @@ BETWEEN = [
 
 def _ends(text: str, epsilon: str) -> tuple[float, float, float, float]:
     with precision(128):
-        found = worst(parse(text), None, quantities.constant, Budget())
+        found = worst(parse(text), None, real, Budget())
     with precision(quantities.LATTICE_BITS if not quantities.is_single(found) else 128):
-        found = worst(parse(text), None, quantities.constant, Budget())
+        found = worst(parse(text), None, real, Budget())
         grid = quantities.Grid(Budget())
         low = ball(quantities.lower_delta(found, rational(epsilon), grid))
         high = ball(quantities.upper_delta(found, rational(epsilon), grid))
@@ -64,7 +65,7 @@ def test_the_ends_are_on_their_sides(text: str) -> None:
 @pytest.mark.parametrize("text", ["PermuteAndFlip(1)", "ReportNoisyMax('Gaussian', 1, 2)"])
 def test_one_release_of_each_epsilon_tells_no_divergence(text: str) -> None:
     """Which pair is worst depends on ε, so a divergence of the worst curve refutes nothing."""
-    found = worst(parse(text), None, quantities.constant, Budget())
+    found = worst(parse(text), None, real, Budget())
     with pytest.raises(NotProved):
         quantities.renyi(found, rational("3"))
 
@@ -72,7 +73,7 @@ def test_one_release_of_each_epsilon_tells_no_divergence(text: str) -> None:
 def test_samples_of_selections_are_not_attained_together() -> None:
     text = "Composed(PoissonSubsampled(ExponentialMechanism(1), '1/2'), 3)"
     with precision(128):
-        found = worst(parse(text), "add-remove", quantities.constant, Budget())
+        found = worst(parse(text), "add-remove", real, Budget())
         assert found.lower is not None
 
 
@@ -81,6 +82,6 @@ def test_a_tree_has_room_for_its_steps() -> None:
         worst(
             parse("BridgedTree(steps=12, arities=[2, 2], mu=1)"),
             None,
-            quantities.constant,
+            real,
             Budget(),
         )

@@ -12,6 +12,7 @@ from dpassay.accountant.mechanisms import DESCRIPTIONS
 from dpassay.accountant.notation import parse as parse_mechanism
 from dpassay.accountant.questions.profile import delta
 from dpassay.verifier.kernel import check, quantities
+from dpassay.verifier.kernel.expressions import real
 from dpassay.verifier.kernel.lemmas import LEMMAS, LINES, SPECIAL, worst
 from dpassay.verifier.kernel.notation import parse, signatures
 from dpassay.verifier.kernel.numbers import Budget, NotProved, Wrong, ball, precision, rational
@@ -27,7 +28,7 @@ BOUNDED = {
 def _both(text: str, mechanism: Any, adjacency: str | None, epsilon: str) -> None:
     """Compare an enclosure of δ with the accountant's, within what a lattice loses."""
     with precision(quantities.LATTICE_BITS):
-        found = worst(parse(text), adjacency, quantities.constant, Budget(seconds=60))
+        found = worst(parse(text), adjacency, real, Budget(seconds=60))
         single = quantities.is_single(found)
         ours = quantities.delta(found, rational(epsilon), Budget(seconds=60))
         known = delta(mechanism, epsilon, adjacency=adjacency)
@@ -76,7 +77,7 @@ def test_a_mechanism_without_a_row_is_not_proved(name: str) -> None:
     with precision(128), pytest.MonkeyPatch.context() as patch:
         patch.setattr("dpassay.verifier.kernel.lemmas.TABLE", "")
         try:
-            found = worst(parse(str(example)), "replace-one", quantities.constant, Budget())
+            found = worst(parse(str(example)), "replace-one", real, Budget())
         except NotProved:
             return
         assert found.rows <= {*LEMMAS}
@@ -98,7 +99,7 @@ def test_a_mechanism_without_a_row_is_not_proved(name: str) -> None:
 )
 def test_arguments_out_of_their_domain_are_wrong(text: str, reason: str) -> None:
     with precision(128), pytest.raises(Wrong) as error:
-        worst(parse(text), "add-remove", quantities.constant, Budget())
+        worst(parse(text), "add-remove", real, Budget())
     assert error.value.field == "theorem.mechanism"
     assert reason in error.value.reason
     assert "\n" not in str(error.value)
@@ -115,7 +116,7 @@ def test_arguments_out_of_their_domain_are_wrong(text: str, reason: str) -> None
 )
 def test_a_record_may_count_up_or_down(text: str, epsilon: str, least: str) -> None:
     with precision(quantities.LATTICE_BITS):
-        found = worst(parse(text), "add-remove", quantities.constant, Budget())
+        found = worst(parse(text), "add-remove", real, Budget())
         ours = quantities.delta(found, rational(epsilon), Budget())
         assert ours.lower() >= rational(least)
 
@@ -155,7 +156,7 @@ def test_shuffled_reports_of_a_bit_are_below_the_bound_by_clones(users: int, eps
         found = worst(
             parse(f"Shuffled(RandomizedResponse(1), users={users})"),
             "replace-one",
-            quantities.constant,
+            real,
             Budget(),
         )
         bound = quantities.upper_delta(found, rational(epsilon), quantities.Grid(Budget()))

@@ -101,42 +101,43 @@ def _on_lattice(law: dict[str, Any]) -> Callable[[Any], Floats] | None:
     return None
 
 
+_NOISES = {
+    "gaussian": ("norm", "mu"),
+    "laplace": ("laplace", "distance"),
+    "noisy-maximum": ("laplace", "distance"),
+    "logistic": ("logistic", "distance"),
+    "bounded-range": ("logistic", "length"),
+}
+"""The law of scipy.stats, and the number by which it is moved."""
+
+
 def _densities(law: dict[str, Any]) -> tuple[LogDensity, LogDensity, Sequence[float]] | None:
     """Return ln p and ln q, and where one of them is large; None of laws that are no line."""
     from scipy import special, stats
 
-    noise: Any
-    match law["law"]:
-        case "gaussian":
-            place, noise = _number(law["mu"]), stats.norm
-        case "laplace" | "noisy-maximum":
-            place, noise = _number(law["distance"]), stats.laplace
-        case "logistic" | "bounded-range":
-            place = _number(law.get("distance") or law["length"])
-            noise = stats.logistic
-        case "truncated-laplace":
-            place, end = _number(law["distance"]), _number(law["end"])
+    if law["law"] in _NOISES:
+        name, key = _NOISES[law["law"]]
+        noise, place = getattr(stats, name), _number(law[key])
+        return noise(place).logpdf, noise(0).logpdf, (0.0, place)
+    if law["law"] == "truncated-laplace":
+        place, end = _number(law["distance"]), _number(law["end"])
 
-            def truncated(x: Floats) -> Floats:
-                log_size = math.log(-2 * math.expm1(-end))
-                return np.where(abs(x) <= end, -abs(x) - log_size, -math.inf)
+        def truncated(x: Floats) -> Floats:
+            return np.where(abs(x) <= end, -abs(x) - math.log(-2 * math.expm1(-end)), -math.inf)
 
-            return truncated, lambda x: truncated(x - place), (0.0, place)
-        case "gaussian-mixture":
-            p, q = (
-                np.array([[_number(x) for x in row] for row in json.loads(law[side])])
-                for side in "pq"
-            )
+        return truncated, lambda x: truncated(x - place), (0.0, place)
+    if law["law"] == "gaussian-mixture":
+        p, q = (
+            np.array([[_number(x) for x in row] for row in json.loads(law[side])]) for side in "pq"
+        )
 
-            def mixed(rows: Floats, x: Floats) -> Floats:
-                parts = stats.norm.logpdf(np.subtract.outer(x, rows[:, 1]))
-                return np.asarray(special.logsumexp(parts, axis=-1, b=rows[:, 0]))
+        def mixed(rows: Floats, x: Floats) -> Floats:
+            parts = stats.norm.logpdf(np.subtract.outer(x, rows[:, 1]))
+            return np.asarray(special.logsumexp(parts, axis=-1, b=rows[:, 0]))
 
-            places = [*p[:, 1].tolist(), *q[:, 1].tolist()]
-            return lambda x: mixed(p, x), lambda x: mixed(q, x), places
-        case _:
-            return None
-    return noise(place).logpdf, noise(0).logpdf, (0.0, place)
+        places = [*p[:, 1].tolist(), *q[:, 1].tolist()]
+        return lambda x: mixed(p, x), lambda x: mixed(q, x), places
+    return None
 
 
 def _on_the_line(
@@ -147,8 +148,7 @@ def _on_the_line(
         return math.exp(max(log_p(at)[0], log_q(at)[0]))
 
     least = max(larger(place) for place in places) * _DROP
-    left = _end(larger, min(places), -1, least)
-    right = _end(larger, max(places), 1, least)
+    left, right = _end(larger, min(places), -1, least), _end(larger, max(places), 1, least)
     grid = np.linspace(left, right, _POINTS)
     first, second = log_p(grid), log_q(grid)
     inside = first > epsilon + second
@@ -199,36 +199,28 @@ def draw(table: Table) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
     with style.sheet(WIDTH, HEIGHT) as (figure, axes):
-        least = max(*table.p, *table.q) * _DROP
-        floor = least if table.rare else 0.0
+        floor = max(*table.p, *table.q) * _DROP if table.rare else 0.0
         marked = style.CURVES[3].colour
         for values, label, curve in ((table.q, "Q", 2), (table.p, "P", 0)):
             look = style.CURVES[curve]
             if table.discrete:
                 shift = 0.12 if label == "P" else -0.12
-                occurs = [
-                    (x + shift, y) for x, y in zip(table.outcomes, values, strict=True) if y > 0
-                ]
-                at, tops = zip(*occurs, strict=True)
+                pairs = zip(table.outcomes, values, strict=True)
+                at, tops = zip(*((x + shift, y) for x, y in pairs if y > 0), strict=True)
                 axes.vlines(at, floor, tops, color=look.colour, linewidth=1.2)
                 axes.plot(at, tops, label=label, markersize=4, **look.dots())
             else:
                 axes.plot(table.outcomes, values, label=label, **look.options())
-        if table.discrete:
-            axes.set_xlim(table.outcomes[0] - 0.5, table.outcomes[-1] + 0.5)
         for left, right in _runs(table):
             axes.axvspan(left, right, color=marked, alpha=0.15, linewidth=0)
-        if not table.discrete:
-            inside = list(table.inside)
-            axes.fill_between(
-                table.outcomes, floor, table.p, where=inside, color=marked, alpha=0.35, linewidth=0
-            )
-        axes.plot([], [], color=marked, alpha=0.5, linewidth=7, label="the event S")
-        if table.rare:
-            axes.set_yscale("log")
-            axes.set_ylim(bottom=least)
+        if table.discrete:
+            axes.set_xlim(table.outcomes[0] - 0.5, table.outcomes[-1] + 0.5)
         else:
-            axes.set_ylim(bottom=0)
+            under: dict[str, Any] = {"where": list(table.inside), "color": marked, "alpha": 0.35}
+            axes.fill_between(table.outcomes, floor, table.p, linewidth=0, **under)
+        axes.plot([], [], color=marked, alpha=0.5, linewidth=7, label="the event S")
+        axes.set_yscale("log" if table.rare else "linear")
+        axes.set_ylim(bottom=floor)
         if table.names:
             names = [textwrap.fill(name, 14) for name in table.names]
             axes.set_xticks(table.outcomes, names, fontsize=8)

@@ -91,10 +91,7 @@ def compute(
 ) -> Table:
     """Tabulate δ(ε) from ε = 0 down to a least δ, more densely where a bounded loss ends it."""
     relation = Adjacency.read(adjacency)
-    worst = mechanism.worst_case(relation)
-    directions = [Direction.REMOVE]
-    if worst.remove != worst.add:
-        directions.append(Direction.ADD)
+    directions = _directions(mechanism, relation)
     rows = []
     for eps in _epsilons(mechanism, relation, least, marks):
         values = [
@@ -104,8 +101,7 @@ def compute(
         rows.append(Row(eps, values[0], values[-1] if values[-1] != values[0] else None))
     if any(row.add is not None for row in rows):  # both curves are drawn whole, or one is
         rows = [row if row.add is not None else replace(row, add=row.remove) for row in rows]
-    name = None if relation is None else relation.value
-    return Table(repr(mechanism), name, tuple(rows), tuple(marks))
+    return Table(repr(mechanism), _name(relation), tuple(rows), tuple(marks))
 
 
 def estimate(mechanism: Mechanism, *, adjacency: Adjacency | str | None = None) -> Table:
@@ -115,18 +111,25 @@ def estimate(mechanism: Mechanism, *, adjacency: Adjacency | str | None = None) 
     assert isinstance(end, float)
     beyond = end if math.isfinite(end) else float(_beyond_finite_losses(mechanism, relation))
     epsilons = np.linspace(0.0, max(beyond, float(_SHORTEST)), _POINTS)
-    worst = mechanism.worst_case(relation)
-    directions = [Direction.REMOVE] + [Direction.ADD] * (worst.remove != worst.add)
     columns = [
         np.asarray(estimate_delta(mechanism, epsilons, adjacency=relation, direction=direction))
-        for direction in directions
+        for direction in _directions(mechanism, relation)
     ]
     rows = tuple(
         Row(Fraction(float(eps)), float(first), float(last) if len(columns) > 1 else None)
         for eps, first, last in zip(epsilons, columns[0], columns[-1], strict=True)
     )
-    name = None if relation is None else relation.value
-    return Table(repr(mechanism), name, rows, estimated=True)
+    return Table(repr(mechanism), _name(relation), rows, estimated=True)
+
+
+def _name(relation: Adjacency | None) -> str | None:
+    return None if relation is None else relation.value
+
+
+def _directions(mechanism: Mechanism, relation: Adjacency | None) -> list[Direction]:
+    """Return the two directions, or one where both are the same."""
+    worst = mechanism.worst_case(relation)
+    return [Direction.REMOVE] + [Direction.ADD] * (worst.remove != worst.add)
 
 
 def _epsilons(
@@ -209,13 +212,8 @@ def _mark(axes: Axes, at: str, value: Interval) -> None:
         return
     x, y = _number(at), float(middle(value))
     axes.plot([x], [y], "o", color="black", markersize=4, zorder=3, clip_on=False)
-    axes.annotate(
-        f"δ({at}) = {middle(value):.4g}",
-        (x, y),
-        textcoords="offset points",
-        xytext=(6, 5),
-        fontsize=8,
-    )
+    text, shift = f"δ({at}) = {middle(value):.4g}", (6, 5)
+    axes.annotate(text, (x, y), textcoords="offset points", xytext=shift, fontsize=8)
 
 
 def _number(text: str) -> float:

@@ -46,19 +46,10 @@ def bars(found: Comparison, *, titled: bool = True, ax: Axes | None = None) -> F
         colour = style.CURVES[0].colour
         for place, (row, value) in enumerate(rows):
             size = float(value.upper)
-            axes.barh(
-                place,
-                size,
-                color=colour if row.is_private else "none",
-                edgecolor=colour,
-                height=0.6,
-            )
-            axes.annotate(
-                f" {size:.4g}" if row.is_private else f" {size:.4g}, not private",
-                (size, place),
-                va="center",
-                fontsize=8,
-            )
+            filled = colour if row.is_private else "none"
+            axes.barh(place, size, color=filled, edgecolor=colour, height=0.6)
+            text = f" {size:.4g}" if row.is_private else f" {size:.4g}, not private"
+            axes.annotate(text, (size, place), va="center", fontsize=8)
         axes.set_yticks(range(len(rows)), [row.candidate.name for row, _ in rows])
         axes.invert_yaxis()
         axes.margins(x=0.15)
@@ -85,12 +76,8 @@ def along(found: Sweep) -> Figure:
             if not points:
                 continue
             heights += [y for _, y in points]
-            axes.plot(
-                [x for x, _ in points],
-                [y for _, y in points],
-                label=name,
-                **style.CURVES[index % len(style.CURVES)].marked(len(points), start=index),
-            )
+            look = style.CURVES[index % len(style.CURVES)].marked(len(points), start=index)
+            axes.plot(*zip(*points, strict=True), label=name, **look)
         for crossing in found.crossovers:
             axes.axvline(_position(crossing.above), color="0.6", linewidth=0.8, zorder=0)
         if _spans(positions):
@@ -148,12 +135,7 @@ def page(
         workload=repr(found.workload),
         code=output.release_code(found),
         pictures=[
-            {
-                "title": title,
-                "svg": template.inline(
-                    template.of(figure), slug=f"plot-{index}", title=title, alt=alt
-                ),
-            }
+            {"title": title, "svg": template.element(figure, f"plot-{index}", title, alt)}
             for index, (title, alt, figure) in enumerate(pictures)
         ],
         heads=["mechanism", "verdict", "noise", "you need", *heads],
@@ -195,14 +177,13 @@ def _verification(found: Comparison, row: Row) -> str:
     from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho
 
     parts = ["dpassay", "verify", repr(row.found.whole)]
-    target: Any = found.budget.target
-    match target:
-        case EpsilonDelta():
-            parts += ["--epsilon", str(target.epsilon), "--delta", str(target.delta)]
-        case Mu():
-            parts += ["--mu", str(target.mu)]
-        case Rho():
-            parts += ["--rho", str(target.rho)]
+    match found.budget.target:
+        case EpsilonDelta(epsilon, delta):
+            parts += ["--epsilon", str(epsilon), "--delta", str(delta)]
+        case Mu(mu):
+            parts += ["--mu", str(mu)]
+        case Rho(rho):
+            parts += ["--rho", str(rho)]
         case _:
             parts[1:2] = ["profile"]
             parts += ["--epsilon", "1"]

@@ -105,6 +105,11 @@ def inline(svg: str, *, slug: str, title: str, alt: str) -> Markup:
     )
 
 
+def element(figure: Figure, slug: str, title: str, alt: str) -> Markup:
+    """Return a figure as an element of a page."""
+    return inline(of(figure), slug=slug, title=title, alt=alt)
+
+
 def alone(svg: str) -> str:
     """Return an SVG file that follows the reader's choice of light or dark by itself."""
     head, close, rest = _COLOUR.sub(_themed, _METADATA.sub("", svg)).partition("<defs>")

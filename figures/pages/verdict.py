@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 _DRAWN = 3
 """So many findings are shown open and with pictures; more are a list to open."""
+_TOLD = {"claim", "in words", "remedy", "correction", "because", "datasets", "event S", "so"}
+_TOLD |= {"P(S), Q(S)"}
+"""Rows of details that the page has elsewhere."""
 _ALLOWED = "what the claim allows; shaded where it is exceeded."
 _MEANINGS = {
     "HOLDS": "Proved over everything that the claim ranges over.",
@@ -74,17 +77,6 @@ def page(outcomes: Sequence[Outcome], command: Sequence[str]) -> str:
 def _entry(
     finding: Finding, certificate: dict[str, Any] | None, slug: str, *, drawn: bool
 ) -> dict[str, Any]:
-    told = (
-        "claim",
-        "in words",
-        "remedy",
-        "correction",
-        "because",
-        "datasets",
-        "event S",
-        "P(S), Q(S)",
-        "so",
-    )
     return {
         "slug": slug,
         "finding": finding,
@@ -96,7 +88,7 @@ def _entry(
         "details": [
             row
             for row in report.details(finding)
-            if row[0] not in told and not row[0].startswith("true ")
+            if row[0] not in _TOLD and not row[0].startswith("true ")
         ],
         "certificate": certificate,
         "file": f"{template.slug(finding.id)}.json",
@@ -133,9 +125,7 @@ def _pictures(finding: Finding, slug: str) -> list[dict[str, Any]]:
         {
             "title": title,
             "caption": caption,
-            "svg": template.inline(
-                template.of(figure), slug=f"{slug}-plot-{number}", title=title, alt=caption
-            ),
+            "svg": template.element(figure, f"{slug}-plot-{number}", title, caption),
         }
         for number, (title, caption, figure) in enumerate(drawn)
     ]

@@ -53,7 +53,6 @@ from flint import arb
 
 from dpassay.accountant import ask, notation
 from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho, Target
-from dpassay.accountant.composition import invert
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.asking import Drawable
 from dpassay.accountant.core.mechanism import Mechanism
@@ -71,6 +70,7 @@ from dpassay.accountant.mechanisms.wrappers.composed import Composed, Guaranteed
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.interval import START_PRECISION, Interval
 from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs import invert
 from dpassay.accountant.questions import guarantees, profile
 from dpassay.accountant.questions.convert import convert
 from dpassay.accountant.questions.estimate import estimate_log_delta

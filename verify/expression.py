@@ -22,7 +22,6 @@ from typing import Any, TypeAlias, final
 
 from flint import arb, fmpq
 
-from dpassay.accountant.composition import invert
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import loss_tails
@@ -37,6 +36,7 @@ from dpassay.accountant.notation import build
 from dpassay.accountant.numbers.exact import ExactReal, computed, exact
 from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, Interval, ball
 from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs import invert
 from dpassay.accountant.pairs.gaussian import normal_cdf
 from dpassay.accountant.pairs.rank_one import theorem_5_sigma_star
 from dpassay.accountant.questions import profile

@@ -11,7 +11,6 @@ from typing import Any, TypeAlias, final
 
 from flint import arb
 
-from dpassay.accountant.composition import invert
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair
@@ -27,6 +26,7 @@ from dpassay.accountant.numbers.dominance import largest_ratio
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact, in_short
 from dpassay.accountant.numbers.interval import START_PRECISION, Interval, ball, enclose, sign
 from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs import invert
 from dpassay.accountant.questions import guarantees, profile
 from dpassay.accountant.questions.threshold import Family, Threshold, threshold, touching
 

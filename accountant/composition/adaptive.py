@@ -47,7 +47,6 @@ from flint import arb
 
 from dpassay.accountant.composition import choose
 from dpassay.accountant.composition.exact import convolution
-from dpassay.accountant.composition.invert import inverse
 from dpassay.accountant.composition.lattice import GRID, POINTS, lower_epsilon, upper_epsilon
 from dpassay.accountant.composition.lattice import bracket_bounds as bounds
 from dpassay.accountant.composition.product import Engine, Product, bound_of
@@ -62,6 +61,7 @@ from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.numbers.solve import fraction
 from dpassay.accountant.pairs.between import Between
 from dpassay.accountant.pairs.finite import tables
+from dpassay.accountant.pairs.invert import inverse
 from dpassay.accountant.pairs.selection import MOST_RELEASES, BoundedRangeProduct
 from dpassay.accountant.pairs.subsampled import EnvelopePair, Family, envelope
 

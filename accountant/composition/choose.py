@@ -36,7 +36,6 @@ from dpassay.accountant.composition.exact import convolution
 from dpassay.accountant.composition.exact.convolution import Value
 from dpassay.accountant.composition.fourier import engine as fourier
 from dpassay.accountant.composition.fourier.engine import FOURIER, transform
-from dpassay.accountant.composition.invert import inverse_by_values, rough_root
 from dpassay.accountant.composition.lattice import GRID, SELDOM_BELOW, Grid
 from dpassay.accountant.composition.product import (
     Engine,
@@ -45,11 +44,8 @@ from dpassay.accountant.composition.product import (
     T,
     UnsuitedError,
     apart,
-    ends,
     exact_sum,
-    hockey_stick_at,
     is_numerical,
-    tails_at,
 )
 from dpassay.accountant.core.pair import Pair, Tails, refined
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
@@ -64,6 +60,13 @@ from dpassay.accountant.pairs.discrete import (
     is_long,
 )
 from dpassay.accountant.pairs.finite import FinitePair, finite
+from dpassay.accountant.pairs.invert import (
+    ends,
+    hockey_stick_at,
+    inverse_by_values,
+    rough_root,
+    tails_at,
+)
 from dpassay.accountant.pairs.subsampled import SubsampledPair
 
 METHODS = ("auto", "exact", "fourier", "grid")

@@ -50,13 +50,7 @@ from typing import TypeAlias, final
 
 from flint import arb
 
-from dpassay.accountant.composition.product import (
-    Engine,
-    Factor,
-    Product,
-    ends,
-    hockey_stick_at,
-)
+from dpassay.accountant.composition.product import Engine, Factor, Product
 from dpassay.accountant.core.pair import Pair, refined
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers import solve
@@ -64,6 +58,7 @@ from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, ball, within
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.gaussian import GaussianPair, gaussian_tails
+from dpassay.accountant.pairs.invert import ends, hockey_stick_at
 from dpassay.accountant.pairs.subsampled import SubsampledPair
 
 MOST_OVERLAP, MOST_OF_GAUSSIAN = 5e-3, 1e-4

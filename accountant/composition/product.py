@@ -29,42 +29,9 @@ from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import COMPOSED_WIDTH, Interval
 from dpassay.accountant.numbers.precision import cached_property
-from dpassay.accountant.numbers.solve import fraction
 from dpassay.accountant.pairs.discrete import DiscreteGaussianPair, DiscreteGaussianProductPair
 from dpassay.accountant.pairs.finite import largest_profile, tables
-
-
-def hockey_stick_at(pair: Pair, epsilon: arb) -> arb:
-    """Return a ball for H at every ε in the ball.
-
-    H does not increase, so its values at the two ends of the ball, which are rational, enclose it.
-    """
-    low, high = ends(epsilon)
-    upper = pair.hockey_stick(low)
-    return upper if low == high else upper.union(pair.hockey_stick(high))
-
-
-def tails_at(pair: Pair, epsilon: arb) -> Tails:
-    """Return balls for the tails at every ε in the ball: they are monotone too."""
-    low, high = ends(epsilon)
-    left = pair.tails(low)
-    return left if low == high else hull(left, pair.tails(high))
-
-
-def hull(first: Tails, second: Tails) -> Tails:
-    """Return the tails that contain both."""
-    return Tails(
-        p_above=first.p_above.union(second.p_above),
-        p_below=first.p_below.union(second.p_below),
-        q_above=first.q_above.union(second.q_above),
-        q_below=first.q_below.union(second.q_below),
-    )
-
-
-def ends(value: arb) -> tuple[ExactReal, ExactReal]:
-    """Return the two ends of a finite ball, exactly."""
-    low, high = (ExactReal.of_rational(fraction(end)) for end in (value.lower(), value.upper()))
-    return low, high
+from dpassay.accountant.pairs.invert import ends
 
 
 def exact_sum(values: Sequence[ExactReal]) -> ExactReal | None:

@@ -15,7 +15,6 @@ from typing import TypeAlias, final
 
 from flint import arb
 
-from dpassay.accountant.composition.invert import inverse
 from dpassay.accountant.core.pair import Known, Pair, ProfileOnly, attained, refined, rho_bound
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers import solve
@@ -28,6 +27,7 @@ from dpassay.accountant.numbers.interval import (
     within,
 )
 from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.invert import inverse
 
 """The ε of a pair of which two bounds of δ(ε) are known."""
 

@@ -36,13 +36,13 @@ from typing import NamedTuple, TypeAlias, final
 
 from flint import acb, arb
 
-from dpassay.accountant.composition.invert import rough_root
 from dpassay.accountant.core.pair import Known, MirroredPair, Tails
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.integral import integral
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.invert import rough_root
 
 GUARD_BITS = 24
 """Bits by which a curve is finer than the answer."""

@@ -42,9 +42,7 @@ from typing import TYPE_CHECKING, TypeAlias, final
 
 from flint import arb
 
-from dpassay.accountant.composition.invert import least, most
 from dpassay.accountant.composition.losses.transform import MixtureTransform
-from dpassay.accountant.composition.product import hockey_stick_at, hull, tails_at
 from dpassay.accountant.core.pair import (
     Known,
     Pair,
@@ -65,6 +63,7 @@ from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.numbers.solve import fraction
 from dpassay.accountant.pairs.finite import FinitePair, SubsampledLaws, finite
 from dpassay.accountant.pairs.gaussian import GaussianPair, normal_cdf
+from dpassay.accountant.pairs.invert import hockey_stick_at, hull, least, most, tails_at
 
 if TYPE_CHECKING:
     from dpassay.accountant.pairs.own_density import Base

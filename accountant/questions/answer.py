@@ -14,12 +14,12 @@ from fractions import Fraction
 
 from flint import arb
 
-from dpassay.accountant.composition.invert import to_width
 from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.core.validate import rational
 from dpassay.accountant.errors import BetweenError, UndecidedError
 from dpassay.accountant.numbers.exact import Number
 from dpassay.accountant.numbers.interval import COMPOSED_WIDTH, Interval, enclose
+from dpassay.accountant.pairs.invert import to_width
 
 COARSEST = Fraction(1, 2)
 """Engines are asked for no more: a wider answer is one of these too."""

@@ -17,7 +17,6 @@ from typing import final
 
 from flint import arb
 
-from dpassay.accountant.composition import invert
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair
@@ -27,6 +26,7 @@ from dpassay.accountant.numbers.dominance import Profile
 from dpassay.accountant.numbers.exact import ExactReal, Number, in_short
 from dpassay.accountant.numbers.interval import Interval, ball
 from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs import invert
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.pairs.maxima import GaussianMaximaPair
 from dpassay.accountant.questions import guarantees, profile

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from flint import arb
 
-from dpassay.accountant.composition.invert import least, most
 from dpassay.accountant.composition.product import Factor, Product
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
@@ -35,6 +34,7 @@ from dpassay.accountant.numbers.interval import (
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.finite import FinitePair
 from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.pairs.invert import least, most
 from dpassay.accountant.questions import profile
 from dpassay.accountant.questions.answer import (
     NONNEGATIVE,

@@ -53,7 +53,6 @@ from typing import final
 from flint import arb
 
 from dpassay.accountant.composition.exact.laplace_product import is_laplace
-from dpassay.accountant.composition.invert import hockey_stick, most, to_width
 from dpassay.accountant.composition.product import Product, exact_sum
 from dpassay.accountant.core.pair import Pair, only_bounded
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
@@ -71,6 +70,7 @@ from dpassay.accountant.pairs.discrete import (
     log_spread,
 )
 from dpassay.accountant.pairs.gaussian import GaussianPair, normal_cdf
+from dpassay.accountant.pairs.invert import hockey_stick, most, to_width
 from dpassay.accountant.pairs.maxima import GaussianMaximaPair
 from dpassay.accountant.pairs.selection import BoundedRangeProduct
 from dpassay.accountant.pairs.subsampled import GaussianMixturePair, Mixture, SubsampledPair

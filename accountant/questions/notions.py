@@ -18,7 +18,6 @@ from fractions import Fraction
 
 from flint import arb
 
-from dpassay.accountant.composition.product import ends
 from dpassay.accountant.core.validate import probability
 from dpassay.accountant.errors import expected
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
@@ -27,6 +26,7 @@ from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.interval import Interval, ball, enclose, sign
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.numbers.solve import crossing, fraction
+from dpassay.accountant.pairs.invert import ends
 from dpassay.accountant.questions import profile, tradeoff
 
 _ONE = ExactReal.of_rational(1)

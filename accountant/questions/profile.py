@@ -17,7 +17,6 @@ from itertools import product
 
 from flint import arb
 
-from dpassay.accountant.composition.invert import complement, hockey_stick, inverse, most
 from dpassay.accountant.composition.product import apart, is_numerical, simple_bound
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
@@ -33,6 +32,7 @@ from dpassay.accountant.mechanisms.wrappers.composed import Composed
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.interval import Interval, ball, enclose
 from dpassay.accountant.numbers.solve import halved
+from dpassay.accountant.pairs.invert import complement, hockey_stick, inverse, most
 from dpassay.accountant.questions.answer import PROBABILITIES, answer, enclosed, share, usual
 
 _HALF = arb("0.5")

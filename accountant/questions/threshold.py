@@ -17,7 +17,6 @@ from typing import final
 
 from flint import arb
 
-from dpassay.accountant.composition import invert
 from dpassay.accountant.core.pair import Pair, refined
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers import solve
@@ -26,6 +25,7 @@ from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import START_PRECISION, Interval
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.numbers.solve import HALF
+from dpassay.accountant.pairs import invert
 
 FINEST = Fraction(1, 10**13)
 """Narrower roots are not found by floats."""

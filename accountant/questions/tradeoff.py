@@ -26,7 +26,6 @@ from typing import final
 
 from flint import arb
 
-from dpassay.accountant.composition.invert import least
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import (
@@ -52,6 +51,7 @@ from dpassay.accountant.numbers.interval import (
     within,
 )
 from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.invert import least
 from dpassay.accountant.questions.answer import answer, joined, largest, smallest, usual
 from dpassay.accountant.questions.profile import worst_pairs
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from flint import arb, ctx
 
-from dpassay.accountant.composition import invert
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import DpassayError
@@ -17,6 +16,7 @@ from dpassay.accountant.mechanisms import Composed, Gaussian, Guaranteed, Poisso
 from dpassay.accountant.numbers import solve
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import Interval, ball, enclose
+from dpassay.accountant.pairs import invert
 from dpassay.accountant.questions import guarantees, notions, profile, tradeoff
 from dpassay.accountant.questions.gaussian_bounds import gaussian_bounds
 from dpassay.verifier.foreign import events, reports

@@ -10,12 +10,12 @@ from typing import ClassVar, final
 
 from flint import arb
 
-from dpassay.accountant.composition.invert import hockey_stick, to_width
 from dpassay.accountant.core.validate import rational
 from dpassay.accountant.errors import BetweenError, InvalidInputError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import START_PRECISION, Interval, ball, enclose
 from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.invert import hockey_stick, to_width
 from dpassay.accountant.questions import tradeoff
 from dpassay.verifier.claim import Decision, Scope, verdict_of
 from dpassay.verifier.claims.privacy import (

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar, final
 
-from dpassay.accountant.composition.invert import hockey_stick, most, to_width
 from dpassay.accountant.composition.product import is_numerical
 from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.errors import NotApplicableError, UndecidedError, expected
@@ -16,6 +15,7 @@ from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.invert import hockey_stick, most, to_width
 from dpassay.accountant.questions.least_mu import bounds, exact_mu, limiting_mu, needed
 from dpassay.verifier.claim import Decision, Scope, compare, verdict_of
 from dpassay.verifier.claims.curve import Bound, prove_below

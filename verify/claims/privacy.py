@@ -12,8 +12,6 @@ from typing import Any, ClassVar, TypeAlias, TypeVar, final
 
 from flint import arb
 
-from dpassay.accountant.composition import invert
-from dpassay.accountant.composition.invert import hockey_stick, most, to_width
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import (
     Pair,
@@ -29,6 +27,8 @@ from dpassay.accountant.numbers import reading
 from dpassay.accountant.numbers.exact import ExactReal, exact, floats_in_short
 from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, START_PRECISION, Interval, enclose
 from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs import invert
+from dpassay.accountant.pairs.invert import hockey_stick, most, to_width
 from dpassay.accountant.questions import profile
 from dpassay.accountant.questions.answer import share
 from dpassay.verifier.claim import Claim, Decision, Scope, compare, verdict_of

@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import Any, ClassVar, final
 
 from dpassay.accountant.budget.target import Mu
-from dpassay.accountant.composition.invert import most
 from dpassay.accountant.core.asking import Drawable
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import (
@@ -22,6 +21,7 @@ from dpassay.accountant.errors import (
 from dpassay.accountant.geometry.workload import Workload
 from dpassay.accountant.numbers.exact import floats_in_short
 from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.pairs.invert import most
 from dpassay.accountant.questions.least_mu import limiting_mu
 from dpassay.verifier.compare.candidate import Budget, Calibrated, Candidate, LeftOut
 from dpassay.verifier.compare.candidates import candidates_for

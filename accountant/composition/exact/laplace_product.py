@@ -27,7 +27,6 @@ from flint import arb, arb_poly, fmpz, fmpz_poly
 
 from dpassay.accountant.composition.fourier.estimates import ABOVE_P, ABOVE_Q, CALL, Estimator
 from dpassay.accountant.composition.fourier.saddle import Strip, saddle
-from dpassay.accountant.composition.invert import chernoff_epsilon, rough_root
 from dpassay.accountant.composition.losses.laplace import FloatLaplace
 from dpassay.accountant.composition.product import Engine, Product, T
 from dpassay.accountant.core.pair import Pair, Tails
@@ -43,6 +42,7 @@ from dpassay.accountant.numbers.interval import (
 )
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.numbers.solve import log_peak
+from dpassay.accountant.pairs.invert import chernoff_epsilon, rough_root
 
 """Tails and hockey-stick divergences of products of Laplace laws, by exact sums.
 

@@ -15,7 +15,6 @@ from dpassay.accountant import notation
 from dpassay.accountant.composition.choose import smooth
 from dpassay.accountant.composition.fourier.engine import FOURIER
 from dpassay.accountant.composition.fourier.jumps import sure_cut
-from dpassay.accountant.composition.invert import inverse
 from dpassay.accountant.composition.lattice import GRID, Grid
 from dpassay.accountant.composition.losses.laplace import FloatDiscreteGaussian
 from dpassay.accountant.composition.product import Product
@@ -26,6 +25,7 @@ from dpassay.accountant.errors import InvalidInputError, UndecidedError
 from dpassay.accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.pairs.invert import inverse
 from dpassay.accountant.questions import profile
 from dpassay.accountant.questions.answer import answer
 from dpassay.verifier.cli import main

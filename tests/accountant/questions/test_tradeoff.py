@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from dpassay.accountant.composition.invert import most
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Known, Pair, WorstCase
@@ -36,6 +35,7 @@ from dpassay.accountant.mechanisms import (
 )
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.pairs.invert import most
 from dpassay.accountant.questions import guarantees, profile, tradeoff
 from tests.near import mpf, narrow
 from tests.quick import quick

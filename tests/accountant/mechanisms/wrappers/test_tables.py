@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpassay.accountant import notation
-from dpassay.accountant.composition.invert import most
 from dpassay.accountant.composition.tails import envelope_of
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
@@ -32,6 +31,7 @@ from dpassay.accountant.mechanisms import (
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.pairs.finite import tables
+from dpassay.accountant.pairs.invert import most
 from dpassay.accountant.questions import guarantees, profile, tradeoff
 from tests.near import mpf, narrow
 

@@ -1,4 +1,4 @@
-"""Answers from several pairs at once: the largest H(ε), and its inverse ε(δ).
+"""Answers from several pairs at once: the largest H(ε), and its inverse ε(δ); and H at a ball.
 
 The inverse has two steps: an estimate in floats; and a proof, by two points at which H is certainly
 on different sides of δ (`dpassay.accountant.numbers.solve`). Finer widths are searched between
@@ -18,6 +18,7 @@ from flint import arb
 
 from dpassay.accountant.core.pair import (
     Pair,
+    Tails,
     asked_width,
     exact_infinity_mass,
     max_finite_loss,
@@ -38,6 +39,7 @@ from dpassay.accountant.numbers.interval import (
     within,
 )
 from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import fraction
 
 _MOST_STEPS = 30
 """Secant steps of an estimate: it settles within ten; more only delay a refusal."""
@@ -364,3 +366,36 @@ def most(values: Sequence[arb]) -> arb:
 def least(values: Sequence[arb]) -> arb:
     """Return a ball for the smallest of some numbers."""
     return functools.reduce(arb.min, values)
+
+
+def hockey_stick_at(pair: Pair, epsilon: arb) -> arb:
+    """Return a ball for H at every ε in the ball.
+
+    H does not increase, so its values at the two ends of the ball, which are rational, enclose it.
+    """
+    low, high = ends(epsilon)
+    upper = pair.hockey_stick(low)
+    return upper if low == high else upper.union(pair.hockey_stick(high))
+
+
+def tails_at(pair: Pair, epsilon: arb) -> Tails:
+    """Return balls for the tails at every ε in the ball: they are monotone too."""
+    low, high = ends(epsilon)
+    left = pair.tails(low)
+    return left if low == high else hull(left, pair.tails(high))
+
+
+def hull(first: Tails, second: Tails) -> Tails:
+    """Return the tails that contain both."""
+    return Tails(
+        p_above=first.p_above.union(second.p_above),
+        p_below=first.p_below.union(second.p_below),
+        q_above=first.q_above.union(second.q_above),
+        q_below=first.q_below.union(second.q_below),
+    )
+
+
+def ends(value: arb) -> tuple[ExactReal, ExactReal]:
+    """Return the two ends of a finite ball, exactly."""
+    low, high = (ExactReal.of_rational(fraction(end)) for end in (value.lower(), value.upper()))
+    return low, high

@@ -16,7 +16,7 @@ from playwright.sync_api import sync_playwright
 
 from dpassay.accountant import notation
 from dpassay.figures import event, tradeoff
-from dpassay.figures.pages import template, verdict
+from dpassay.figures.pages import verdict
 from dpassay.verifier import kernel as checker
 from dpassay.verifier.ask import verify
 from dpassay.verifier.cli import main
@@ -141,15 +141,6 @@ def test_outcomes_that_are_numbers_stand_on_an_axis_of_numbers_and_no_other_is_d
     assert (points["P"], points["Q"]) == (2, 2)
     assert not axes.get_legend()  # it stands above, beside no outcome
     assert event._runs(table) == [(4.5, 5.5)]
-
-
-def test_ids_and_colours_of_a_picture_are_the_pages_own() -> None:
-    picture = '<?xml?><svg width="4pt"><g id="a" style="stroke: #000000"/><use href="#a"/></svg>'
-    assert template.inline(picture, slug="x", title="<b>", alt="c") == (
-        '<svg role="img" aria-labelledby="x-title x-alt"><title id="x-title">&lt;b&gt;</title>'
-        '<desc id="x-alt">c</desc><g id="x-a" style="stroke: var(--ink, #000000)"/>'
-        '<use href="#x-a"/></svg>'
-    )
 
 
 @pytest.mark.browser

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import mpmath
@@ -24,7 +22,6 @@ from dpassay.lp.integer_noise import (
 )
 from dpassay.lp.problem import to_fmpq
 from dpassay.lp.solve import InfeasibleError
-from dpassay.verifier.cli import main
 from tests.near import narrow
 
 
@@ -164,21 +161,3 @@ def test_least_error_probability_of_any_support_is_that_of_half_lines(epsilon: s
         least = 1 - (ratio - 1 + 2 * mpmath.mpf("1e-6")) / (ratio + 1)
         assert mpmath.mpf(str(found.value.lower)) <= least <= mpmath.mpf(str(found.value.upper))
     assert narrow(found.value, Fraction(1, 10**30))
-
-
-def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    proof = tmp_path / "proof.json"
-    command = ["optimal", "integer-noise", "--ratio", "3", "--delta", "0.01", "--support", "8"]
-    assert main([*command, "--json", "--certificate", str(proof)]) == 0
-    printed = json.loads(capsys.readouterr().out)
-    assert printed["exact"] is not None
-    assert printed["every_support"]
-    written = json.loads(proof.read_text(encoding="utf-8"))
-    tests = [[to_fmpq(Fraction(entry)) for entry in test] for test in written["witness"]["tests"]]
-    problem = IntegerNoiseProblem("variance", 8, "0.01", None, 3)
-    bound, _ = lower_bound(problem, tests, Ratio(fmpq(3), fmpq(3)))
-    assert bound == to_fmpq(Fraction(printed["exact"]))
-    assert main([*command, "--quiet"]) == 0
-    assert capsys.readouterr().out.startswith("IntegerNoise(probabilities=[")
-    assert main(command) == 0
-    assert "also for any larger support" in capsys.readouterr().out

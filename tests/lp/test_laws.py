@@ -153,19 +153,3 @@ def test_alpha_star_is_the_law_of_definition_2(ratio: int, eta: str, support: in
         for p, q in zip(one, other, strict=True)
     )
     assert excess == found.exact
-
-
-def test_the_command_line_prints_them(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["optimal", "count-noise", "--ratio", "3", "--eta", "1/2", "--support", "2"]
-    assert main([*words, "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out)
-    assert sum(map(Fraction, answer["alpha_star"])) == 1
-    assert main([*words, "--max-count", "3", "--json"]) == 0
-    answer = json.loads(capsys.readouterr().out)
-    assert answer["alpha_star"] is None
-    for count in (1, 2, 3):
-        own = [each for each in answer["alphas"] if each["count"] == count]
-        assert sum(Fraction(each["alpha"]) for each in own) == 1
-        assert all(each["below"] < 0 < each["above"] for each in own)
-    assert main([*words, "--max-count", "3", "--alphas"]) == 0
-    assert "α[-2,1,2] = 0.2325174825" in capsys.readouterr().out

@@ -80,15 +80,3 @@ def test_the_exact_epsilon_lies_below_the_printed_one() -> None:
     """dp_accounting's privacy loss distribution (interval 1e-4), from above: 1.636146."""
     found = learning.exact_epsilon("1.1", 7031)
     assert 1.6360 < found <= 1.636146
-
-
-def test_the_least_delta_of_a_step_is_the_subsampled_one() -> None:
-    from fractions import Fraction
-
-    from dpassay.accountant.mechanisms.shapes.general_gaussian import RankOneGaussian
-    from dpassay.accountant.questions import profile
-
-    found = learning.least_delta_of_a_step(26010, 2.83, "1.795")
-    assert 0.98 * float(learning.SAMPLING) < found <= float(learning.SAMPLING)
-    inner = profile.delta(RankOneGaussian(26010, Fraction("2.83")), 7.07).upper
-    assert found == pytest.approx(float(learning.SAMPLING) * float(inner), rel=1e-2)

@@ -50,11 +50,6 @@ class Range(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """An open upper end."""
     integer: bool = False
 
-    def __post_init__(self) -> None:
-        for closed, open_end in (("low", "above"), ("high", "below")):
-            if getattr(self, closed) is not None and getattr(self, open_end) is not None:
-                raise InvalidInputError(f"Expected one of {closed} and {open_end}, not both.")
-
     @property
     def is_formal(self) -> bool:
         """Whether the range is given by more than words."""
@@ -153,8 +148,6 @@ class Claim(
             if not isinstance(value, str):
                 text = str(value) if isinstance(value, Mechanism) else str(exact(value, name))
                 msgspec.structs.force_setattr(self, name, text)
-        if self.proof and not isinstance(self.proof.get("method"), str):
-            raise InvalidInputError('Expected proof to have a method, such as method = "sweep".')
 
     @abstractmethod
     def assertion(self) -> str:

@@ -110,7 +110,8 @@ _OWN = {"tradeoff": "alpha", "profile": "epsilon"}
 _NUMBERS = ("mechanism", "epsilon", "delta", "mu", "rho", "order", "low", "high", "value")
 """Texts of a claim that may use the listed values and the variables of `for_all`."""
 _WORDS = ("id", "statement", "source", "cause", "correction", "error", "argument", "tail")
-_COMPARED = ("dual", "rival", "lower_bound", "competitor")
+COMPARED = ("dual", "rival", "lower_bound", "competitor")
+"""What the value of a claim of optimality may be compared with: one of these is given."""
 
 Errors = list[tuple[str, str]]
 
@@ -218,7 +219,7 @@ class _Claim:
         if "at" in claim:
             self._expect(len(claim["at"]) > 1, "at", "expected two or more points")
         if kind == "optimality":
-            given = [name for name in _COMPARED if claim.get(name)]
+            given = [name for name in COMPARED if claim.get(name)]
             self._expect(
                 len(given) == 1, "",
                 "expected one of dual, rival, lower_bound and competitor to be given",
@@ -342,7 +343,7 @@ def _is_printed(text: object) -> bool:
         printed = Decimal(str(text))
     except InvalidOperation:
         return False
-    if not printed.is_finite():
+    if not printed.is_finite() or not str(text).isascii():
         return False
     exponent = int(printed.as_tuple().exponent)
     return max(abs(printed.adjusted()), abs(exponent)) <= LARGEST_EXPONENT

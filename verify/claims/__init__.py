@@ -1,4 +1,4 @@
-"""The kinds of claims: one small file for each family, imported when a claim of it is met."""
+"""The kinds of claims: a file for each family, imported when a claim of it is met."""
 
 from __future__ import annotations
 

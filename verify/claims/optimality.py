@@ -11,6 +11,7 @@ import msgspec
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import enclose
+from dpassay.verifier import rules
 from dpassay.verifier.claim import Claim, Decision, Scope, holds, truth
 from dpassay.verifier.claims.privacy import VERDICT_WIDTH, in_brackets
 from dpassay.verifier.expression import Expression
@@ -162,15 +163,9 @@ class Optimality(Claim, frozen=True, kw_only=True, tag="optimality"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        compared = ("dual", "rival", "lower_bound", "competitor")
-        given = [name for name in compared if getattr(self, name)]
-        if len(given) != 1:
-            raise InvalidInputError(
-                "Expected one of dual, rival, lower_bound and competitor to be given."
-            )
-        if given[0] in ("dual", "rival") and not self.among:
-            raise InvalidInputError(f"Expected among, the family of rivals, with {given[0]}.")
-        self._compared()
+        given = [name for name in rules.COMPARED if getattr(self, name)]
+        if len(given) == 1 and (self.among or given[0] not in ("dual", "rival")):
+            self._compared()  # what else is wrong, the rules say
         if exact(self.tolerance, "tolerance").sign < 0:
             raise InvalidInputError(f"Expected tolerance={self.tolerance} ≥ 0.")
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar, Literal, final
 
 from flint import arb
 
-from dpassay.accountant.errors import InvalidInputError, UndecidedError
+from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers.interval import START_PRECISION, Interval, ball, enclose
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.verifier.claim import Claim, Decision, Scope, compare, truth, verdict_of
@@ -47,8 +47,6 @@ class Pending(Claim, frozen=True, kw_only=True, tag="pending"):
         )
 
 
-_LARGEST_EXPONENT = 10_000
-"""Largest power of ten of a printed number: others are misprints of the file."""
 _MARGIN_DIGITS = 20
 """Digits of a margin."""
 _MARGIN_BITS = 72
@@ -150,22 +148,6 @@ class PrintedNumber(Claim, frozen=True, kw_only=True, tag="printed-number"):
     written: ClassVar = ("expression",)
     expression: str
     printed: str
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        try:
-            printed = Decimal(self.printed)
-        except InvalidOperation:
-            printed = Decimal("NaN")
-        if not printed.is_finite() or not self.printed.isascii():
-            raise InvalidInputError(
-                f"Expected printed={self.printed[:60]!r} to be a decimal such as 0.125 or 1.3e-5."
-            )
-        if max(abs(printed.adjusted()), abs(int(printed.as_tuple().exponent))) > _LARGEST_EXPONENT:
-            raise InvalidInputError(
-                f"Expected printed={self.printed[:60]!r} to have an exponent of at most "
-                f"{_LARGEST_EXPONENT}."
-            )
 
     def assertion(self) -> str:
         """Say the printed decimal."""

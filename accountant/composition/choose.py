@@ -168,7 +168,7 @@ def _exactly(factors: Sequence[Factor]) -> Pair | None:
         else:
             others.append((pair, count))
     if any(isinstance(pair, RandomAllocationPair) for pair, _ in others):
-        from dpassay.accountant.pairs.allocation import together
+        from dpassay.accountant.composition.allocations import together
 
         others = together(others)
     others = _smooth(others)

@@ -13,7 +13,6 @@ from typing import NamedTuple, final
 
 from flint import acb, acb_mat, arb, arb_series
 
-from dpassay.accountant.composition.product import Engine, Factor, Product
 from dpassay.accountant.core.pair import (
     Known,
     Pair,
@@ -1037,7 +1036,8 @@ def _event(pair: AllocationEvent, epsilon: float) -> Event:
 W = dP/dQ = (1/t) Σ_j e^{μ Z_j − μ²/2} for P = (1/t) Σ_j N(μ e_j, I) and Q = N(0, I), with
 independent standard normal Z_j under Q. Its profile and that of several epochs, whose losses ln W
 add up, are integrals of its moments (`dpassay.accountant.pairs.allocation`): those of several
-epochs, alone or with Gaussian noise, are one sum on a line (`Allocations`).
+epochs, alone or with Gaussian noise, are one sum on a line
+(`dpassay.accountant.composition.allocations`).
 """
 
 _MOST_ORDER = 400
@@ -1075,10 +1075,11 @@ class RandomAllocationPair(Pair):
     @property
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
+        ask = functools.partial
         return Known(
-            bound=lambda epsilon: self._sum.bound(epsilon, mixed_first=self.mixed_first),
-            log_delta=self._estimate_log_delta,
-            epsilon=self._estimate_epsilon,
+            bound=ask(self._sum.bound, mixed_first=self.mixed_first),
+            log_delta=ask(self._sum.estimate_log_delta, mixed_first=self.mixed_first),
+            epsilon=ask(self._sum.estimate_epsilon, mixed_first=self.mixed_first),
             # t^{1−a} e^{a(a−1)μ²/2} ≤ E W^a ≤ e^{a(a−1)μ²/2}
             rho=lambda: rho_bound(self) if self.mixed_first else None,
             # of one step, as Rényi divergences are jointly quasi-convex
@@ -1086,14 +1087,6 @@ class RandomAllocationPair(Pair):
             # what comes within about a second
             width=lambda: COMPOSED_WIDTH,
         )
-
-    def _estimate_log_delta(self, epsilon: float) -> float | None:
-        """Return ln H(ε) from few bits, or None where they are lost."""
-        return self._sum.estimate_log_delta(epsilon, mixed_first=self.mixed_first)
-
-    def _estimate_epsilon(self, log_delta: float) -> float | None:
-        """Return the ε ≥ 0 with ln H(ε) = log_delta from few bits."""
-        return self._sum.estimate_epsilon(log_delta, mixed_first=self.mixed_first)
 
     def renyi(self, order: arb) -> arb:
         """Return ln E_Q W^a/(a − 1) at an integer a ≥ 2, mixture first.
@@ -1123,57 +1116,3 @@ class RandomAllocationPair(Pair):
         sign = ">" if self.mixed_first else "<"
         at = epsilon if self.mixed_first else -epsilon
         return f"the outputs with (1/{self.steps})*sum(exp(mu*z_j - mu^2/2)) {sign} exp({at})"
-
-
-@final
-@dataclass(frozen=True)
-class Allocations(Engine):
-    """One sum for a product of random allocations in one direction, and of Gaussian pairs."""
-
-    def profile(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return H(ε) for any real ε."""
-        return _random_sum(product).hockey_stick(epsilon, mixed_first=_mixed_first(product))
-
-    def tails(self, product: Product, epsilon: ExactReal) -> Tails:
-        """Return the tails: to the precision, but not relative to themselves."""
-        return _random_sum(product).tails(epsilon, mixed_first=_mixed_first(product))
-
-    def bound(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return a bound from the moments of the likelihood ratio."""
-        return _random_sum(product).bound(epsilon, mixed_first=_mixed_first(product))
-
-    def estimate_log_delta(self, product: Product, epsilon: float) -> float | None:
-        """Return ln H(ε) from few bits, or None where they are lost."""
-        return _random_sum(product).estimate_log_delta(epsilon, mixed_first=_mixed_first(product))
-
-    def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
-        """Return the ε ≥ 0 with ln H(ε) = log_delta from few bits."""
-        return _random_sum(product).estimate_epsilon(log_delta, mixed_first=_mixed_first(product))
-
-
-def _split(
-    factors: Sequence[Factor],
-) -> tuple[list[tuple[RandomAllocationPair, int]], list[tuple[GaussianPair, int]]]:
-    allocations = [(pair, n) for pair, n in factors if isinstance(pair, RandomAllocationPair)]
-    return allocations, [(pair, n) for pair, n in factors if isinstance(pair, GaussianPair)]
-
-
-@functools.lru_cache(maxsize=64)
-def _random_sum(product: Product) -> AllocationSum:
-    allocations, normals = _split(product.factors)
-    return AllocationSum(tuple((pair.mean, count) for pair, count in allocations), tuple(normals))
-
-
-def _mixed_first(product: Product) -> bool:
-    return _split(product.factors)[0][0][0].mixed_first
-
-
-def together(factors: Sequence[Factor]) -> list[Factor]:
-    """Put random allocations and Gaussian pairs together, where there are several."""
-    allocations, normals = _split(factors)
-    directions = {pair.mixed_first for pair, _ in allocations}
-    if len(directions) != 1 or sum(n for _, n in [*allocations, *normals]) == 1:
-        return list(factors)
-    kinds = (RandomAllocationPair, GaussianPair)
-    rest = [each for each in factors if not isinstance(each[0], kinds)]
-    return [(Product((*allocations, *normals), Allocations()), 1), *rest]

@@ -98,7 +98,7 @@ from flint import arb, fmpq
 
 from dpassay.accountant.counting.count_noise import CountNoise
 from dpassay.lp.build import CountProgram
-from dpassay.lp.problem import CountNoiseProblem, Value, to_fmpq
+from dpassay.lp.problem import CountNoiseProblem, Value, middle, to_fmpq
 
 
 def counts_for_one_law(problem: CountNoiseProblem) -> int | None:
@@ -167,10 +167,10 @@ def _multipliers(noise: CountNoise, program: CountProgram) -> list[Value]:
     flows: dict[tuple[int, int], Value] = {}  # (z, z') → multiplier of p(z) ≤ E p(z') + δ, z ≥ 0
     ends = [(noise.bound(k), k) for k in range(1, support + 1)]
     splits = [(noise.missing_bound(m), m) for m in range(support // 2 + 1)]
-    best, end = max(ends, key=lambda pair: _size(pair[0]))
-    other, split = max(splits, key=lambda pair: _size(pair[0]))
+    best, end = max(ends, key=lambda pair: middle(pair[0]))
+    other, split = max(splits, key=lambda pair: middle(pair[0]))
     level: Value = fmpq(0)
-    if _size(best) >= _size(other):
+    if middle(best) >= middle(other):
         mass = fmpq(-1)
         for i in range(end, 0, -1):
             level = flows[i - 1, i] = (level + 1) / ratio
@@ -196,10 +196,6 @@ def _greater(a: Value, b: Value) -> Value:
     if isinstance(a, fmpq) and isinstance(b, fmpq):
         return a if a >= b else b
     return arb(a).max(arb(b))
-
-
-def _size(value: Value) -> arb:
-    return arb(value).mid()
 
 
 def _middle(value: Value) -> Value:

@@ -181,6 +181,11 @@ class CountNoiseProblem(WithRatio):
         return -min(count, self.support)
 
 
+def middle(value: Value) -> arb:
+    """Return the middle of a ball, or the number itself."""
+    return arb(value).mid()
+
+
 def to_fmpq(value: Fraction | int) -> fmpq:
     """Return the same rational number for python-flint."""
     value = Fraction(value)

@@ -25,7 +25,7 @@ from flint import arb, fmpq
 
 from dpassay.accountant.errors import UndecidedError
 from dpassay.lp.elimination import Sparse, basic_solution, solve
-from dpassay.lp.problem import Value
+from dpassay.lp.problem import Value, middle
 from dpassay.lp.program import Evaluated, Scaled
 from dpassay.lp.solve import Basis, Highs, InfeasibleError, SolverError
 
@@ -102,7 +102,7 @@ def _floats(values: Sequence[Value], exponents: NDArray[np.int64]) -> NDArray[np
     """Return the values times powers of two."""
     import numpy as np
 
-    return _magnified(np.array([float(arb(value).mid()) for value in values]), exponents)
+    return _magnified(np.array([float(middle(value)) for value in values]), exponents)
 
 
 def _magnified(
@@ -194,7 +194,7 @@ class _Simplex:
             for name, room in enumerate(rooms):
                 if basic[name] == primal:
                     scale = sign * (self._scales[first] - self._scales[name])
-                    rate = -_middle(change(name)) * arb(2) ** scale
+                    rate = -middle(change(name)) * arb(2) ** scale
                     if rate > arb(2) ** rates:
                         best.append(((room.max(arb(0)) / rate).mid(), -rate, name))
             if not best:
@@ -205,14 +205,14 @@ class _Simplex:
         slacks = self._program.slacks(self.found.point)
         every = [*self.found.point, *(slacks[row] for row in self._free)]
         scaled = zip(every, self._scales, strict=True)
-        return [_middle(value) * arb(2) ** -scale for value, scale in scaled]
+        return [middle(value) * arb(2) ** -scale for value, scale in scaled]
 
     def _costs(self) -> list[arb]:
         multipliers = self.found.multipliers
         every = self._program.reduced_costs(multipliers)
         every += [multipliers[row] for row in self._free]
         scaled = zip(every, self._scales, strict=True)
-        return [_middle(value) * arb(2) ** (scale - self._unit) for value, scale in scaled]
+        return [middle(value) * arb(2) ** (scale - self._unit) for value, scale in scaled]
 
     def _exchange(self, *names: int) -> None:
         self._pivots += 1
@@ -259,7 +259,3 @@ class _Simplex:
             return sign * sum((v * moved[c] for c, v in rows[at] if c in moved), start=fmpq(0))
 
         return change
-
-
-def _middle(value: Value) -> arb:
-    return arb(value).mid()

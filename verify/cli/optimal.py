@@ -410,7 +410,7 @@ _COUNT_KIND = Kind(
     certificate=lambda solution: import_module("dpassay.verifier.prover.optima").count_noise(
         solution
     ),
-    to_json=lambda solution: import_module("dpassay.lp.report").to_json(solution),
+    to_json=lambda solution: import_module("dpassay.lp.count_noise").to_json(solution),
     line=lambda answer: f"delta={answer['exact'] or shown(answer['delta'])}",
     quiet=lambda solution: str(solution.delta),
     show=_count_show,

@@ -37,6 +37,7 @@ _CHAPTERS = {
     "dpassay.accountant.summary": "Questions about a mechanism",
     "dpassay.accountant.training": "Training with noise",
     "dpassay.verifier.audit": "Audits",
+    "dpassay.verifier.ask.a": "Audits",  # audit, audit_samples, …, assert_private
     "dpassay.verifier.claims": "Claims",
     "dpassay.verifier": "Verdicts, calibration, comparison",
     "dpassay.accountant.account": "Budgets",
@@ -146,7 +147,7 @@ def reference() -> dict[str, str]:
     for name in dpassay.__all__:
         if name not in DESCRIPTIONS:
             thing = getattr(dpassay, name)
-            home = getattr(thing, "__module__", "")
+            home = f"{getattr(thing, '__module__', '')}.{name}"
             title = next(title for start, title in _CHAPTERS.items() if home.startswith(start))
             found[title].append(_directive(name, thing))
     pages = {

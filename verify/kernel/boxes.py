@@ -491,7 +491,10 @@ class Facts:
                 return number(_MONOTONE[n.op][far > 0])
             if n.op not in ("+", "-", "*", "/", "**", "sqrt", "exp", "log", "abs"):
                 raise NotProved(f"no limit of {show(n)[:80]} was found")
-            return make(n.op, *map(limit, n.args))
+            parts = [limit(a) for a in n.args]
+            if n.op == "**" and name in n.args[1].free and not self.positive(parts[0]):
+                raise NotProved(f"no limit of {show(n)[:80]} was found")
+            return make(n.op, *parts)
 
         found = limit(node)
         self.defined(found)

@@ -105,7 +105,8 @@ class Checked:
         if not self.assumptions:
             return f"{self.outcome}  {self.theorem}"
         given = (f"rests on: {safe(text, _LONGEST)}" for text in self.assumptions)
-        return "\n  ".join([str(self.outcome), *given, f"theorem:  {self.theorem}"])
+        last = [f"theorem:  {self.theorem}"] if self.theorem else []
+        return "\n  ".join([str(self.outcome), *given, *last])
 
     __repr__ = __str__
 

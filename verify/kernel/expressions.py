@@ -296,6 +296,13 @@ def definitions(let: Mapping[str, str], known: Iterable[str], field: str) -> dic
     return found
 
 
+def listed(theorem: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the listed values of variables, also of those whose ranges are only said in words."""
+    ends, ranges = ("low", "above", "high", "below"), theorem["for_all"].items()
+    words = {k: v["grid"] for k, v in ranges if all(v[end] is None for end in ends)}
+    return {**theorem["where"], **words}
+
+
 # --- values at points ---------------------------------------------------------------------------
 def value(
     node: Node,
@@ -344,10 +351,8 @@ class _Evaluation:
             found = self.apply(n)
         except ValueError as error:
             raise NotProved(str(error)) from None
-        if isinstance(found, fmpq):
-            if max(int(found.p).bit_length(), int(found.q).bit_length()) > MOST_BITS:
-                found = ball(found)
-        elif not isinstance(found, arb) or found.is_nan():
+        found = _short(found)
+        if not isinstance(found, fmpq | arb) or (isinstance(found, arb) and found.is_nan()):
             raise TooFewDigits(f"{show(n)[:80]} has no value that balls can tell")
         if not any(name.startswith("_") for name in n.free):
             self.memo[n] = found
@@ -369,7 +374,7 @@ class _Evaluation:
 
     def fold(self, n: Node) -> Number:
         index, low, high, term = n.args
-        first, last = whole(self.known(low)), whole(self.known(high))
+        first, last = _integer(self.known(low)), _integer(self.known(high))
         if last - first >= MOST_TERMS:
             raise NotProved(f"it has a {n.op} of more than {MOST_TERMS} terms")
         total: Number = fmpq(n.op == "product")
@@ -377,7 +382,8 @@ class _Evaluation:
         for i in range(first, last + 1):
             self.at = {**before, index: fmpq(i)}
             one = self.known(term)
-            total = total + one if n.op == "sum" else total * one
+            total = _short(total + one if n.op == "sum" else total * one)
+            self.budget.check()
         self.at = before
         return total
 
@@ -409,7 +415,7 @@ def asked(question: Node, adjacency: str | None) -> tuple[list[Node], str | None
 
 def _rounded(up: bool, x: Number, digits: Number | None = None) -> Number:
     """Return the nearest decimal of so many significant digits on one side of x."""
-    places = 40 if digits is None else whole(digits)
+    places = 40 if digits is None else _count(digits)
     if not 1 <= places <= 10_000:
         raise NotProved("it rounds to too many digits")
     if isinstance(x, fmpq) and not x:
@@ -439,6 +445,18 @@ def _balls(function: Callable[..., arb]) -> Callable[..., Number]:
 
 def _log(x: Number, base: Number | None = None) -> Number:
     return numbers.log(x) if base is None else numbers.divide(numbers.log(x), numbers.log(base))
+
+
+def _short(x: Number) -> Number:
+    """Return a number, or a ball around it where it is exact and too long."""
+    long = isinstance(x, fmpq) and max(int(x.p).bit_length(), int(x.q).bit_length()) > MOST_BITS
+    return ball(x) if long else x
+
+
+def _integer(x: Number) -> int:
+    if not isinstance(x, fmpq) or x.q != 1:
+        raise NotProved("it has a sum whose ends are no integers")
+    return int(x.p)
 
 
 def _count(x: Number, most: int = MOST_TERMS) -> int:

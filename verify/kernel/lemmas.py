@@ -34,7 +34,7 @@ from . import expressions, laws
 from . import formulas as formulas_
 from .expressions import Node, comparison, number, parse, substitute
 from .laws import INFINITE, ONE, ZERO, Answer, Law, table, told
-from .notation import Noise
+from .notation import Noise, signatures
 from .numbers import (
     Budget,
     NotProved,
@@ -184,8 +184,8 @@ counter | an input is in h measured sums of a tree with noise h/ε (or of √h/�
     KaryTree BinaryTree DelannoyCounter HonakerTree BridgedTree SmoothBinary SquareRootFactorization NormalizedSquareRoot upper mu=None: pure(epsilon)
     DiscreteKaryTree upper: pure(epsilon)
 composition | independent or adaptive releases: products of what is above each release are above all (lattice.py, Lemma products) | Zhu, Dong, Wang 2022
-poisson | each record takes part with probability q: ((1 − q)Q + qP, Q) if it is removed, (P, (1 − q)P + qQ) if it is added | Zhu, Dong, Wang 2022
-without-replacement | m of n records take part: both mixtures of a replace-one pair with q = m/n, in both orders | Balle, Barthe, Gaboardi 2018
+poisson | each record takes part with probability q: ((1 − q)Q + qP, Q) if it is removed, (P, (1 − q)P + qQ) if it is added; if one that Gaussian noise hides by μ is replaced, the weights 1 − q and q of the means 0 and μ against those of 0 and −μ | Zhu, Dong, Wang 2022
+without-replacement | m of n records, any two of which are neighbours, take part: both mixtures of a replace-one pair with q = m/n, in both orders | Balle, Barthe, Gaboardi 2018
 allocation | in k of t steps, chosen at random: no worse than if they were known, a composition of k; the first step alone is a sample with q = k/t | joint convexity of H; post-processing
 shuffled | reports in random order are no worse than one report, and if the loss of a report is at most t between any two records, than laws.clones says; of n alike in a randomised response all are true with probability p^n, or p^(n − 1)q | post-processing; Feldman, McMillan, Talwar 2021, Theorem 3.1; the definition
 matrix | the noise C⁻¹Z of a lower triangular Toeplitz matrix C: N(Δ/s, 1) against N(0, 1); where the columns of a record's steps share no row, Δ² is the sum of their squares, largest for the first steps; square-root: c_j = C(2j, j)/4^j | Denisov, McMahan, Rush, Smith, Thakurta 2022
@@ -891,7 +891,7 @@ def _channel(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
 
 def _rounded_laplace(args: Arguments, *_: Any) -> Worst:
     """Return a bound of the noise with the mass 'a if abs(x) < 1/2 else b*exp(-abs(x)/c)'."""
-    usual = [args.noise.arguments.get(key, "1") for key in ("scale", "sensitivity")] == ["1", "1"]
+    usual = args.noise.arguments == {**signatures()["AdditiveNoise"], "mass": args.noise["mass"]}
     match ast.parse(str(args.noise.arguments.get("mass") or "0").strip(), mode="eval").body:
         case ast.IfExp(test, a, ast.BinOp(b, ast.Mult(), ast.Call(ast.Name("exp"), [power]))):
             found = re.fullmatch(r"-abs\(x\)(?: / ([1-9]\d*))?", ast.unparse(power))
@@ -1101,6 +1101,8 @@ def _sampled(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
         remove, add = _joined(found.remove), _joined(found.add)
     else:
         q, row = args["sample_size"] / args["population"], "without-replacement"
+        if not _any_two(inner):
+            raise NotProved("a sample of records of which some are no neighbours")
         if told(q, ">", ONE):
             raise args.wrong("sample_size", "is above the population")
         found = worst(inner, "replace-one", args.value, budget)
@@ -1121,6 +1123,15 @@ def _sampled(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
         both: list[Way] = [((one_way + other, 1),)]
         return Worst(both, both, rows, lower)
     return Worst([((one_way, 1),)], [((other, 1),)], rows, lower)
+
+
+def _any_two(tree: Any) -> bool:
+    """Return whether any two records are neighbours: no channel inside lists those that are."""
+    inside = tree.arguments.values() if isinstance(tree, Noise) else tree
+    if isinstance(inside, str):
+        return True
+    listed = isinstance(tree, Noise) and tree.arguments.get("neighbours", "None") != "None"
+    return not listed and all(map(_any_two, inside))
 
 
 def _opposite(entries: Sequence[Answer]) -> Law:

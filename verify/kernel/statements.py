@@ -34,6 +34,7 @@ from .expressions import (
     asked,
     comparison,
     definitions,
+    listed,
     make,
     number,
     parse,
@@ -196,11 +197,11 @@ class Statement:
         if not isinstance(given, Mapping) or {*given} != {*self.where, *self.for_all}:
             raise Wrong("witness.case", "expected a value of each variable of the theorem")
         case = {name: self.entry(name, given[name]) for name in self.where}
-        for name, values in self.where.items():
-            if not any(self.same(case[name], self.entry(name, v)) for v in values):
-                raise Wrong(f"witness.case.{name}", "is not among the listed values")
         for name in self.for_all:
             case[name] = self.point(given[name], f"witness.case.{name}")
+        for name, values in listed(self.theorem).items():
+            if not any(self.same(case[name], self.entry(name, v)) for v in values):
+                raise Wrong(f"witness.case.{name}", "is not among the listed values")
         for name, domain in self.domains.items():
             self.within(case[name], domain, case, f"witness.case.{name}")
         if not self.satisfies(case):
@@ -558,7 +559,7 @@ class Expansion:
         if node.op == "variance" and rest:
             size = parse(noise.arguments.get("dimension", "1"))
             what = ("last", "X") if rest[0] is size else ("variance", "X")
-            if rest[0] is not size and not (rest[0].op == "num" and 0 <= rest[0].args[0] < 1):
+            if rest[0] not in (size, ZERO):
                 return []
             rest = []
         if len(rest) != ("AT" in what[1]):

@@ -16,6 +16,7 @@ NOISY = "ReportNoisyMax(noise='DiscreteLaplace', scale=1, candidates=3, monotone
 ROOTS = "LaplaceVector(scale=1, shifts=[{}, sqrt(2) - 1600e-117])".format(
     ", ".join(["sqrt(2) - 915e-117"] * 999)
 )
+WORDS = {"s": {"statement": "s > 100", "grid": ["200"]}}
 POSITIVE = {"s": {"above": "0"}}
 
 
@@ -64,6 +65,14 @@ FALSE: dict[str, Data] = {
     "batches of batches": dp(
         "Shuffled(Shuffled(RandomizedResponse(1), 2), 10000)", "0.2", "1e-3", "replace-one"
     ),
+    "a sample of records far from both": dp(
+        f"SampledWithoutReplacement({LOCAL}, 1, 10)", "0.3", "0", "replace-one"
+    ),
+    "a density as well as masses": dp(
+        "AdditiveNoise(density='exp(-x*x)', mass='1 if abs(x) < 1/2 else 1*exp(-abs(x))')",
+        "1",
+        "0",
+    ),
     # lattices
     "an epsilon far below 0": dp("Composed([Laplace(1), DiscreteLaplace(1)], 3)", "-1e30", "0.1"),
     "an epsilon near 0": {
@@ -85,6 +94,19 @@ FALSE: dict[str, Data] = {
         "over": {"low": "0", "high": "-inf"},
         "limit": "0",
     },
+    "a power of what tends to 0": {
+        "kind": "limit",
+        "expression": "exp(-x)**(1/x)",
+        "variable": "x",
+        "over": {"low": "1"},
+        "limit": "1",
+    },
+    "a power that is less than its limit": {
+        "kind": "relation",
+        "claim": "exp(-x)**(1/x) >= 1/2",
+        "for_all": {"x": {"low": "1"}},
+        "witness": {"proof": {"method": "derivative", "variable": "x", "from": "infinity"}},
+    },
     "a tolerance below -1": {
         "kind": "optimality",
         "value": "-10",
@@ -101,10 +123,31 @@ FALSE: dict[str, Data] = {
         "claim": "mu(Gaussian(s), l2_sensitivity=5) <= 1/s",
         "for_all": POSITIVE,
     },
+    "half an index": {"kind": "relation", "claim": "product(i, 1/2, 5/2, i) == 0"},
+    "half a support": {
+        "kind": "relation",
+        "claim": "count_noise_delta(3, 1/2, 2.9) == count_noise_delta(3, 1/2, 2)",
+    },
+    "half a coordinate": {"kind": "relation", "claim": "variance(Gaussian(2), 1/2) == 4"},
     "a variable of a sum outside of it": {
         "kind": "pure-dp",
         "mechanism": "Laplace(1)",
         "epsilon": "sum(i, 1, 5, i)*0 + _1",
+    },
+    "a case outside the words of a range": {
+        "kind": "relation",
+        "verdict": "REFUTED",
+        "claim": "s > 50",
+        "for_all": WORDS,
+        "witness": {"case": {"s": "1"}},
+    },
+    "a release outside the words of a range": {
+        "kind": "gaussian-dp",
+        "verdict": "REFUTED",
+        "mechanism": "Gaussian(s)",
+        "mu": "1/100",
+        "for_all": WORDS,
+        "witness": {"case": {"s": "1"}},
     },
     "a place at which nothing was found": {
         "kind": "monotone",

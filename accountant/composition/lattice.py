@@ -44,7 +44,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol, TypeVar, final
+from typing import TypeVar, final
 
 import numpy as np
 from flint import arb
@@ -285,8 +285,6 @@ of the convolution power a = a_1^{k_1} * a_2^{k_2} * …, times Π A_i^{k_i} e^{
     Σ_x m(x)(1 − e^{ε−x})⁺ = Π A_i^{k_i} e^{sh Σ k_i c_i − s(ε − X)} Σ_j a(j) w(y_j),
     X = Σ k_i o_i,  y_j = X + hj − ε,  w(y) = e^{−sy}(1 − e^{−y})⁺ ≤ s^s/(1 + s)^{1+s} =: W.
 
-Of other sums than those of losses Σ m(x)(x − ε)⁺ is asked: with w(y) = e^{−sy} y⁺ ≤ 1/(es) =: W.
-
 *Errors of Σ a(j) w(y_j)*, all in floats and all added:
 
 - The a_i differ from what they stand for by a relative error η_i(n). With τ_i = Σ a_i η_i the sum
@@ -337,14 +335,11 @@ class Frame:
     points: int
     outward: tuple[float, float]
     """The u > 0 of Chernoff's inequality below and above the window."""
-    linear: bool = False
-    """Whether y⁺ stands for (1 − e^{−y})⁺, and 1/(es) for W: a sum that is no sum of losses."""
 
     @property
     def peak(self) -> float:
         """W, or a little more."""
-        tilt = arb(self.tilt)
-        return float((1 / tilt / arb.const_e() if self.linear else log_peak(tilt).exp()).upper())
+        return float(log_peak(arb(self.tilt)).exp().upper())
 
 
 @final
@@ -405,7 +400,7 @@ class TiltedSum:
         if len(y) == 0:
             return 0.0, 0.0, 0.0
         place = plain[-len(y) :]
-        weights = (y if frame.linear else -np.expm1(-y)) * np.exp(-frame.tilt * place)
+        weights = -np.expm1(-y) * np.exp(-frame.tilt * place)
         masses = self.masses[-len(y) :]
         total = float((masses * weights).sum(dtype=np.longdouble))
         reach = frame.tilt * (2 * abs(nearest) + frame.step * frame.points)
@@ -587,27 +582,24 @@ _MOST_DEEPENINGS = 8
 """Times the ends are put farther out for a smaller δ: too few cut off mass that matters."""
 _FEWEST = 4
 """Cells of one release at least: convex functions need some points to be fitted to."""
-_MOST_CELLS = 1 << 20
-"""Cells of one release at most: others are skipped, evenly, in its law."""
-_MOST_STEPS = 1 << 26
-"""Grid points of one release: more take gigabytes."""
-_MOST_SLOW_CELLS = 1 << 11
-"""The same where every tail is asked in balls, which takes about 0.1 ms."""
+_MOST_CELLS, _MOST_SLOW_CELLS = 1 << 20, 1 << 11
+"""Cells of one release at most, and where every tail is asked in balls, which takes about 0.1 ms:
+of more cells some are joined."""
+_MOST_JOINED = 1 << 24
+"""Cells that are left then, at most: more take gigabytes."""
 _WIDEST = 0.25
 """A cell's width at most, by the tilt: a law is hardly straight within wider ones."""
 _MOST_STRIDE = 64.0
 """A cell's width at most, in steps: more saves little, and rough laws are wrong by more."""
+_COARSENED = 1.3
+"""By how much wider cells where there is little mass may widen the bounds."""
+_MANY = 16
+"""Releases from which on cells are joined: sums of fewer are not smooth enough."""
 _LEAST_PARTS = 64
 """Cells of that width at least of a release that has few: a rough law hardly tells where to."""
-_NEAR_JUMP = 4.0
-"""Spreads of the other losses about the loss that alone makes the sum, where cells are fine."""
-_MANY = 16
-"""Releases from which on cells have different widths: sums of fewer are not smooth enough."""
 _LEVELS = range(-80, 80)
 """Densities, a factor of √2 apart, from which on cells are a step wide: the last is all of them,
 and at the first none is, where a release has few cells."""
-_COARSENED = 1.3
-"""By how much wider cells where there is little mass may widen the bounds."""
 _SPENT = 9.0
 """ln of the digits that a smaller tilt may cost: floats have e^36, and few are asked for."""
 _SHORTER = 0.5
@@ -626,13 +618,8 @@ _FINEST, _LEAST_STEP = 2.0**-44, 1e-200
 """Steps, relative to losses and absolute, that floats tell apart."""
 _ON_POINT = 1e-6
 """Share of a step by which a loss that counts as a grid point may be below it."""
-_ON_POINT_DIGITS = 8
-"""Digits of the shares below a point that count: of steps alike in these the first is taken."""
 _LEAST_FIT = 0.8
 """Share of the step that divides a range which the former one may be: others get too wide."""
-_LEAST_CELLS, _TRIED = 0.95, 1024
-"""Share of the cells that may be given up for ranges that others divide, and numbers of cells that
-are tried for it: fewer leave more below a point."""
 _NUDGE = 512 * 2.0**-53
 """Relative shift of a grid's end from the largest loss: a rounding, or the atom there is missed."""
 _TILTS = 1.25
@@ -758,17 +745,6 @@ class Sketch:
         """Return the laws without what is above a loss."""
         return Sketch(self.losses, np.where(self.losses > ceiling, -np.inf, self.logs), self.counts)
 
-    def bottoms(self, s: float) -> list[float]:
-        """Return losses to which what lies below may be raised: it is e^{−_CUT} of the tilted."""
-        weights = self.logs + s * self.losses
-        moments = np.log(np.exp(weights - weights.max(axis=1, keepdims=True)).sum(axis=1))
-        moments += weights.max(axis=1)
-        with np.errstate(divide="ignore"):
-            below = np.log(np.cumsum(np.exp(self.logs), axis=1)) + s * self.losses
-        below += np.log(self.counts)[:, None] - moments[:, None]
-        at = np.argmax(below > -_CUT, axis=1)
-        return [float(row[max(i - 1, 0)]) for row, i in zip(self.losses, at, strict=True)]
-
     def log_moments(self, tilts: Array) -> Array:
         """Return ln M at several s."""
         weights = self.logs + tilts[:, None, None] * self.losses
@@ -861,35 +837,25 @@ class Plan:
         """Return the window with so many points.
 
         The step divides the range of the releases that are bounded on both sides and have the most
-        mass at their least losses in all, and nearly those of others: an atom there is hardly below
-        a grid point.
+        mass at their least losses in all: an atom there, or in the middle, is a grid point.
         """
         step = (self.high - self.low) / (points - 8)
         known = (ends(release, self.log_mass) for release, _ in self.releases)
         farthest = max(map(abs, itertools.chain((self.low, self.high), *known)))
         step = max(step, _FINEST * farthest, _LEAST_STEP)
         atoms = [
-            (count * (1 - float(release.survival(near).above_p[0])), count, release.top - low)
+            (count * (1 - float(release.survival(near).above_p[0])), release.top - low)
             for release, count in self.releases
             if (low := release.bottom) is not None
             and release.top is not None
             and ends(release, self.log_mass) == (low, release.top)
             for near in [np.array([low + step / 64])]
         ]
-        divided = [
-            (mass, count, span)
-            for mass, count, span in atoms
-            if mass > 0 and span >= step > _LEAST_FIT * span / (span // step)
-        ]
-        if divided:
-            *_, span = max(divided)
-            most = math.floor(span / step)
-            by = 2 if most > _FEWEST else 1  # an atom in the middle is a point too
-            least = max(min(int(most * _LEAST_CELLS), most - by), most - by * _TRIED)
-            steps = span / np.arange(most - most % by, least, -by)
-            over = sum(mass * ((each / steps + _ON_POINT) % 1) for mass, _, each in atoms)
-            whole = sum(mass for mass, _, _ in atoms)
-            step = float(steps[np.argmin(np.round(over / whole, _ON_POINT_DIGITS))])
+        mass, span = max(atoms, default=(0.0, 0.0))
+        cells = span // step
+        cells -= cells % 2 if cells > _FEWEST else 0
+        if mass > 0 and cells and step > _LEAST_FIT * span / cells:
+            step = span / cells
         spare = (points * step - (self.high - self.low)) / 2
         below = min(spare, step * sum(count for _, count in self.releases))  # cells may begin there
         return Frame(self.tilt, step, self.low - below, points, self.outward)
@@ -899,78 +865,58 @@ class Plan:
         release, bottom = self.releases[number][0], self.bottoms[number]
         top = ends(release, self.log_mass)[1]
         cut = top > self.ceiling
+        upper = lower = 0.0
         if cut:
-            upper = lower = 0.0
             last = math.ceil(self.ceiling / step)
         elif release.top is not None and top == release.top:
             upper, lower, last = top + _NUDGE * abs(top), top - _NUDGE * (1 + abs(top)), 0
         else:
-            upper = lower = 0.0
             last = math.ceil(top / step)
         cells = max(_FEWEST, last + math.ceil((upper - bottom) / step - _ON_POINT))
-        most = _MOST_SLOW_CELLS if release.slow else _MOST_CELLS
-        stride = 1
-        while cells > most * stride:
-            stride *= 2
-        first = last - -(-cells // stride) * stride
-        few = release.slow and stride > 1
-        if few or (release.smooth and sum(count for _, count in self.releases) >= _MANY):
-            index = self._refined(number, upper, step, first, last, few=few)
+        many = release.smooth and sum(count for _, count in self.releases) >= _MANY
+        if many or cells > (_MOST_SLOW_CELLS if release.slow else _MOST_CELLS):
+            index = self._joined(number, upper, step, last - cells, last)
         else:
-            index = np.arange(first, last + 1, stride)
+            index = np.arange(last - cells, last + 1)
         return Place(upper, step, index, cut), Place(lower, step, index, cut)
 
-    def _refined(
-        self, number: int, origin: float, step: float, first: int, last: int, *, few: bool
-    ) -> Array:
-        """Return grid points that are dense where the tilted law has its mass, or a few of them.
+    def _joined(self, number: int, origin: float, step: float, first: int, last: int) -> Array:
+        """Return grid points that are dense where the tilted law has its mass.
 
         A cell of width g with the tilted density w is off by about w g³. All cells together are off
-        by least for their number where g is as w^{−1/3}; here powers of two of the step, and 1
-        where w is large, or near the loss that makes the sum where that is no usual one.
+        by least for their number where g is as w^{−1/3}; here powers of two of the step.
         """
+        slow = self.releases[number][0].slow
         laws = sketch(self.releases, self.log_mass)
         losses, logs = laws.losses[number], laws.logs[number]
         kept = np.append(True, np.diff(losses) > 0)
         losses, logs = losses[kept], logs[kept]
-        widths = np.gradient(losses)
-        weights = logs + self.tilt * losses
+        widths, weights = np.gradient(losses), logs + self.tilt * losses
         masses = np.exp(weights - weights.max())
         density = masses / widths
         density = np.maximum(density, np.maximum(np.roll(density, 1), np.roll(density, -1)))
-        density /= density.max()
-        median, spread = laws.bulk
-        others = float(laws.counts @ median) - float(median[number])
-        reach = _NEAR_JUMP * math.sqrt(float(laws.counts @ spread**2)) + float(step)
-        around = (losses[1:] > self.epsilon - others - reach) & (
-            losses[:-1] < self.epsilon - others + reach
-        )
-        if not few or 2 * np.count_nonzero(around) < len(around):
-            density[:-1][around] = 1.0
-            density[1:][around] = 1.0
-        widest = (last - first) / _LEAST_PARTS if few else _MOST_STRIDE
+        widest = float(last - first) / _LEAST_PARTS if slow else _MOST_STRIDE
         most = min(max(_WIDEST / (1 + self.tilt) / step, 1.0), widest)
         with np.errstate(divide="ignore", over="ignore"):
-            wide = np.cbrt(1 / density)
+            wide = np.cbrt(density.max() / density)
 
         def gaps(level: int) -> Array:
             found: Array = np.clip(wide * 2.0 ** (-level / 6), 1.0, most)
             return found
 
-        def is_fine(level: int) -> bool:
+        def is_enough(level: int) -> bool:
+            if slow:  # more are too many
+                return bool((widths / step / gaps(level)).sum() > _MOST_SLOW_CELLS / 2)
             return bool(masses @ gaps(level) ** 2 <= _COARSENED * masses.sum())
 
-        def is_long(level: int) -> bool:
-            return bool((widths / step / gaps(level)).sum() > _MOST_SLOW_CELLS / 2)
-
-        level = bisect.bisect_left(_LEVELS, True, key=is_long if few else is_fine) + _LEVELS[0]
+        level = bisect.bisect_left(_LEVELS, True, key=is_enough) + _LEVELS[0]
         strides = 1 << np.log2(gaps(level)).astype(int)
         edges = np.round((losses - origin) / step).astype(int)
         runs = np.flatnonzero(np.append(True, np.diff(strides) != 0))
         starts = np.concatenate([[first], edges[runs[1:]], [last]]).clip(first, last)
-        if (np.diff(starts) / strides[runs]).sum() > _MOST_STEPS:
+        if (np.diff(starts) / strides[runs]).sum() > _MOST_JOINED:
             raise UndecidedError(
-                f"The losses of a release need more than {_MOST_STEPS} points of a grid."
+                f"The losses of a release need more than {_MOST_JOINED} points of a grid."
             )
         points = [np.array([first])]
         for stride, low, high in zip(strides[runs], starts[:-1], starts[1:], strict=True):
@@ -1017,21 +963,14 @@ def plan(
     )
     if high - low > _MOST_OF * (support[1] - support[0]):
         low, high = support[0], support[1] * (1 + 1e-9) + 1e-9 * (support[1] - support[0])
-    bottoms = rough_laws.bottoms(s)
-    if all(
-        release.top is not None for release, _ in releases
-    ):  # where all others are largest and the sum is not above ε
-        spare = sum(n * r.top for r, n in releases if r.top is not None)
-        spare -= epsilon if lowest is None else lowest
-        least = [r.top - 1.01 * abs(spare) for r, _ in releases if r.top is not None]
-        bottoms = [max(each, own) for each, own in zip(bottoms, least, strict=True)]
-    known = [ends(release, log_mass) for release, _ in releases]
-    bottoms = [
-        bottom
-        if release.infinity or each < bottom + 1e-3 * (top - bottom)
-        else min(each, top - 1e-3 * (top - bottom))
-        for (release, _), each, (bottom, top) in zip(releases, bottoms, known, strict=True)
-    ]
+    bottoms = [ends(release, log_mass)[0] for release, _ in releases]
+    spare = sum(n * (math.inf if r.top is None else r.top) for r, n in releases)
+    spare -= epsilon if lowest is None else lowest
+    for i, (release, _) in enumerate(releases):  # the others are largest, the sum is not above ε
+        if release.top is not None and not release.infinity:
+            nearest = tops[i] - 1e-3 * (tops[i] - bottoms[i])
+            least = min(release.top - 1.01 * abs(spare), nearest)
+            bottoms[i] = max(bottoms[i], least)
     return Plan(releases, epsilon, log_mass, s, low, high, (u_low, u_high), tuple(bottoms), ceiling)
 
 
@@ -1203,15 +1142,8 @@ def near(epsilon: float) -> float:
     return shortened(epsilon, 12)
 
 
-class Bounds(Protocol):
-    """What has two bounds of H(ε)."""
-
-    def bound(self, epsilon: arb, *, above: bool) -> arb:
-        """Return an upper bound of H(ε), or a lower one."""
-
-
 def crossing(
-    found: Bounds,
+    found: Bracket,
     target: arb,
     start: float,
     *,

@@ -88,7 +88,7 @@ def test_names_in_proofs() -> None:
 @pytest.mark.parametrize(
     ("field", "message"),
     [
-        ("proof.pieces = 5", "to have a method"),
+        ("proof.pieces = 5", "expected a method"),
         ("for_all.x = {low = 1, above = 1, grid = [2]}", "one of low and above, not both"),
         ("for_all.x = {low = 1, high = 2}", "missing required field `grid`"),
         ('expected = "HOLDS"', "expected"),

@@ -10,7 +10,7 @@ It imports python-flint and the standard library, and nothing else of dpassay.
 from __future__ import annotations
 
 from .check import Checked, Outcome, check, trust
-from .schema import VERSION, canonical, json_schema
+from .schema import VERSION, json_schema
 from .theorem import Theorem
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "Checked",
     "Outcome",
     "Theorem",
-    "canonical",
     "check",
     "json_schema",
     "trust",

@@ -7,9 +7,8 @@ hint may be anything: no hint makes a false theorem VALID.) Numbers are texts, s
 "3/7", because a JSON number means different things to different readers; integers up to 2⁵³ may
 stand bare.
 
-Canonical form (RFC 8785): no space, keys in order, the shortest escapes. The prover writes it; the
-reader takes any form. Nothing in a certificate vouches for it: its integrity is the reader's
-`sha256sum`, its truth is what the kernel proves.
+Any form of JSON is read; the prover writes the canonical one (RFC 8785). Nothing in a certificate
+vouches for it: its integrity is the reader's `sha256sum`, its truth is what the kernel proves.
 """
 
 from __future__ import annotations
@@ -218,14 +217,6 @@ def read(content: bytes) -> list[Any]:
 def _object(pairs: list[tuple[str, Any]]) -> Any:
     found = dict(pairs)
     return found if len(found) == len(pairs) else Malformed("has a field twice")
-
-
-def canonical(value: Any) -> bytes:
-    """Return the canonical form of a certificate (RFC 8785; its keys are ASCII)."""
-    text = json.dumps(
-        value, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")
-    )
-    return text.encode("utf-8")
 
 
 def require(data: Any) -> Mapping[str, Any]:

@@ -6,12 +6,13 @@ lemmas that it rests on, and that it is as good as it will be found elsewhere.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpassay.verifier.kernel import VERSION, canonical
+from dpassay.verifier.kernel import VERSION
 from dpassay.verifier.kernel.check import prove
 from dpassay.verifier.kernel.numbers import Budget, NotProved, Wrong
 from dpassay.verifier.kernel.schema import KINDS, require
@@ -54,8 +55,8 @@ def certify(
         return None
     home = "releases" if hasattr(claim, "mechanism") else "statements"
     written = import_module(f"dpassay.verifier.prover.{home}").witness
-    witness = written(claim, finding, scope, decision, lemmas)
     try:
+        witness = written(claim, finding, scope, decision, lemmas)
         return completed(theorem_of(claim, finding.verdict.value), witness)
     except Wrong:  # the kernel's language has no such text
         return None
@@ -78,6 +79,9 @@ def argued(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def write(path: Path, certificates: Sequence[Mapping[str, Any]]) -> None:
-    """Write one certificate, or several as a list, in canonical form."""
+    """Write one certificate, or several as a list, in canonical form (RFC 8785; keys are ASCII)."""
     data = certificates[0] if len(certificates) == 1 else [*certificates]
-    path.write_bytes(canonical(data) + b"\n")
+    text = json.dumps(
+        data, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+    )
+    path.write_bytes(text.encode("utf-8") + b"\n")

@@ -26,7 +26,7 @@ from dpassay.verifier.kernel.numbers import (
     precision,
 )
 from dpassay.verifier.kernel.quantities import Grid
-from dpassay.verifier.kernel.schema import KINDS
+from dpassay.verifier.kernel.schema import KINDS, fit
 from dpassay.verifier.kernel.statements import Statement
 from dpassay.verifier.verdict import Verdict
 
@@ -52,27 +52,23 @@ def witness(
     claim: Claim, finding: Finding, scope: Scope, decision: Decision, lemmas: Iterable[Claim]
 ) -> dict[str, Any]:
     """Return the witness of a guarantee: a proof over ranges, or a case and its lattice."""
-    from dpassay.verifier.proof import plain, witness_of
+    from dpassay.verifier.proof import theorem_of, witness_of
 
     del decision
-    fields, found = plain(claim), witness_of(claim, lemmas)
+    theorem, found = theorem_of(claim, finding.verdict.value), witness_of(claim, lemmas)
+    theorem = fit(theorem, KINDS[claim.kind][0], "theorem")
     refuted = finding.verdict is Verdict.REFUTED
-    names = {*(fields.get("where") or {}), *(fields.get("for_all") or {})}
+    names = {*theorem["where"], *theorem["for_all"]}
     point = {name: str(text) for name, text in scope.to_json().items() if name in names}
     if refuted:
         found["case"] = point
     with suppress(NotProved, ValueError):
-        found |= hints(fields, point, refuted)
+        found |= hints(theorem, point, refuted)
     return found
 
 
-def hints(fields: Mapping[str, Any], point: Mapping[str, str], refuted: bool) -> dict[str, Any]:
+def hints(theorem: Mapping[str, Any], point: Mapping[str, str], refuted: bool) -> dict[str, Any]:
     """Return the hints for one case of a claim."""
-    properties = KINDS[str(fields["kind"])][0]["properties"]
-    theorem: dict[str, Any] = {
-        name: shape["default"] for name, shape in properties.items() if "default" in shape
-    }
-    theorem |= {name: value for name, value in fields.items() if value is not None}
     budget = Budget(seconds=_SECONDS)
     statement = Statement(theorem, {}, budget, Proof())
     case = {name: statement.entry(name, text) for name, text in point.items()}
@@ -82,12 +78,12 @@ def hints(fields: Mapping[str, Any], point: Mapping[str, str], refuted: bool) ->
 
     with precision(quantities.LATTICE_BITS):
         found = worst(parse(theorem["mechanism"]), theorem["adjacency"], value, budget)
-        if fields["kind"] == "zcdp" and refuted:
+        if theorem["kind"] == "zcdp" and refuted:
             return _order(found, value, theorem)
-        if fields["kind"] == "gaussian-dp" and refuted and quantities.is_single(found):
+        if theorem["kind"] == "gaussian-dp" and refuted and quantities.is_single(found):
             return _epsilon(found, value, theorem, budget)
         known = quantities.is_single(found) or (refuted and found.lower is not None)
-        if fields["kind"] != "approximate-dp" or known:
+        if theorem["kind"] != "approximate-dp" or known:
             return {}
         return _lattice(found, value, theorem, budget, refuted)
 

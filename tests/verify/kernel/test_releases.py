@@ -160,7 +160,8 @@ def test_ranges_outside_the_domain_or_false_do_not_hold(fields: dict[str, Any]) 
 def test_the_prover_finds_a_lattice_for_a_margin_of_a_thousandth(verdict: str, delta: str) -> None:
     fields = {"mechanism": SAMPLED, "epsilon": "1", "delta": delta, "adjacency": "add-remove"}
     claim = {"kind": "approximate-dp", **fields}
-    found = hints(claim, {}, refuted=verdict == "REFUTED")
+    theorem = fit({**claim, "verdict": verdict}, KINDS[claim["kind"]][0], "theorem")
+    found = hints(theorem, {}, refuted=verdict == "REFUTED")
     assert found["step"]
     assert _proof(verdict=verdict, witness={"case": {}, **found}, **claim).lemmas
 

@@ -14,17 +14,10 @@ from .numbers import Wrong
 from .schema import MOST_BYTES, json_schema, read
 from .theorem import safe
 
-_DESCRIPTION = """\
-Check certificates of differential privacy. Prints the theorem that was proved, in the kernel's own
-words, after one of
-
-  VALID        the theorem was proved
-  CONDITIONAL  nothing is wrong; what the theorem rests on besides comes first
-  INVALID      a field is wrong, and is named
-
-A certificate may take 60 s of processor time, and the program 1 GB of memory: it ends where it
-needs more, and has called nothing VALID.
-"""
+_DESCRIPTION = """Check certificates of differential privacy. Prints the theorem, in the words of
+the kernel, after VALID where it was proved, CONDITIONAL where it rests on something besides, which
+comes first, or INVALID with the field that is wrong. A certificate may take 60 s of processor time,
+the program 1 GB of memory: it ends where it needs more, and has called nothing VALID."""
 _EPILOG = "exit codes: 0 VALID, 1 INVALID, 2 no certificate, 3 CONDITIONAL"
 
 
@@ -49,12 +42,7 @@ def _limit(certificates: int) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Check files; return the exit code of the worst certificate."""
-    parser = argparse.ArgumentParser(
-        "dpassay-check",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = argparse.ArgumentParser("dpassay-check", description=_DESCRIPTION, epilog=_EPILOG)
     add = parser.add_argument
     add("files", nargs="*", metavar="FILE", help="a file of certificates, or - for a pipe")
     add("--trust", action="store_true", help="print what a VALID rests on")
@@ -72,9 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             certificates = read(content(path))
         except (OSError, Wrong) as error:
-            parser.error(
-                f"cannot read {safe(path)}: {safe(getattr(error, 'strerror', 0) or error)}"
-            )
+            why = getattr(error, "strerror", 0) or error
+            parser.error(f"cannot read {safe(path)}: {safe(why)}")
         _limit(len(results) + len(certificates))
         for certificate in certificates:
             results.append((path, check(certificate)))

@@ -396,9 +396,9 @@ class _Evaluation:
         if noise.free:
             raise NotProved(f"{n.op} is asked of a mechanism with an argument that is no rational")
         rest = [self.known(a) for a in given[1:]]
-        found = quantity(n.op, notation.parse(show(noise)), word, rest, self.budget)
-        self.lemmas.update(found.lemmas)
-        return found.value
+        found, rows = quantity(n.op, notation.parse(show(noise)), word, rest, self.budget)
+        self.lemmas |= rows
+        return found
 
 
 def asked(question: Node, adjacency: str | None) -> tuple[list[Node], str | None]:
@@ -427,16 +427,6 @@ def _rounded(up: bool, x: Number, digits: Number | None = None) -> Number:
     scaled = x * ten if shift >= 0 else x / ten
     n = fmpq(-whole(-scaled) if up else whole(scaled))
     return n / ten if shift >= 0 else n * ten
-
-
-def _double(x: Number) -> Number:
-    """Return the double nearest to a rational number, the even one of two."""
-    if not isinstance(x, fmpq) or max(abs(x.p), abs(x.q)) >> 2200:
-        raise NotProved("a float of what is no short fraction")
-    try:
-        return fmpq(*(int(x.p) / int(x.q)).as_integer_ratio())
-    except OverflowError:
-        raise Wrong("theorem", "has a float that is infinite") from None
 
 
 def _balls(function: Callable[..., arb]) -> Callable[..., Number]:
@@ -478,8 +468,6 @@ def normal_cdf(x: arb) -> arb:
 def mills(x: arb) -> arb:
     """Return Φ(−x)/φ(x)."""
     half = x * x / 2
-    if x > 1:
-        return half.hypgeom_u(arb(1) / 2, arb(1) / 2) / arb(2).sqrt()
     return (arb.pi() / 2).sqrt() * half.exp() * (x / arb(2).sqrt()).erfc()
 
 
@@ -547,7 +535,6 @@ FUNCTIONS: dict[str, Callable[..., Number]] = {
     "max": lambda *values: numbers.maximum([*values]),
     "floor": lambda x: fmpq(whole(x)),
     "ceil": lambda x: fmpq(-whole(-x)),
-    "float": _double,
     "round_up": lambda *x: _rounded(True, *x),
     "round_down": lambda *x: _rounded(False, *x),
     "binomial": lambda n, k: fmpq(comb(_count(n, 20_000), _count(k))),

@@ -24,7 +24,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from math import comb, prod
 from typing import Any, TypeAlias
 
@@ -164,13 +164,14 @@ partition-selection | the keys released so that the four inequalities of (ε, δ
     PartitionSelection lower add-remove: event(delta, 0)
 propose-test-release | a Laplace release after a noisy integer distance passes a threshold: unstable neighbours, which have distance 0, stable ones, and for the others H is convex in the chances of passing, so largest at distances 0 and next to the threshold | π(n) = e^(−r) π(n + 1) below the threshold, 1 − π alike above
 threshold | a user in k keys, of which j are new: all of j new keys stay hidden with probability P(noise < τ − D)^j, else one is shown that has no other origin; the k − j others move by D | the definition
-counter | an input is in h measured sums of a tree with noise h/ε (or of √h/μ each), or moves R x by a vector of length μ in units of its noise: h Laplace laws at distance ε/h, or N(μ, 1), exact if n ≥ k^(h − 1) and the outputs determine the sums; else an upper bound. The first output of a HonakerTree is a measured sum, and with v_0 = 1 and w_i = 2u/(1 + 2u), u = 2^(i − 1)/(2^i − 1), its outputs show of Gaussian noise, level by level, V = w² + (1 − w)²V and the largest of d²/V, d = w on the left and w + (1 − w)d on the right. With c contributions noise is c times as large; the first c positions fill cells of sizes K_i, as many wholly as they can, and no others have a larger Σ s² in any level; the outputs show Σ (1 − K_(i + r + 1)/K_i)s² of it, pooled r, and no more if they end before the last of the filled cells of the first level. A square root of prefix sums moves by the sum of its first c columns. an output of a SmoothBinary has the noise of l sums, the least l with C(2l, l) > n, and an input is in at most the h of them with C(2l − i, l) ≤ n, 1 ≤ i ≤ l | Dwork, Naor, Pitassi, Rothblum 2010; post-processing
+counter | an input is in h measured sums of a tree with noise h/ε (or of √h/μ each), or moves R x by a vector of length μ in units of its noise: h Laplace laws at distance ε/h, or N(μ, 1), exact if n ≥ k^(h − 1) and the outputs determine the sums; else an upper bound. The first output of a HonakerTree is a measured sum, and with v_0 = 1 and w_i = 2u/(1 + 2u), u = 2^(i − 1)/(2^i − 1), its outputs show of Gaussian noise, level by level, V = w² + (1 − w)²V and the largest of d²/V, d = w on the left and w + (1 − w)d on the right. With c contributions noise is c times as large; the first c positions fill cells of sizes K_i, as many wholly as they can, and no others have a larger Σ s² in any level; the outputs show Σ (1 − K_(i + r + 1)/K_i)s² of it, pooled r, and no more if they end before the last of the filled cells of the first level. an output of a SmoothBinary has the noise of l sums, the least l with C(2l, l) > n, and an input is in at most the h of them with C(2l − i, l) ≤ n, 1 ≤ i ≤ l | Dwork, Naor, Pitassi, Rothblum 2010; post-processing
     BinaryTree DelannoyCounter SquareRootFactorization NormalizedSquareRoot mu!=None contributions=1: gaussian(mu)
     HonakerTree BridgedTree mu!=None contributions=1 released=measurements: gaussian(mu)
-    SquareRootFactorization mu!=None contributions!=1: gaussian(mu*sqrt(root_square))
     BridgedTree mu!=None contributions!=1 released=measurements: gaussian(mu*sqrt(cells_square/height)/contributions)
     BridgedTree mu!=None released=outputs: gaussian(mu*sqrt(shown_square/height)/contributions); if steps >= cells_end
     HonakerTree mu!=None contributions=1 released=outputs: gaussian(mu*sqrt(honaker_square/height))
+    SquareRootFactorization upper mu!=None contributions!=1: gaussian(mu)
+    SquareRootFactorization lower mu!=None contributions!=1: gaussian(mu/contributions)
     SmoothBinary upper mu!=None contributions=1: gaussian(mu)
     BridgedTree upper mu!=None released=outputs: gaussian(mu*sqrt(shown_square/height)/contributions)
     SmoothBinary lower mu!=None contributions=1: gaussian(mu/sqrt(ones*height))
@@ -488,17 +489,6 @@ def _honaker(height: int) -> fmpq:
     return max(out + d * d / variance for out, d in moves)
 
 
-def _root_square(args: Arguments) -> fmpq:
-    """Return ‖sum of the first c columns of the root‖² over c²‖first column‖²."""
-    n, c = args.integer("steps"), args.integer("contributions")
-    if n > 2000:
-        raise NotProved("a square root of more than 2000 steps")
-    sums = [*accumulate((fmpq(comb(2 * j, j), 4**j) for j in range(n)), initial=ZERO)]
-    moved = sum(((sums[t] - sums[max(0, t - c)]) ** 2 for t in range(1, n + 1)), ZERO)
-    first = sum(((b - a) ** 2 for a, b in pairwise(sums)), ZERO)
-    return moved / (c * c * first)
-
-
 def _half_space(args: Arguments) -> arb:
     """Return P(x₁ > t/2) for t = D/b: between two sums over the radius, as it rises with it."""
     d, norm = args.integer("dimension"), args.noise["norm"]
@@ -546,7 +536,6 @@ DERIVED: dict[str, Callable[[Arguments], Any]] = {
     "shown_square": lambda args: _cells(args, fmpq(1)),
     "cells_end": lambda args: -(-_positions(args) // (size := _sizes(args)[0])) * size,
     "honaker_square": lambda args: _honaker(_height(args)),
-    "root_square": _root_square,
     "denominator": lambda args: int(args["c"].q) if isinstance(args["c"], fmpq) else _inexact(),
 }
 """Names in formulas that are no arguments."""
@@ -734,35 +723,22 @@ def _space(noise: Noise) -> str | None:
 
 
 def _general(args: Arguments, _: str | None, budget: Budget) -> Worst:
-    from .programs import dimension, is_positive, largest_square
+    from .programs import dimension, is_positive, largest_square, symmetric
 
-    value = args.value
-    space = _exact(args.noise["space"], value)
-    covariance = _exact(args.noise["covariance"], value)
-    wrong = Wrong("theorem.mechanism", "expected a covariance and a space of one dimension")
-    size = dimension(space)
-    match covariance.name:
-        case "Matrix":
-            rows = [[rational(x) for x in row] for row in covariance["rows"]]
-        case "Diagonal":
-            diagonal = [rational(x) for x in covariance["variances"]]
-            rows = [[x if i == j else ZERO for j in range(size)] for i, x in enumerate(diagonal)]
-        case "Isotropic" | "Exchangeable":
-            one_ = covariance.name == "Isotropic"
-            on = rational(covariance["variance" if one_ else "diagonal"])
-            off = ZERO if one_ else rational(covariance["off_diagonal"])
-            if rational(covariance["dimension"]) != size or size > 1000:
-                raise NotProved("a covariance of another dimension, or of more than 1000")
-            rows = [[on if i == j else off for j in range(size)] for i in range(size)]
-        case _:
-            raise wrong
+    covariance, space = (_exact(args.noise[key], args.value) for key in ("covariance", "space"))
+    size, given = dimension(space), covariance.arguments
+    if size > 1000:
+        raise NotProved("a covariance of more than 1000 coordinates")
     sparse = space["space"] if space.name == "DisjointGroups" else space
     if sparse.name == "SparseBox" and int(sparse["sparsity"]) > int(sparse["dimension"]):
         raise Wrong("theorem.mechanism", "expected a sparsity of at most the dimension")
-    if len(rows) != size or any(len(row) != size for row in rows):
-        raise wrong
-    if any(rows[i][j] != rows[j][i] for i in range(size) for j in range(i)):
-        raise Wrong("theorem.mechanism", "expected a symmetric covariance")
+    if not (entries := given.get("rows")):
+        on = given.get("variances")
+        if not on and rational(given.get("dimension", "0")) == size:
+            on = [given.get("variance") or given["diagonal"]] * size
+        off = given.get("off_diagonal", "0")
+        entries = [[x if i == j else off for j in range(size)] for i, x in enumerate(on or [])]
+    rows = symmetric(entries, size, "theorem.mechanism")
     if not is_positive(rows, strictly=True):
         raise NotProved("a covariance that is not positive definite")
     formula = _space(Noise("GeneralGaussian", {"covariance": covariance, "space": space}))
@@ -1003,20 +979,14 @@ def _matrix(args: Arguments, *_: Any) -> Worst:
     apart = 1 if noise["separation"] == "None" else args.integer("separation")
     if n > 2000 or noise["step_sampling_prob"] != "None":
         raise NotProved("a matrix mechanism of more than 2000 steps, or of samples")
-    match noise["strategy"], noise["participation"]:
-        case "identity", _:
-            entries: list[Number] = [ONE]
-        case "square-root", _:
-            entries = [fmpq(comb(2 * j, j), 4**j) for j in range(n)]
-        case _:
-            raise NotProved("a strategy of a matrix mechanism that is neither of two")
-    match noise["participation"]:
-        case "single":
-            count = 1
-        case "cyclic" | "min-separation":
-            count = -(-n // apart)
-        case _:
-            raise NotProved("the participation of a matrix mechanism")
+    places = -(-n // apart)
+    root = [fmpq(comb(2 * j, j), 4**j) for j in range(n)]
+    strategies: dict[str, list[Number]] = {"identity": [ONE], "square-root": [*root]}
+    entries = strategies.get(str(noise["strategy"]))
+    counts = {"single": 1, "cyclic": places, "min-separation": places}
+    count = counts.get(str(noise["participation"]))
+    if entries is None or count is None:
+        raise NotProved("a strategy or a participation of a matrix mechanism that has no row")
     if noise["participations"] != "None":
         count = min(count, args.integer("participations"))
     width = len(entries) if noise["bands"] == "None" else min(len(entries), args.integer("bands"))

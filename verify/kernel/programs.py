@@ -287,7 +287,7 @@ def _gaussian_shape(theorem: Data, witness: Data, budget: Budget) -> Any:
     size, space = len(weights), parse(theorem["space"], "theorem.space")
     if min(weights, default=fmpq(0)) <= 0 or dimension(space) != size:
         raise Wrong("theorem.weights", "expected a number > 0 for each coordinate of the space")
-    covariance = _square(witness["covariance"], size, "witness.covariance")
+    covariance = symmetric(witness["covariance"], size, "witness.covariance")
     if not is_positive(covariance, strictly=True):
         raise Wrong("witness.covariance", "is not positive definite")
     if not largest_square(space, _rows(fmpq_mat(covariance).inv()), budget) <= 1:
@@ -321,14 +321,14 @@ def _trace(space: Noise, weights: Sequence[fmpq], shares: Sequence[fmpq], witnes
         for i, x in enumerate(scaled):
             for j, y in enumerate(scaled) if x else ():
                 matrix[i][j] += mass * square * x * y
-    root = _square(witness["root"], size, "witness.root")
+    root = symmetric(witness["root"], size, "witness.root")
     rest = fmpq_mat(matrix) - fmpq_mat(root) * fmpq_mat(root)
     if not is_positive(_rows(rest), strictly=False):
         raise Wrong("witness.root", "its square exceeds the matrix of second moments")
     return max(sum((root[i][i] for i in range(size)), fmpq(0)), fmpq(0)) ** 2
 
 
-def _square(texts: Sequence[Sequence[str]], size: int, where: str) -> Rows:
+def symmetric(texts: Sequence[Sequence[str]], size: int, where: str) -> Rows:
     """Read a symmetric matrix."""
     rows = [[rational(text) for text in row] for row in texts]
     if len(rows) != size or any(len(row) != size for row in rows):

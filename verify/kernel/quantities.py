@@ -43,14 +43,6 @@ BOUND = "the table of lemmas bounds this mechanism from above only"
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A number, and the rows of the table of lemmas that it rests on."""
-
-    value: Number
-    lemmas: set[str] = field(default_factory=set)
-
-
-@dataclass(frozen=True)
 class Grid:
     """How fine a lattice is, and what the witness says about it."""
 
@@ -287,9 +279,9 @@ def beta(found: Worst, alpha: Number) -> arb:
     return ball(-maximum([-x for x in ends]))
 
 
-def variance(noise: Noise, value: Callable[[str], Number]) -> Number:
+def variance(noise: Noise) -> Number:
     """Return the variance of the noise of an answer."""
-    args = lemmas.Arguments(noise, value)
+    args = lemmas.Arguments(noise, real)
     if noise.name == "DiscreteGaussian":
         return _discrete_gaussian_variance(args["parameter"])
     if noise.name == "IntegerNoise":
@@ -346,26 +338,17 @@ def _discrete_gaussian_variance(v: Number) -> arb:
 
 
 def quantity(
-    name: str,
-    noise: Any,
-    adjacency: str | None,
-    arguments: Sequence[Number] | Mapping[str, Any],
-    budget: Budget,
-    *,
-    value: Callable[[str], Number] = real,
-) -> Answer:
-    """Return what an expression asks of a mechanism, with the lemmas that it rests on."""
-    given = list(arguments.values()) if isinstance(arguments, Mapping) else list(arguments)
-    numbers = [x if isinstance(x, (fmpq, arb)) else rational(str(x)) for x in given]
+    name: str, noise: Any, adjacency: str | None, numbers: Sequence[Number], budget: Budget
+) -> tuple[Number, set[str]]:
+    """Return what an expression asks of a mechanism, and the lemmas that it rests on."""
     if len(numbers) != (name in ("delta", "epsilon", "beta", "renyi", "loss_above")):
         raise NotProved(f"{name} with {len(numbers)} numbers")
     if name == "variance" and isinstance(noise, Noise):
-        rows = {"ellipse"} if noise.name == "OptimalEllipse" else set[str]()
-        return Answer(variance(noise, value), rows)
-    found = worst(noise, adjacency, value, budget)
+        return variance(noise), {"ellipse"} if noise.name == "OptimalEllipse" else set()
+    found = worst(noise, adjacency, real, budget)
     if not is_single(found):
         with precision(max(ctx.prec, LATTICE_BITS)):  # the masses of a lattice have more digits
-            found = worst(noise, adjacency, value, budget)
+            found = worst(noise, adjacency, real, budget)
     ways = [merged(way) for way in found.ways]
     only = ways[0][0][0][0] if len(ways) == 1 and is_single(found) else None
     smooth = all(law.mu is not None for way in ways for f, _ in way for law in f)
@@ -395,7 +378,4 @@ def quantity(
             answer = height + exp(numbers[0]) * slope
         case _:
             raise NotProved(f"the kernel does not compute {name} of this mechanism")
-    return Answer(answer, set(found.rows))
-
-
-__all__ = ["Answer", "TooFewDigits", "quantity"]
+    return answer, {*found.rows}

@@ -120,11 +120,11 @@ class _Claim:
             return ball(gaussian(mu).delta(epsilon))
         try:
             noise = parse(self.data["parameter"])
-            found = quantity("delta", noise, None, {"epsilon": epsilon}, self._budget)
+            found, rows = quantity("delta", noise, None, [epsilon], self._budget)
         except NotProved:
             return None
-        self._proof.lemmas |= found.lemmas
-        return ball(found.value)
+        self._proof.lemmas |= rows
+        return ball(found)
 
 
 # --- many runs ----------------------------------------------------------------------------------

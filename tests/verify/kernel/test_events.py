@@ -19,7 +19,6 @@ EXACT = [
     TREE.format("mu=1", 3, "'outputs'"),
     "BridgedTree(steps=12, arities=[3, 2, 2], mu=1, contributions=2, pooled=1)",
     "HonakerTree(steps=15, mu=1)",
-    "SquareRootFactorization(steps=40, mu=1, contributions=4)",
 ]
 BETWEEN = [
     "ReportNoisyMax('Laplace', 2, 2)",
@@ -34,6 +33,7 @@ BETWEEN = [
     "Composed([PermuteAndFlip(1), Gaussian(2)])",
     "KNorm(2, 3)",
     "SmoothBinary(steps=19, mu=1)",
+    "SquareRootFactorization(steps=40, mu=1, contributions=4)",
     "HonakerTree(steps=15, epsilon=1)",
     TREE.format("epsilon=2", 1, "'measurements'"),
 ]

@@ -87,10 +87,6 @@ class FiniteLaws(ABC):
         """Return what H(ε) does not exceed in either direction by how the laws are made."""
         return None
 
-    def own_law(self, index: int) -> dict[str, object] | None:
-        """Return how the law is written in a certificate, None for that of all finite laws."""
-        return None
-
     def is_mirrored(self, index: int) -> bool:
         """Whether outcome n − 1 − i has under P exactly the mass of outcome i under Q.
 
@@ -314,12 +310,8 @@ class FinitePair(Pair):
     def law(self) -> dict[str, object]:
         """Return {"law": "finite", "outcomes", "p", "q"}.
 
-        A mass is a text such as "1/3" where all masses are rational, else an enclosure. Some
-        sources have a law of their own.
+        A mass is a text such as "1/3" where all masses are rational, else an enclosure.
         """
-        own = self.source.own_law(self.index)
-        if own is not None:
-            return own
         exact = self.source.rational_masses(self.index)
         p: Sequence[object]
         q: Sequence[object]

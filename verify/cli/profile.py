@@ -23,11 +23,10 @@ from dpassay.verifier.cli.shell import (
     OF_MECHANISMS,
     Command,
     ExitCode,
+    answer,
     checked_path,
     note,
     report_error,
-    say,
-    say_json,
 )
 from dpassay.verifier.terminal import columns, working
 
@@ -91,12 +90,12 @@ class Answer:
 def as_json(answers: Sequence[Answer]) -> dict[str, Any]:
     """Return one entry per kind of question: an object, or a list where it was repeated."""
     result: dict[str, Any] = {}
-    for question in dict.fromkeys(answer.question for answer in answers):
-        mine = [answer for answer in answers if answer.question is question]
+    for question in dict.fromkeys(each.question for each in answers):
+        mine = [each for each in answers if each.question is question]
         if len(mine) == 1 or not mine[0].argument:
             result[question.key] = mine[0].to_json(with_argument=False)
         else:
-            result[question.key] = [answer.to_json(with_argument=True) for answer in mine]
+            result[question.key] = [each.to_json(with_argument=True) for each in mine]
     return result
 
 
@@ -231,24 +230,12 @@ def _log(delta: Any) -> float:
 def show_estimates(mechanism: Mechanism, options: argparse.Namespace) -> None:
     """Print the estimates, as JSON, as bare numbers or as a table."""
     found = list(estimates(mechanism, options))
-    if options.json:
-        result: dict[str, Any] = {
-            "schema_version": 1,
-            "mechanism": repr(mechanism),
-            "adjacency": options.adjacency,
-            "rigour": "estimate",
-        }
-        for option, key in KEYS.items():
-            mine = [each.to_json() for each in found if each.option == option]
-            if mine:
-                result[f"{key}_estimate"] = mine[0] if len(mine) == 1 else mine
-        say_json(result)
-        return
-    if options.quiet:
-        for each in found:
-            say(each.text(15))
-        return
-    say(repr(mechanism) + (f"  ({options.adjacency})" if options.adjacency else ""))
+    data, head = _head(mechanism, options)
+    data["rigour"] = "estimate"
+    for option, key in KEYS.items():
+        mine = [each.to_json() for each in found if each.option == option]
+        if mine:
+            data[f"{key}_estimate"] = mine[0] if len(mine) == 1 else mine
     rows = [
         (
             f"  {KEYS[each.option]}",
@@ -257,8 +244,15 @@ def show_estimates(mechanism: Mechanism, options: argparse.Namespace) -> None:
         )
         for each in found
     ]
-    if rows:
-        say(columns(rows))
+    short = "\n".join(each.text(15) for each in found)
+    answer(options, data, "\n".join(filter(None, (head, columns(rows)))), quiet=short)
+
+
+def _head(mechanism: Mechanism, options: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Return what answers are about, as data and in words."""
+    about = {"mechanism": repr(mechanism), "adjacency": options.adjacency}
+    relation = f"  ({options.adjacency})" if options.adjacency else ""
+    return {"schema_version": 1, **about}, repr(mechanism) + relation
 
 
 _DESCRIPTION = """\
@@ -376,16 +370,15 @@ def run(options: argparse.Namespace, plot: Plot | None) -> int:
     with working(sys.stderr, silent=options.quiet):
         table = _table(mechanism, options)
         answers, refused = _answers(mechanism, options)
-    if options.json:
-        head = {"mechanism": repr(mechanism), "adjacency": options.adjacency}
-        say_json({"schema_version": 1, **head, **as_json(answers)})
-    elif options.quiet:
-        for answer in answers:
-            values = answer.value if isinstance(answer.value, list) else None
-            say("  ".join(str(v) for v in values or [v for _, v in named(answer.value)]))
-    else:
-        say(repr(mechanism) + (f"  ({options.adjacency})" if options.adjacency else ""))
-        say(columns(as_rows(answers)))
+    data, head = _head(mechanism, options)
+    short = [
+        each.value if isinstance(each.value, list) else [v for _, v in named(each.value)]
+        for each in answers
+    ]
+    lines = "\n".join("  ".join(map(str, values)) for values in short)
+    answer(
+        options, {**data, **as_json(answers)}, f"{head}\n{columns(as_rows(answers))}", quiet=lines
+    )
     if table is not None:
         options.export.write_text(table, encoding="utf-8")
         note(f"wrote {options.export}")

@@ -2,18 +2,21 @@
 
 | families in the product | engines in order |
 |---|---|
+| *exact* | |
 | finite and discrete Laplace laws, whose sums are few | `exact.convolution`: the law of the sum |
-| the same on one lattice, or discrete Gaussian laws of a small parameter | `exact.circle` |
-| discrete Gaussian laws of one parameter and shift | `pairs.discrete_gaussian_product` |
-| Laplace laws whose distances have rational ratios | `exact.laplace_product`, `grid` for many |
-| random allocations, and Gaussian laws with them | `pairs.random_allocation`: one sum on a line |
+| the same on one lattice, or discrete Gaussian laws of a small parameter | its circle |
+| discrete Gaussian laws of one parameter and shift | `pairs.discrete` |
+| Laplace laws whose distances have rational ratios | `exact.laplace_product`, `lattice` for many |
+| exact sums, or any single pair, and finite laws | `Conditional`: a sum over these |
+| *Fourier line* | |
+| random allocations, and Gaussian laws with them | `pairs.allocation` |
 | Gaussian laws, samples of them, and finite laws with them | `fourier.engine` |
-| many samples of one release with little noise | `draws`: a sum over the samples drawn |
-| samples of Laplace laws, many or beside Gaussian ones | `fourier.engine` |
-| exact sums, or any single pair, and finite laws | `conditional`: a sum over these |
+| samples of Laplace laws, many or with Gaussian ones | `fourier.engine` |
+| many samples of one release with little noise | `draws`, then `fourier.engine` |
+| *lattice* | |
+| few and rare Gaussian samples, to widths down to 1e-7 | `lattice`, then `fourier.engine` |
+| everything else, and what the former refuse | `lattice`: two laws that bracket it |
 | rank-one Gaussian noise, and what is composed with it | none: it is refused |
-| few and rare Gaussian samples, to widths down to 1e-7 | `grid`, then `fourier.engine` |
-| everything else, and what the former refuse | `grid`: two discretised laws that bracket it |
 
 Gaussian laws compose by their μ alone; the mechanism adds those up before it comes here.
 """
@@ -425,7 +428,7 @@ def _near_estimate(
         return quick.known.inverse(delta, relative_width)
     with ctx.workprec(_ROUGH_BITS):
         start = first.known.epsilon(float(delta.ball().log().mid()))
-    return quick.engine.inverse_near(quick, delta, relative_width, start)
+    return quick.engine.inverse(quick, delta, relative_width, start)
 
 
 @functools.lru_cache(maxsize=64)

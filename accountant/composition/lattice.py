@@ -1,4 +1,11 @@
-"""Two laws of the loss of one pair on grid points: one whose profile is above H, one below.
+"""Products of any pairs by two laws on a lattice of losses, in floats with proved errors.
+
+Each factor is asked for its tails alone (`tails`). Below are proved: two laws of one pair; their
+sums; what is bounded of losses above the lattice.
+
+# Two laws of one pair
+
+One has a profile above H, one below.
 
 A law on losses l_n = origin + step·n is a list of masses m_n ≥ 0 and a mass m_∞ ≥ 0 at infinity;
 its profile, as a function of z = e^ε, is m_∞ + Σ m_n (1 − z/z_n)⁺ with z_n = e^{l_n}: convex,
@@ -727,16 +734,6 @@ class Sketch:
             low, high = (math.log(s), high) if found > log_delta else (low, math.log(s))
         return epsilon
 
-    @functools.cached_property
-    def bulk(self) -> tuple[Array, Array]:
-        """Return the medians of the laws, and half of what lies between a sixth and five sixths."""
-        sums = np.cumsum(np.exp(self.logs), axis=1)
-        shares = np.array([1 / 6, 1 / 2, 5 / 6])
-        low, middle, high = np.transpose(
-            [np.interp(shares * s[-1], s, at) for s, at in zip(sums, self.losses, strict=True)]
-        )
-        return middle, (high - low) / 2
-
     def some_below(self, ceiling: float) -> bool:
         """Whether every law has finite losses up to one: else a cut would leave none."""
         return bool(((self.logs > -np.inf) & (self.losses <= ceiling)).any(axis=1).all())
@@ -1263,18 +1260,6 @@ def _next_points(points: int, widths: list[float], wanted: float, limit: int) ->
     return int(min(needed, limit))
 
 
-"""Which products the grid bounds by the sum of what a sample releases (`tails.sums`)."""
-
-
-def samples_sums(product: Product) -> bool:
-    """Whether there are samples of several releases."""
-    samples = (pair.inner for pair in product.pairs if isinstance(pair, SubsampledPair))
-    return any(isinstance(inner, Product) for inner in samples)
-
-
-"""What two laws on a grid say of a product of any pairs."""
-
-
 POINTS = (1 << 12, 1 << 14, 1 << 16, 1 << 18)
 """Grid points of the sum at flint's precisions 128, 256, 512 and from 1024 bits on."""
 _DIGITS = 20
@@ -1300,86 +1285,9 @@ _BRACKET_ROOM = 0.98
 """Share of the asked width that the bounds may take: the rest is for rounding to decimals."""
 
 
-def profile(product: Product, epsilon: ExactReal, most: int | None) -> arb:
-    """Return a ball around the two bounds.
-
-    Raises UndecidedError, with what was reached, if the width that is asked for needs a finer
-    grid than there is.
-    """
-    wanted = product.relative_width
-    if wanted is None:
-        lower, upper = bracket_bounds(product, epsilon, _points())
-        return lower.union(upper)
-    if product.infinity_mass() == 1:
-        return arb(1)
-
-    def width(points: int) -> tuple[float, tuple[arb, arb]]:
-        lower, upper = bracket_bounds(product, epsilon, points)
-        reached = 0.0 if upper.is_zero() else relative_width(lower, upper)
-        return reached, (lower, upper)
-
-    lower, upper = _refined(
-        width, float(wanted) * _BRACKET_ROOM, "delta", _ends, most or _most(product)
-    )
-    return lower.union(upper)
-
-
-def bracket_inverse(
-    product: Product,
-    delta: ExactReal,
-    relative_width: Fraction,
-    most: int | None,
-    start: float | None = None,
-) -> Interval:
-    """Enclose ε(δ) by the points at which the two bounds pass δ, searched from a start.
-
-    Raises UndecidedError as for `profile`.
-    """
-    ledger.note("grid")
-    starts: list[float | None] = [start]
-    widths = [math.inf]
-    settled = max(float(relative_width) * _SOUGHT, SETTLED)
-
-    def width(points: int) -> tuple[float, tuple[Fraction, Fraction] | None]:
-        low, high = inverse(
-            _releases(product),
-            delta.ball(),
-            points,
-            starts[-1],
-            near_by=widths[-1],
-            settled=settled,
-        )
-        about = low if high is None else high
-        if about is not None:
-            starts.append(float(about))
-        if low is None or high is None:
-            return math.inf, None
-        reached = float((high - low) / max(min(abs(low), abs(high)), _LEAST_SIZE))
-        widths.append(reached)
-        return reached, (low, high)
-
-    wanted = float(relative_width) * _BRACKET_ROOM
-    found = _refined(width, wanted, "epsilon", _between, most or _most(product))
-    answer = _between(found)
-    if answer is None:
-        raise UndecidedError(f"No epsilon was found for delta={delta} on a grid.")
-    return answer
-
-
-def _most(product: Product) -> int:
-    if samples_sums(product):
-        return OF_SUMS
-    return ALONE if len(product.factors) == 1 else MOST
-
-
 @functools.lru_cache(maxsize=64)
 def _releases(product: Product) -> Releases:
     return releases(product.factors)
-
-
-def coarsest(product: Product, epsilon: ExactReal) -> arb:
-    """Return the upper bound of H(ε) on the coarsest grid."""
-    return bracket_bounds(product, epsilon, LEAST)[1]
 
 
 def start(product: Product, log_delta: float) -> float:
@@ -1453,8 +1361,7 @@ def _above(product: Product, epsilon: float, share: float) -> float:
 
 def upper_epsilon(product: Product, delta: ExactReal, points: int) -> Fraction:
     """Return a point, near the least one, at which H is certainly at most δ."""
-    ledger.note("grid")
-    found = inverse(_releases(product), delta.ball(), points)[1]
+    found = _crossings(product, delta, points)[1]
     if found is None:
         raise UndecidedError(f"No epsilon was found for delta={delta} on a grid.")
     return found
@@ -1465,12 +1372,18 @@ def lower_epsilon(product: Product, delta: ExactReal, points: int) -> Fraction:
 
     Where the grid has none, a float below ln(1 − δ): H(ε) ≥ 1 − e^ε.
     """
-    ledger.note("grid")
-    found = inverse(_releases(product), delta.ball(), points)[0]
+    found = _crossings(product, delta, points)[0]
     if found is None:
         least = enclose(lambda: arb.log1p(-delta.ball())).lower
         return Fraction(math.nextafter(float(least), -math.inf))
     return found
+
+
+def _crossings(
+    product: Product, delta: ExactReal, points: int
+) -> tuple[Fraction | None, Fraction | None]:
+    ledger.note("grid")
+    return inverse(_releases(product), delta.ball(), points)
 
 
 def bracket_bounds(product: Product, epsilon: ExactReal, points: int) -> tuple[arb, arb]:
@@ -1539,7 +1452,17 @@ def _points() -> int:
     return POINTS[level]
 
 
-"""Two laws on a grid that bracket any product of pairs, in floats with proved errors."""
+def _samples_sums(product: Product) -> bool:
+    """Whether there are samples of several releases."""
+    samples = (pair.inner for pair in product.pairs if isinstance(pair, SubsampledPair))
+    return any(isinstance(inner, Product) for inner in samples)
+
+
+def _most(product: Product) -> int:
+    if _samples_sums(product):
+        return OF_SUMS
+    return ALONE if len(product.factors) == 1 else MOST
+
 
 SELDOM_BELOW = Fraction(1, 10**8)
 """A relative width below which a grid hardly ever answers, after minutes."""
@@ -1559,25 +1482,75 @@ class Grid(Engine):
 
     def width(self, product: Product) -> Fraction:
         """Return the relative width that grids reach within about a second."""
-        return _WIDTH_OF_SUMS if samples_sums(product) else GRID_WIDTH
+        return _WIDTH_OF_SUMS if _samples_sums(product) else GRID_WIDTH
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return a ball around the two bounds."""
-        return profile(product, epsilon, self.most)
+        """Return a ball around the two bounds.
 
-    def inverse(self, product: Product, delta: ExactReal, relative_width: Fraction) -> Interval:
-        """Enclose ε(δ) by the points at which the two bounds pass δ."""
-        return bracket_inverse(product, delta, relative_width, self.most)
+        Raises UndecidedError, with what was reached, if the width that is asked for needs a finer
+        grid than there is.
+        """
+        wanted = product.relative_width
+        if wanted is None:
+            lower, upper = bracket_bounds(product, epsilon, _points())
+            return lower.union(upper)
+        if product.infinity_mass() == 1:
+            return arb(1)
 
-    def inverse_near(
-        self, product: Product, delta: ExactReal, relative_width: Fraction, start: float | None
+        def width(points: int) -> tuple[float, tuple[arb, arb]]:
+            lower, upper = bracket_bounds(product, epsilon, points)
+            reached = 0.0 if upper.is_zero() else relative_width(lower, upper)
+            return reached, (lower, upper)
+
+        lower, upper = _refined(
+            width, float(wanted) * _BRACKET_ROOM, "delta", _ends, self.most or _most(product)
+        )
+        return lower.union(upper)
+
+    def inverse(
+        self,
+        product: Product,
+        delta: ExactReal,
+        relative_width: Fraction,
+        start: float | None = None,
     ) -> Interval:
-        """Enclose ε(δ), searched from an estimate of it, if there is one."""
-        return bracket_inverse(product, delta, relative_width, self.most, start)
+        """Enclose ε(δ) by the points at which the two bounds pass δ, searched from an estimate.
+
+        Raises UndecidedError as for `profile`.
+        """
+        ledger.note("grid")
+        starts: list[float | None] = [start]
+        widths = [math.inf]
+        settled = max(float(relative_width) * _SOUGHT, SETTLED)
+
+        def width(points: int) -> tuple[float, tuple[Fraction, Fraction] | None]:
+            low, high = inverse(
+                _releases(product),
+                delta.ball(),
+                points,
+                starts[-1],
+                near_by=widths[-1],
+                settled=settled,
+            )
+            about = low if high is None else high
+            if about is not None:
+                starts.append(float(about))
+            if low is None or high is None:
+                return math.inf, None
+            reached = float((high - low) / max(min(abs(low), abs(high)), _LEAST_SIZE))
+            widths.append(reached)
+            return reached, (low, high)
+
+        wanted = float(relative_width) * _BRACKET_ROOM
+        found = _refined(width, wanted, "epsilon", _between, self.most or _most(product))
+        answer = _between(found)
+        if answer is None:
+            raise UndecidedError(f"No epsilon was found for delta={delta} on a grid.")
+        return answer
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:
         """Return the upper bound on the coarsest grid."""
-        return coarsest(product, epsilon)
+        return bracket_bounds(product, epsilon, LEAST)[1]
 
 
 GRID = Grid()

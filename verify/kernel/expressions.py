@@ -395,6 +395,9 @@ class _Evaluation:
         noise = substitute(given[0], exact)
         if noise.free:
             raise NotProved(f"{n.op} is asked of a mechanism with an argument that is no rational")
+        for inner in walk(noise):  # it rests on what they rest on
+            if inner.op in QUESTIONS:
+                self.known(inner)
         rest = [self.known(a) for a in given[1:]]
         found, rows = quantity(n.op, notation.parse(show(noise)), word, rest, self.budget)
         self.lemmas |= rows

@@ -184,7 +184,7 @@ counter | an input is in h measured sums of a tree with noise h/ε (or of √h/�
     DiscreteKaryTree: discrete_laplace(height/epsilon, 1)**height; if steps >= arity**(height - 1); loss epsilon
     KaryTree BinaryTree DelannoyCounter HonakerTree BridgedTree SmoothBinary SquareRootFactorization NormalizedSquareRoot upper mu=None: pure(epsilon)
     DiscreteKaryTree upper: pure(epsilon)
-composition | independent or adaptive releases: products of what is above each release are above all (lattice.py, Lemma products) | Zhu, Dong, Wang 2022
+composition | independent or adaptive releases, each of which may have any of its pairs: products of what is above each release are above all (lattice.py, Lemma products) | Zhu, Dong, Wang 2022
 poisson | each record takes part with probability q: ((1 − q)Q + qP, Q) if it is removed, (P, (1 − q)P + qQ) if it is added; if one that Gaussian noise hides by μ is replaced, the weights 1 − q and q of the means 0 and μ against those of 0 and −μ | Zhu, Dong, Wang 2022
 without-replacement | m of n records, any two of which are neighbours, take part: both mixtures of a replace-one pair with q = m/n, in both orders | Balle, Barthe, Gaboardi 2018
 allocation | in k of t steps, chosen at random: no worse than if they were known, a composition of k; the first step alone is a sample with q = k/t | joint convexity of H; post-processing

@@ -44,6 +44,7 @@ from typing import Any
 
 from flint import fmpq, fmpq_mat
 
+from . import expressions
 from .expressions import real
 from .notation import Noise, parse
 from .numbers import Budget, NotProved, Proof, Wrong, ball, decide, rational
@@ -67,7 +68,8 @@ def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
         raise Wrong("theorem.upper", f"the witness reaches only {_few(reached)}")
     if proved < lower:
         raise Wrong("theorem.lower", f"the witness proves only {_few(proved)}")
-    rests_on = {"gaussian-space"} if theorem["kind"] == "gaussian-shape" else set()
+    rests_on = {"gaussian-space"} if theorem["kind"] == "gaussian-shape" else set[str]()
+    expressions.value(expressions.parse(theorem.get("epsilon") or "0"), budget, None, rests_on)
     return Proof(lemmas=rests_on)
 
 

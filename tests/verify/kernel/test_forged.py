@@ -190,3 +190,21 @@ def test_a_rate_is_said_with_the_range_it_was_proved_over() -> None:
 def test_a_mixture_without_an_answer_that_stays_is_gaussian_noise() -> None:
     mechanism = "MixtureOfGaussians(1, sensitivities=[1], sampling_probs=[1])"
     assert check(**dp(mechanism, "1", "0.127", "add-remove")).outcome is Outcome.VALID
+
+
+def test_the_lemmas_of_an_argument_and_of_a_claimed_number_are_named() -> None:
+    scale = "delta(Composed(Laplace(1), 2), 1/2)"
+    epsilon = f"max_loss(Laplace(scale={scale}))"
+    found = check("pure-dp", mechanism="RandomizedResponse(1)", epsilon=epsilon)
+    assert found.outcome is Outcome.VALID
+    assert found.lemmas == ("composition", "laplace", "randomized-response")
+
+
+def test_the_lemmas_of_the_epsilon_of_an_optimum_are_named() -> None:
+    law = {"first": 1, "last": 1, "lowest": -1, "probabilities": ["1/4", "1/2", "1/4"]}
+    witness = {"ratio": ["2", "3"], "laws": [law]}
+    sizes = {"support": 1, "max_count": 1, "eta": "1/2", "objective": "singular"}
+    ends = {"lower": "0", "upper": "0", "epsilon": "max_loss(Laplace(1))"}
+    found = check("count-noise", witness, "OPTIMAL", **sizes, **ends)
+    assert found.outcome is Outcome.VALID
+    assert found.lemmas == ("laplace",)

@@ -38,6 +38,10 @@ QUESTIONS = (
 """What a formula may ask of a mechanism; `quantities` answers."""
 
 
+NOTHING = arb("nan")
+"""Of a function outside of its domain."""
+
+
 class Node:
     """A tree: an operation and what it is applied to. Equal trees are the same object."""
 
@@ -529,8 +533,16 @@ FUNCTIONS: dict[str, Callable[..., Number]] = {
     "Phi": _balls(normal_cdf),
     "Phi_inverse": _balls(quantile),
     "mills": _balls(mills),
-    "gamma_upper": _balls(lambda a, x: x.gamma_upper(a, regularized=1)),
-    "beta_lower": _balls(lambda a, b, x: x.beta_lower(a, b, regularized=True)),
+    "gamma_upper": _balls(
+        lambda a, x: x.gamma_upper(a, regularized=1) if a > 0 and x >= 0 else NOTHING
+    ),
+    "beta_lower": _balls(
+        lambda a, b, x: (
+            x.beta_lower(a, b, regularized=True)
+            if a > 0 and b > 0 and x >= 0 and x <= 1
+            else NOTHING
+        )
+    ),
     "r1smg_sigma_star": _balls(_rank_one_scale),
     "pi": arb.pi,
     "abs": abs,

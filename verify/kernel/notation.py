@@ -92,6 +92,13 @@ TruncatedLaplace(scale, bound, sensitivity=1)
 UnaryEncoding(epsilon, categories, optimised=False)
 """
 
+WORDS = {
+    "noise": ("Laplace", "Gaussian", "Exponential", "Gumbel", "DiscreteLaplace"),
+    "norm": ("l1", "l2", "linf"),
+    "released": ("outputs", "measurements"),
+}
+"""Arguments that are one of a few words."""
+
 
 @dataclass(frozen=True)
 class Noise:
@@ -177,4 +184,7 @@ def _noise(node: ast.Call, name: str, text: str, field: str) -> Noise:
     found = {key: given.get(key, default) for key, default in arguments.items()}
     if {"epsilon", "mu"} <= found.keys() and [found["epsilon"], found["mu"]].count("None") != 1:
         raise Wrong(field, f"{name} needs either epsilon or mu")
+    for key in WORDS.keys() & found.keys():
+        if str(found[key]) not in WORDS[key]:
+            raise Wrong(field, f"{name} with {key}: expected one of {', '.join(WORDS[key])}")
     return Noise(name, found)

@@ -307,7 +307,7 @@ class Statement:
         except ValueError as error:
             raise Wrong("theorem.printed", str(error)) from None
         head, _, power = text.lower().partition("e")
-        if "/" in text:
+        if "/" in text or " " in text:
             raise Wrong("theorem.printed", "expected a decimal such as 0.125 or 1.3e-5")
         half = numbers.rational(f"5e{int(power or 0) - len(head.partition('.')[2]) - 1}")
         if self.theorem["verdict"] == "HOLDS" and self.for_all:

@@ -47,6 +47,15 @@ FALSE: dict[str, Data] = {
         "for_all": POSITIVE,
     },
     "two calibrations": dp("BinaryTree(steps=8, epsilon='1e-9', mu=1)", "1", "0.2"),
+    "a guarantee between quotation marks": dp(
+        "SmoothBinary(steps=8, mu=1, released=') is (0, 0)-DP, (')", "1", "0.2"
+    ),
+    "an unknown norm": {
+        "kind": "pure-dp",
+        "mechanism": "KNorm(s, 3, norm='l7')",
+        "epsilon": "1/s",
+        "for_all": POSITIVE,
+    },
     "an unknown noise": dp("TopSelections(epsilon=1, selected=1, noise='Gaussian')", "1", "0"),
     "half a sparsity": {
         "kind": "gaussian-dp",
@@ -122,6 +131,13 @@ FALSE: dict[str, Data] = {
         "kind": "relation",
         "claim": "mu(Gaussian(s), l2_sensitivity=5) <= 1/s",
         "for_all": POSITIVE,
+    },
+    "a probability of more than 1": {"kind": "relation", "claim": "beta_lower(1, 1, 2) > 1"},
+    "a tail below 0": {"kind": "relation", "claim": "gamma_upper(-1/2, 1) < 0"},
+    "a printed number with a space": {
+        "kind": "printed-number",
+        "expression": "12",
+        "printed": "1 2",
     },
     "half an index": {"kind": "relation", "claim": "product(i, 1/2, 5/2, i) == 0"},
     "half a support": {

@@ -13,12 +13,4 @@ from .check import Checked, Outcome, check, trust
 from .schema import VERSION, json_schema
 from .theorem import Theorem
 
-__all__ = [
-    "VERSION",
-    "Checked",
-    "Outcome",
-    "Theorem",
-    "check",
-    "json_schema",
-    "trust",
-]
+__all__ = ["VERSION", "Checked", "Outcome", "Theorem", "check", "json_schema", "trust"]

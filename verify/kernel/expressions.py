@@ -187,7 +187,7 @@ def show(node: Node) -> str:
 # --- reading ------------------------------------------------------------------------------------
 def parse(text: object, field: str = "theorem", names: Mapping[str, Node] | None = None) -> Node:
     """Read a formula; `names` stand for their trees. Raise Wrong(field, reason) if it is none."""
-    flat, tree = _syntax(text, field)
+    flat, tree = notation.syntax(text, field, "a formula")
     return _Reader(flat, field, names or {}).read(tree, {})
 
 
@@ -195,7 +195,7 @@ def comparison(
     text: object, field: str = "theorem.claim", names: Mapping[str, Node] | None = None
 ) -> tuple[Node, str, Node]:
     """Read one comparison of two formulas."""
-    flat, tree = _syntax(text, field)
+    flat, tree = notation.syntax(text, field, "a formula")
     if not isinstance(tree, ast.Compare) or len(tree.ops) != 1:
         raise Wrong(field, "expected one comparison such as left <= right")
     relation = RELATIONS.get(type(tree.ops[0]).__name__)
@@ -203,18 +203,6 @@ def comparison(
         raise Wrong(field, "expected <=, <, >=, >, == or !=")
     reader = _Reader(flat, field, names or {})
     return reader.read(tree.left, {}), relation, reader.read(tree.comparators[0], {})
-
-
-def _syntax(text: object, field: str) -> tuple[str, ast.expr]:
-    flat = str(text).strip().replace("\n", " ")
-    if len(flat) > 100_000 or not flat.isascii():
-        raise Wrong(field, "expected a formula in ASCII, of up to 100000 characters")
-    try:
-        return flat, ast.parse(flat, mode="eval").body
-    except (SyntaxError, ValueError):
-        raise Wrong(field, f"expected a formula, not {flat[:60]!a}") from None
-    except (RecursionError, MemoryError):
-        raise Wrong(field, "is nested too deeply") from None
 
 
 class _Reader:

@@ -100,11 +100,11 @@ discrete-correlated | 2f_i − n + Z_i of parameter v = (d + c²)/μ², and pn +
 rounded-laplace | masses ~ a at 0, else be^(−|z|/c), on the integers, moved by 1: the losses are ±1/c and ±ln(a e^(1/c)/b) | the definition
 skellam | a difference of two Poisson numbers, moved by D: log-concave | best events are half-lines
     Skellam: skellam(variance, sensitivity); variance variance
-k-norm | density ~ e^(−‖x‖/b), moved by a v of norm D: H is at most that of Laplace noise at distance D/b, as balls rK and oK hold a translate of sK, s = (r + o − D/b)/2; attained in ℓ₁ by one coordinate, in ℓ∞ by all. Below: the half space halfway between both answers, moved in one coordinate; x is uniform in rK, where r is Gamma(d + 1), and given r P(x₁ > u r) is half of (1 − u)^d, of I_(1 − u²)((d + 1)/2, 1/2), or of 1 − u in ℓ₁, ℓ₂, ℓ∞ | Hardt, Talwar 2010; Brunn–Minkowski
+k-norm | density ~ e^(−‖x‖/b), moved by a v of norm D: H is at most that of Laplace noise at distance D/b, as balls rK and oK hold a translate of sK, s = (r + o − D/b)/2; attained in ℓ₁ by one coordinate, in ℓ∞ by all. Below: the half space halfway between both answers, moved in one coordinate; x is uniform in rK, where r is Gamma(d + 1), and given r P(x₁ > u r) is half of I_(1 − u²)((d + 1)/2, 1/2) in ℓ₂ | Hardt, Talwar 2010; Brunn–Minkowski
     KNorm norm=l1: laplace(sensitivity/scale)
     KNorm norm=linf: laplace(sensitivity/scale)
     KNorm upper: laplace(sensitivity/scale)
-    KNorm lower: event(1 - g, g); let g = half_space
+    KNorm lower norm=l2: event(1 - g, g); let g = half_space
 logistic | logistic noise of scale b, moved by D: log-concave | best events are half-lines
     Logistic: logistic(sensitivity/scale); variance pi()**2*scale**2/3
 truncated-laplace | Laplace noise of scale b on [−A, A], moved by D ≤ A: log-concave | best events are half-lines
@@ -490,20 +490,13 @@ def _honaker(height: int) -> fmpq:
 
 
 def _half_space(args: Arguments) -> arb:
-    """Return P(x₁ > t/2) for t = D/b: between two sums over the radius, as it rises with it."""
-    d, norm = args.integer("dimension"), args.noise["norm"]
-    if norm not in ("l1", "l2", "linf"):
-        raise args.wrong("norm", "expected the norm l1, l2 or linf")
+    """Return P(x₁ > t/2), t = D/b, in ℓ₂: between two sums over the radius, as it rises with it."""
+    d = args.integer("dimension")
     a, first = ball(d + 1), ball(args["sensitivity"] / args["scale"] / 2)
 
     def share(u: arb) -> arb:
-        if norm == "l2":
-            return (
-                (1 - u * u)
-                .max(arb(0))
-                .beta_lower(ball(fmpq(d + 1, 2)), arb("0.5"), regularized=True)
-            )
-        return (1 - u).max(arb(0)) ** (d if norm == "l1" else 1)
+        inside = (1 - u * u).max(arb(0))
+        return inside.beta_lower(ball(fmpq(d + 1, 2)), arb("0.5"), regularized=True)
 
     most = fmpq(int((float(a.mid()) + 40 + 10 * float(a.mid()) ** 0.5) * 64), 64)
     radii = [first + i * (most - first) / 400 for i in range(401)] if first < most else [first]

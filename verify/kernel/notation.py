@@ -142,13 +142,22 @@ def parse(text: str, field: str = "theorem.mechanism") -> Any:
 
     Raises Wrong(field, reason) for what is no notation, and NotProved for an unknown mechanism.
     """
+    flat, tree = syntax(text, field, "Name(argument=value)")
+    try:
+        return _tree(tree, flat, field)
+    except RecursionError:
+        raise Wrong(field, "is nested too deeply") from None
+
+
+def syntax(text: object, field: str, wanted: str) -> tuple[str, ast.expr]:
+    """Return a text on one line, and its tree as Python reads it."""
     flat = str(text).replace("\n", " ").replace("\t", " ").strip()
     if len(flat) > LONGEST or not flat.isascii():
-        raise Wrong(field, f"expected a mechanism in ASCII, of up to {LONGEST} characters")
+        raise Wrong(field, f"expected {wanted} in ASCII, of up to {LONGEST} characters")
     try:
-        return _tree(ast.parse(flat, mode="eval").body, flat, field)
+        return flat, ast.parse(flat, mode="eval").body
     except (SyntaxError, ValueError):
-        raise Wrong(field, f"expected Name(argument=value), not {flat[:60]!a}") from None
+        raise Wrong(field, f"expected {wanted}, not {flat[:60]!a}") from None
     except (RecursionError, MemoryError):
         raise Wrong(field, "is nested too deeply") from None
 

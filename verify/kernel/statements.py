@@ -528,13 +528,8 @@ class Expansion:
     def bounds(self) -> list[Node]:
         """Return formulas that are at least the left side, where it is to be at most the right."""
         left, relation = self.facts.goal.left, self.facts.goal.relation
-        if relation not in ("<=", "<") or left.op not in (
-            "delta",
-            "renyi",
-            "mu",
-            "max_loss",
-            "rho",
-        ):
+        bounded = left.op in ("delta", "renyi", "mu", "max_loss", "rho")
+        if relation not in ("<=", "<") or not bounded:
             return []
         return self.formulas(left, at_most=True)
 

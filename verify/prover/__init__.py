@@ -38,11 +38,7 @@ def decided(claim: Claim, lemmas: Sequence[Claim] = ()) -> tuple[Finding, dict[s
 
 
 def certify(
-    claim: Claim,
-    finding: Finding,
-    scope: Scope,
-    decision: Decision,
-    lemmas: Iterable[Claim] = (),
+    claim: Claim, finding: Finding, scope: Scope, decision: Decision, lemmas: Iterable[Claim] = ()
 ) -> dict[str, Any] | None:
     """Return the certificate of a finding; None where nothing was decided.
 

@@ -17,8 +17,7 @@ from dpassay.accountant.composition.exact.laplace_product import of_distances
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, ArrayLike, np
 from dpassay.accountant.core.description import declared
-from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.noise import SymmetricDensity
+from dpassay.accountant.core.mechanism import Mechanism, SymmetricDensity
 from dpassay.accountant.core.pair import Pair, WorstCase
 from dpassay.accountant.core.randomness import Randomness
 from dpassay.accountant.core.validate import (

@@ -26,15 +26,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from flint import arb, fmpq, fmpz
 
 from dpassay.accountant.core.arrays import Array, ArrayLike, NDArray, np
-from dpassay.accountant.core.inverse_noise import InverseNoise
 from dpassay.accountant.core.randomness import SECURE, Randomness
 from dpassay.accountant.errors import InvalidInputError, expected
-from dpassay.accountant.numbers.exact import factor
+from dpassay.accountant.numbers.exact import ExactReal, factor
 from dpassay.accountant.numbers.interval import Interval, ball
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.release import sampling
@@ -629,6 +628,40 @@ class RankOneNoise(Noise):
         """Return root·ℓ·h_i/‖h‖."""
         length = number.squares(self.dimension).sqrt()
         return self.root() * number(self.dimension) * number(coordinate) / length
+
+
+@final
+@dataclass(frozen=True)
+class InverseNoise:
+    """A density symmetric about 0, by its inverse in units of its scale.
+
+    With E standard exponential and F the distribution function of the noise, |noise| is the
+    increasing function g(E), F(g(y)) = 1 − e^{−y}/2: enough for a release on a lattice.
+
+    The functions stand at the top of a module: other processes get them by name.
+
+    Parameters
+    ----------
+    scale
+        The unit of the noise.
+    magnitude
+        Maps an array namespace and doubles y ≥ 0 to g(y), to within 16·2^−53·(1 + g(y)).
+    exact
+        Maps a ball y ≥ 0 to a ball that contains g(y).
+    slope
+        A bound of g′.
+    survival
+        Maps doubles x ≥ 0 to P(noise ≥ x·scale), to a few units in the last place.
+    reach
+        An x beyond which the noise lies with a probability below 2⁻⁵⁰.
+    """
+
+    scale: ExactReal
+    magnitude: Callable[[Any, Any], Any]
+    exact: Callable[[arb], arb]
+    slope: float
+    survival: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    reach: float = 36.0
 
 
 @final

@@ -9,7 +9,7 @@ from flint import arb
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, ArrayLike, np
 from dpassay.accountant.core.description import declared
-from dpassay.accountant.core.noise import SymmetricDensity
+from dpassay.accountant.core.mechanism import SymmetricDensity
 from dpassay.accountant.core.pair import Pair, WorstCase
 from dpassay.accountant.core.randomness import Randomness
 from dpassay.accountant.core.validate import Integer, OneOf, Positive

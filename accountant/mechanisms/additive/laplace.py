@@ -14,15 +14,14 @@ from flint import arb
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, NDArray, np
 from dpassay.accountant.core.description import declared
-from dpassay.accountant.core.inverse_noise import InverseNoise
-from dpassay.accountant.core.noise import SymmetricDensity
+from dpassay.accountant.core.mechanism import SymmetricDensity
 from dpassay.accountant.core.pair import Known, MirroredPair, ReflectedPair, Tails, WorstCase
 from dpassay.accountant.core.validate import Positive, Probability
 from dpassay.accountant.errors import expected, suggestion
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, Interval, ball, enclose
 from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
-from dpassay.accountant.release.lattice import LatticeSampler, StaircaseNoise
+from dpassay.accountant.release.lattice import InverseNoise, LatticeSampler, StaircaseNoise
 
 """The Laplace mechanism."""
 

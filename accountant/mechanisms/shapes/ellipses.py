@@ -13,7 +13,7 @@ from flint import arb, fmpq
 from dpassay.accountant.core.adjacency import Adjacency, require
 from dpassay.accountant.core.arrays import Array, np
 from dpassay.accountant.core.description import declared
-from dpassay.accountant.core.noise import GaussianNoise
+from dpassay.accountant.core.mechanism import GaussianNoise
 from dpassay.accountant.core.pair import WorstCase
 from dpassay.accountant.core.validate import Integer, Positive, Reals, Relation
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError

@@ -11,7 +11,7 @@ from flint import arb
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, np
 from dpassay.accountant.core.description import declared
-from dpassay.accountant.core.noise import GaussianNoise, SymmetricDensity
+from dpassay.accountant.core.mechanism import GaussianNoise, SymmetricDensity
 from dpassay.accountant.core.pair import WorstCase
 from dpassay.accountant.core.validate import Instance, Integer, Positive, Rational
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError

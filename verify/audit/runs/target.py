@@ -39,8 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.accountant import notation
-from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.noise import GaussianNoise
+from dpassay.accountant.core.mechanism import GaussianNoise, Mechanism
 from dpassay.accountant.errors import DpassayError, InvalidInputError, shortened
 from dpassay.accountant.mechanisms.additive.laplace import LaplaceNoise
 from dpassay.accountant.mechanisms.shapes.general_gaussian import RankOneGaussian

@@ -51,10 +51,10 @@ def _unknown(*_: object) -> None:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What may be known of a pair besides: each entry is a function, of None where it is not.
+    """What may be known of a pair besides its methods: functions, of None where it is not known.
 
-    Engines and searches that need none of it answer all the same, later or less exactly. Only
-    `log_delta` and `epsilon` are floats without proof.
+    Questions are answered without it, later or less exactly. `log_delta` and `epsilon` are floats
+    without proof, everything else is proved.
     """
 
     width: Callable[[], Fraction] = lambda: RELATIVE_WIDTH
@@ -134,8 +134,8 @@ class Pair(ABC):
         """Return the pair as plain data (strings, ints, lists), for the witness of a finding.
 
         The key "law" is the name of its kind, by default `law_name`; the fields follow by their
-        names, numbers as exact texts. The pair of one
-        release is "pair", a JSON text; "mixture" is which law is mixed, "P" or "Q".
+        names, numbers as exact texts. The pair of one release is "pair", a JSON text; "mixture" is
+        which law is mixed, "P" or "Q".
         """
         found: dict[str, object] = {"law": self.law_name}
         for field in fields(self):  # type: ignore[arg-type]  # those with a `law_name` are dataclasses

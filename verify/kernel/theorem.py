@@ -67,24 +67,39 @@ def quoted(text: object, longest: int = LONGEST) -> str:
 
 _OF_FORMULAS = (
     *(ast.Expression, ast.BinOp, ast.UnaryOp, ast.Call, ast.keyword, ast.Constant, ast.Name),
-    *(ast.List, ast.Compare, ast.operator, ast.USub, ast.UAdd, ast.expr_context, ast.cmpop),
+    *(
+        ast.List,
+        ast.Compare,
+        ast.IfExp,
+        ast.operator,
+        ast.USub,
+        ast.UAdd,
+        ast.expr_context,
+        ast.cmpop,
+    ),
 )
 
 
 def formula(text: object) -> str:
-    """Return a formula on one line; quoted where it is none, or only a word.
+    """Return a formula on one line; quoted where it, or a text inside of it, is none."""
+    line = " ".join(str(text).split())
+    return (safe if _plain(line) else quoted)(line, LONGEST_FORMULA)
+
+
+def _plain(line: str) -> bool:
+    """Return whether a line is a formula.
 
     A name of three or more capital letters is no part of one: it may be a word of the kernel.
     """
-    line = " ".join(str(text).split())
     try:
         nodes = [*ast.walk(ast.parse(line, mode="eval"))]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return quoted(line, LONGEST_FORMULA)
+        return False
     names = [node.id for node in nodes if isinstance(node, ast.Name)]
+    texts = [n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
     shouted = any(name.isupper() and len(name) > 2 for name in names)
     plain = line.isascii() and not shouted and all(isinstance(n, _OF_FORMULAS) for n in nodes)
-    return safe(line, LONGEST_FORMULA) if plain else quoted(line, LONGEST_FORMULA)
+    return plain and all(text == "" or _plain(text.strip()) for text in texts)
 
 
 def bracketed(text: str) -> str:

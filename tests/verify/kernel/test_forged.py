@@ -224,3 +224,15 @@ def test_the_lemmas_of_the_epsilon_of_an_optimum_are_named() -> None:
     found = check("count-noise", witness, "OPTIMAL", **sizes, **ends)
     assert found.outcome is Outcome.VALID
     assert found.lemmas == ("laplace",)
+
+
+@pytest.mark.parametrize("words", ["x is (0, 0)-DP", ") is 0-GDP, (", "HOLDS", "a\\nb"])
+def test_words_inside_of_a_formula_are_quoted(words: str) -> None:
+    found = check("relation", claim="1 < 2", let={"s": f"'{words}'"})
+    assert found.outcome is not Outcome.VALID or f"where s = \"'{words}'\"" in str(found)
+
+
+def test_formulas_inside_of_a_formula_are_not() -> None:
+    mechanism = "AdditiveNoise(mass='1 if abs(x) < 1/2 else 1*exp(-abs(x))')"
+    found = check("pure-dp", mechanism=mechanism, epsilon="'1/1'")
+    assert str(found) == f"VALID  HOLDS: {mechanism} is ('1/1', 0)-DP"

@@ -293,6 +293,9 @@ class Statement:
         if self.theorem["verdict"] == "REFUTED":
             self.require(_opposite(fact).fix(self.case()))
         elif self.theorem["verdict"] == "HOLDS" and self.for_all:
+            if all(ends["grid"] for ends in self.for_all.values()):
+                for _ in self.listed():  # listed values lie in the ranges: there is a case
+                    pass
             for case in self.cases(self.where):
                 self.proved(fact, case, self.witness.get("proof"))
         else:

@@ -13,7 +13,7 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from dpassay.accountant.core.pair import Known, ProfileOnly, Tails
+from dpassay.accountant.core.pair import Known, MirroredPair, ProfileOnly, Tails
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, ball, enclose
@@ -190,33 +190,22 @@ _MORE = 20
 """Clones besides: where the deviation is small, the law is not normal."""
 
 
-class _Reports(ProfileOnly):
-    """Shared by the pairs of this module: probabilities of events are all that is known."""
-
-    epsilon: ExactReal
-    """That of one report, ε₀."""
-
-    refusal = (
-        "Of the shuffled reports of many users only bounds of delta and of epsilon are known. Ask "
-        "for these."
-    )
-
-    def max_loss(self) -> arb:
-        """Return ε₀: where all report a, the chance differs by E."""
-        return self.epsilon.ball()
-
-    @property
-    def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
-        return Known(max_loss=lambda: self.epsilon)
+_REFUSAL = (
+    "Of the shuffled reports of many users only bounds of delta and of epsilon are known. Ask for "
+    "these."
+)
 
 
 @final
 @dataclass(frozen=True)
-class ShuffledReports(_Reports):
-    """Neighbours of n shuffled reports: of k categories, or (k = 0) of any ε₀-DP randomiser."""
+class ShuffledReports(MirroredPair, ProfileOnly):
+    """Neighbours of n shuffled reports: of k categories, or (k = 0) of any ε₀-DP randomiser.
+
+    They are their own reverse: a user may change from a to b or from b to a.
+    """
 
     law_name = "shuffled-reports"
+    refusal = _REFUSAL
 
     epsilon: ExactReal
     of: int
@@ -251,7 +240,7 @@ class ShuffledReports(_Reports):
     @property
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
-        return replace(super().known, attained=self._attained, inverse=self._inverse)
+        return Known(max_loss=lambda: self.epsilon, attained=self._attained, inverse=self._inverse)
 
     def _inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose ε(δ) by where both bounds pass δ; UndecidedError where that is too wide."""
@@ -267,14 +256,10 @@ class ShuffledReports(_Reports):
             "attained",
         )
 
-    def reverse(self) -> ShuffledReports:
-        """Return the same: users may change from b to a."""
-        return self
-
 
 @final
 @dataclass(frozen=True)
-class OthersAlike(_Reports):
+class OthersAlike(ProfileOnly):
     """Randomised response among others who all hold one category: the events of the module.
 
     H(ε) is that of one event, which no other betters but by rounding, of the reports of a (and of
@@ -282,6 +267,7 @@ class OthersAlike(_Reports):
     """
 
     law_name = "others-alike"
+    refusal = _REFUSAL
 
     epsilon: ExactReal
     of: int
@@ -307,6 +293,15 @@ class OthersAlike(_Reports):
         p, q = _event(self, epsilon)
         return Tails(p, 1 - p, q, 1 - q)
 
+    @property
+    def known(self) -> Known:
+        """Return the largest loss."""
+        return Known(max_loss=lambda: self.epsilon)
+
+    def max_loss(self) -> arb:
+        """Return ε₀: where all report a, the chance differs by E."""
+        return self.epsilon.ball()
+
     def reverse(self) -> OthersAlike:
         """Return the same with the two categories exchanged."""
         return self if self.held == 2 else replace(self, held=1 - self.held)
@@ -321,7 +316,7 @@ class OthersAlike(_Reports):
         return f"{event}, while the other {self.users - 1} users hold {held}"
 
 
-def _either_side(pair: _Reports, epsilon: ExactReal, value: Bound) -> arb:
+def _either_side(pair: ShuffledReports | OthersAlike, epsilon: ExactReal, value: Bound) -> arb:
     """Return H at any ε by that at 0 ≤ ε < ε₀: H(ε) = 1 − e^ε + e^ε H(−ε), and 0 from ε₀ on."""
     if epsilon.sign < 0:
         x = epsilon.ball().exp()

@@ -566,10 +566,11 @@ RHO["bounded_range"] = parse("a**2/8")
 
 def _conditions(line: Line, args: Arguments) -> bool:
     """Return whether the conditions of a line are met; the names that it defines are added."""
-    for name, formula in line.said("let"):
-        args.known[name] = args.evaluated(formula)
     value = args.evaluated
-    return all(told(value(a), relation, value(b)) for a, relation, b in line.said("if"))
+    met = all(told(value(a), relation, value(b)) for a, relation, b in line.said("if"))
+    for name, formula in line.said("let") if met else ():
+        args.known[name] = value(formula)
+    return met
 
 
 def _substituted(line: Line, args: Arguments) -> Way:

@@ -203,6 +203,10 @@ def test_a_rate_is_said_with_the_range_it_was_proved_over() -> None:
     assert "over x >= 1000" in str(found)
 
 
+def test_equal_noise_of_a_threshold_and_of_answers_divides_nothing_by_0() -> None:
+    assert check("pure-dp", mechanism="AboveThreshold(1, 1)", epsilon="3").outcome is Outcome.VALID
+
+
 def test_a_mixture_without_an_answer_that_stays_is_gaussian_noise() -> None:
     mechanism = "MixtureOfGaussians(1, sensitivities=[1], sampling_probs=[1])"
     assert check(**dp(mechanism, "1", "0.127", "add-remove")).outcome is Outcome.VALID

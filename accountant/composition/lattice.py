@@ -95,6 +95,7 @@ class GridLaw:
     infinity: float
 
 
+@final
 @dataclass(frozen=True, eq=False)
 class Place:
     """The grid points origin + step·n, for increasing integers n: cells may differ in width."""
@@ -1220,14 +1221,14 @@ def inverse(
 
 
 def refined(
-    on_grid: Callable[[int], tuple[float, T]], wanted: float, limit: int, points: int = LEAST
+    on_grid: Callable[[int], tuple[float, T]], wanted: float, limit: int
 ) -> tuple[T, float, int]:
     """Return what is found on the first grid that is fine enough, or else on the last one tried.
 
     `on_grid` returns a width, and what is found, on so many points; the width that was reached and
     the points follow.
     """
-    widths: list[float] = []
+    widths, points = list[float](), LEAST
     while True:
         width, found = on_grid(points)
         widths.append(width)

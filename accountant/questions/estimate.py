@@ -60,6 +60,8 @@ from dpassay.accountant.questions.answer import enclosed, reached, usual
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from dpassay.accountant.reference import Reference
+
     FloatFormsFloats: TypeAlias = NDArray[np.float64]
     Floats: TypeAlias = "Estimate | NDArray[np.float64]"
     Points: TypeAlias = ArrayLike | Number
@@ -353,6 +355,8 @@ class Asked(TypedDict, total=False):
     """As for `dpassay.accountant.questions.profile.delta`."""
     direction: Direction | None
     """As for `dpassay.accountant.questions.profile.delta`."""
+    method: str
+    """ "auto"; of δ, ε and β also "mpmath", the definitions (`dpassay.accountant.reference`)."""
 
 
 def estimate_delta(mechanism: Mechanism, epsilon: Points, **asked: Unpack[Asked]) -> Floats:
@@ -373,6 +377,7 @@ def estimate_delta(mechanism: Mechanism, epsilon: Points, **asked: Unpack[Asked]
         asked,
         lambda curves, at: np.exp(_log_delta(curves, at)),
         lambda known, at: known.of(profile.delta, _exactly(at)),
+        lambda known, at: known.delta(_exactly(at)),
     )
 
 
@@ -421,6 +426,7 @@ def estimate_epsilon(
         asked,
         lambda curves, at: np.maximum(0.0, _largest([curve.epsilon(at) for curve in curves])),
         lambda known, at: known.of(profile.epsilon, _exponential(at)),
+        lambda known, at: known.epsilon(_exponential(at)),
     )
 
 
@@ -435,6 +441,7 @@ def estimate_beta(mechanism: Mechanism, alpha: Points, **asked: Unpack[Asked]) -
         asked,
         lambda curves, at: np.exp(-_largest([-curve.power(at).complement for curve in curves])),
         lambda known, at: known.of(tradeoff.beta, _exactly(at)),
+        lambda known, at: known.beta(_exactly(at)),
     )
 
 
@@ -535,28 +542,41 @@ def _middle(found: Interval) -> Estimate:
     return Estimate.middle(found)
 
 
-def _estimates(
+def _estimates(  # noqa: PLR0917  # the last three are one question in three ways
     mechanism: Mechanism,
     points: NDArray[np.float64],
     asked: Asked,
     by_floats: Callable[[Sequence[Any], Any], Any],
     by_enclosures: Callable[[_Enclosures, float], Estimate],
+    by_definition: Callable[[Reference, float], float] | None = None,
 ) -> Floats:
     """Return the values, of floats where there are any and their digits are not lost.
 
     Else those of enclosures. A single point has an estimate. Of arrays, closed forms are asked at
     all points at once; contours go through them in order, so that neighbours share a line.
+    `by_definition` answers method="mpmath".
     """
-    enclosures = _Enclosures(mechanism, **asked)
     flat = points.ravel()
+    method = asked.get("method", "auto")
+    relation, direction = asked.get("adjacency"), asked.get("direction")
+    if method == "mpmath" and by_definition is not None:
+        from dpassay.accountant.reference import Reference
+
+        known = Reference.of(mechanism, relation, direction)
+        found = [by_definition(known, float(at)) for at in flat]
+        return np.reshape(found, points.shape) if points.ndim else Estimate.by_floats(found[0])
+    if method != "auto":
+        serves = "mpmath, for delta, epsilon and beta" if by_definition is None else "mpmath"
+        raise expected("method", method, f"to be auto or {serves}")
+    enclosures = _Enclosures(mechanism, relation, direction)
     values = np.full(flat.shape, math.nan)
     if points.ndim and flat.size:
         closed = [each for each in map(forms, enclosures.pairs) if each is not None]
         if len(closed) == len(enclosures.pairs):
             with np.errstate(all="ignore"):
                 values = np.array(by_floats(closed, flat), float)
-    known = [product for product in map(smooth, enclosures.pairs) if product is not None]
-    curves = list(map(curve, known)) if len(known) == len(enclosures.pairs) else []
+    products = [product for product in map(smooth, enclosures.pairs) if product is not None]
+    curves = list(map(curve, products)) if len(products) == len(enclosures.pairs) else []
 
     def ask(at: float) -> Estimate:
         if curves:

@@ -1,0 +1,142 @@
+"""Enclosures against the textbook's integrals and sums in mpmath."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dpassay import Gaussian, estimate_beta, estimate_delta, estimate_epsilon, estimate_log_delta
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
+from dpassay.accountant.notation import parse
+from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.questions import guarantees, profile, tradeoff
+from dpassay.accountant.reference import Reference
+from tests.quick import quick
+
+SINGLE = [
+    "Gaussian(3)",
+    "Gaussian(standard_deviation='1/4')",
+    "Laplace(2)",
+    "Logistic(2)",
+    "TruncatedLaplace(scale=2, bound=20)",
+    "Staircase(epsilon=1, gamma='0.4')",
+    "AdditiveNoise(density='exp(-abs(x)**3)', scale=2)",
+    "AdditiveNoise(density='1/(1+x**2)')",
+    "AdditiveNoise(mass='exp(-abs(x)**1.5)')",
+    "DiscreteLaplace(scale=2, sensitivity=3)",
+    "DiscreteGaussian(9)",
+    "Skellam(9)",
+    "IntegerNoise(probabilities=['1/8', '1/2', '3/8'], lowest=-1)",
+    "RandomizedResponse(epsilon=1, categories=4)",
+    "UnaryEncoding(epsilon=1, categories=10)",
+    "UnaryEncoding(epsilon=1, categories=10, optimised=True)",
+    "Rappor(flip='1/2', categories=10)",
+    "SubsetSelection(epsilon=1, categories=10, size=3)",
+    "Tabulated(p=['2/3', '1/4', '1/12'], q=['1/4', '3/4', 0])",
+    "Guaranteed(epsilon='0.1', delta='1e-6')",
+    "Channel(matrix=[['2/3', '1/3'], ['1/4', '3/4']])",
+    "LaplaceVector(scale=4, shifts=[1, 2, 3])",
+    "MixtureOfGaussians(standard_deviation=1, sensitivities=[0, 1, 2], "
+    "sampling_probs=['0.81', '0.18', '0.01'])",
+    "PoissonSubsampled(mechanism=Gaussian(standard_deviation=1), sampling_prob='1/10')",
+    "PoissonSubsampled(mechanism=DiscreteGaussian(parameter=4), sampling_prob='1/10')",
+]
+SEVERAL = [
+    "Composed(Laplace(4), count=5)",
+    "Composed([Laplace(4), Laplace(7)])",
+    "Composed(RandomizedResponse(epsilon='1/2'), count=12)",
+    "Composed(DiscreteGaussian(9), count=10)",
+    "Composed(Gaussian(4), count=10)",
+    "Composed([Gaussian(3), Laplace(3)])",
+    "Composed(mechanism=PoissonSubsampled(Gaussian(1), '1/10'), count=20)",
+]
+CLOSE = 1e-12
+"""Relative: the digits that the reference has."""
+
+
+def relation(text: str) -> Adjacency | None:
+    return Adjacency.ADD_REMOVE if "Poisson" in text or "Mixture" in text else None
+
+
+def assert_close(found: float, enclosure: Interval) -> None:
+    low, high = float(enclosure.lower), float(enclosure.upper)
+    assert low * (1 - CLOSE) <= found <= high * (1 + CLOSE)
+
+
+@pytest.mark.parametrize("text", quick(SINGLE, 0, 2, 5, 6, 9, 12, 17, 18, 21, 23))
+def test_single_releases(text: str) -> None:
+    mechanism, adjacency = parse(text), relation(text)
+    known = Reference.of(mechanism, adjacency)
+    for epsilon in ("-1/2", "0.3", "1.1"):
+        assert_close(known.delta(epsilon), profile.delta(mechanism, epsilon, adjacency=adjacency))
+    assert_close(known.epsilon("1e-3"), profile.epsilon(mechanism, "1e-3", adjacency=adjacency))
+    assert_close(known.beta("0.1"), tradeoff.beta(mechanism, "0.1", adjacency=adjacency))
+
+
+NO_DIVERGENCE = ("Skellam", "mass=")
+
+
+@pytest.mark.parametrize("text", [t for t in SINGLE if not any(x in t for x in NO_DIVERGENCE)])
+def test_divergences(text: str) -> None:
+    mechanism, adjacency = parse(text), relation(text)
+    known = Reference.of(mechanism, adjacency)
+    for order in ("1", "2", "7/2"):
+        found = known.renyi(order)
+        enclosure = guarantees.renyi(mechanism, order, adjacency=adjacency)
+        if math.isinf(found):
+            assert enclosure.lower == math.inf
+        else:
+            assert_close(found, enclosure)
+
+
+@pytest.mark.parametrize("text", quick(SEVERAL, 0, 2, 3, 6))
+def test_compositions(text: str) -> None:
+    mechanism, adjacency = parse(text), relation(text)
+    known = Reference.of(mechanism, adjacency)
+    for epsilon in ("0.3", "1.5"):
+        found = profile.delta(mechanism, epsilon, adjacency=adjacency)
+        assert_close(known.delta(epsilon), found)
+
+
+def test_each_direction_has_its_own_pair() -> None:
+    mechanism = parse("PoissonSubsampled(Gaussian(1), '1/10')")
+    found = {
+        side: Reference.of(mechanism, "add-remove", side).delta(1) for side in ("remove", "add")
+    }
+    assert found["remove"] > found["add"] == 0  # where L ≤ −ln(1 − q)
+
+
+def test_estimates_ask_it_by_name() -> None:
+    noise = Gaussian(3)
+    close = pytest.approx
+    asked = estimate_delta(noise, [0.5, 1.0], method="mpmath")
+    assert asked == close(estimate_delta(noise, [0.5, 1.0]), rel=CLOSE, abs=0)
+    asked = estimate_epsilon(noise, 1e-5, method="mpmath")
+    assert asked == close(estimate_epsilon(noise, 1e-5), rel=CLOSE, abs=0)
+    asked = estimate_beta(noise, 0.05, method="mpmath")
+    assert asked == close(estimate_beta(noise, 0.05), rel=CLOSE, abs=0)
+
+
+def test_no_epsilon_serves_where_some_outcomes_are_impossible() -> None:
+    noise = parse("IntegerNoise(probabilities=['1/4', '1/2', '1/4'], lowest=-1)")
+    assert Reference.of(noise).epsilon("0.1") == math.inf
+    assert Reference.of(noise).epsilon("0.9") == 0
+
+
+def test_refusals_say_what_to_ask() -> None:
+    with pytest.raises(NotApplicableError, match="Ask without it"):
+        Reference.of(parse("RankOneGaussian(dimension=5, sigma_star=400)"))
+    with pytest.raises(AdjacencyError, match="add-remove"):
+        Reference.of(parse("PoissonSubsampled(Gaussian(1), '1/10')"))
+    with pytest.raises(NotApplicableError, match="atoms"):
+        Reference.of(parse("Composed([Laplace(3), TruncatedLaplace(scale=1, bound=9)])"))
+    with pytest.raises(NotApplicableError, match="do not fall"):
+        Reference.of(parse("AdditiveNoise(mass='1/(1+x**4)')"))
+    with pytest.raises(InvalidInputError, match="mpmath"):
+        estimate_delta(Gaussian(3), 1, method="magic")
+    with pytest.raises(InvalidInputError, match="delta, epsilon and beta"):
+        estimate_log_delta(Gaussian(3), 1, method="mpmath")
+    with pytest.raises(InvalidInputError, match="alpha"):
+        Reference.of(Gaussian(3)).beta(2)

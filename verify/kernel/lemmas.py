@@ -1067,6 +1067,8 @@ def _sampled(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
         q, row = args["sample_size"] / args["population"], "without-replacement"
         if not _any_two(inner):
             raise NotProved("a sample of records of which some are no neighbours")
+        if any(told(args.value(n), "!=", args["sample_size"]) for n in _populations(inner)):
+            raise args.wrong("sample_size", "is not how many records the mechanism has")
         if told(q, ">", ONE):
             raise args.wrong("sample_size", "is above the population")
         found = worst(inner, "replace-one", args.value, budget)
@@ -1087,6 +1089,14 @@ def _sampled(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
         both: list[Way] = [((one_way + other, 1),)]
         return Worst(both, both, rows, lower)
     return Worst([((one_way, 1),)], [((other, 1),)], rows, lower)
+
+
+def _populations(tree: Any) -> list[str]:
+    """Return how many records the mechanisms inside say that they have."""
+    if not isinstance(tree, Noise):
+        return [n for entry in tree for n in _populations(entry)] if isinstance(tree, list) else []
+    own = [n for key, n in tree.arguments.items() if key in ("population", "users")]
+    return own or _populations([*tree.arguments.values()])
 
 
 def _any_two(tree: Any) -> bool:

@@ -77,6 +77,12 @@ FALSE: dict[str, Data] = {
     "a sample of records far from both": dp(
         f"SampledWithoutReplacement({LOCAL}, 1, 10)", "0.3", "0", "replace-one"
     ),
+    "a population larger than its sample": dp(
+        "SampledWithoutReplacement(SampledWithoutReplacement(Laplace(1), 1, 1000000), 10, 10)",
+        "0.2",
+        "1e-3",
+        "replace-one",
+    ),
     "a density as well as masses": dp(
         "AdditiveNoise(density='exp(-x*x)', mass='1 if abs(x) < 1/2 else 1*exp(-abs(x))')",
         "1",

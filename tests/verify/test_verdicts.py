@@ -258,9 +258,9 @@ def test_a_true_claim_holds(text: str) -> None:
          "is not decided in the case"),
         (RELATION + 'claim = "x < 1"\n[claims.for_all.x]\nstatement = "0 ≤ x ≤ 1/2"\n'
          'grid = [2]\nlow = "0"\nhigh = "1/2"', "for_all.x.grid within x in"),
-        (PRINTED + 'printed = "NaN"', "printed='NaN' to be a decimal"),
-        (PRINTED + 'printed = "1/8"', "printed='1/8' to be a decimal"),
-        (PRINTED + 'printed = "1e999999999"', "an exponent of at most"),
+        (PRINTED + 'printed = "NaN"', "printed: expected a decimal such as"),
+        (PRINTED + 'printed = "1/8"', "printed: expected a decimal such as"),
+        (PRINTED + 'printed = "1e999999999"', "an exponent up to 10000"),
         ("a = " + "[" * 5000, "nested too deeply"),
     ],
 )  # fmt: skip

@@ -594,7 +594,7 @@ class Facts:
             raise NotProved(f"{show(node)[:60]} may be 0, where a sum has another form")
 
 
-_STEPS = ("floor", "ceil", "round_up", "round_down", "harmonic", "where", "lambert_w",
+_STEPS = ("floor", "ceil", "float", "round_up", "round_down", "harmonic", "where", "lambert_w",
           "Phi_inverse", "gamma_upper", "beta_lower", "r1smg_sigma_star")  # fmt: skip
 """Functions with jumps, or whose domains are not looked at here."""
 

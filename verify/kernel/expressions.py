@@ -424,6 +424,16 @@ def _rounded(up: bool, x: Number, digits: Number | None = None) -> Number:
     return n / ten if shift >= 0 else n * ten
 
 
+def _double(x: Number) -> Number:
+    """Return the double nearest to a rational number, the even one of two."""
+    if not isinstance(x, fmpq) or max(abs(x.p), abs(x.q)) >> 2200:
+        raise NotProved("a float of what is no short fraction")
+    try:
+        return fmpq(*(int(x.p) / int(x.q)).as_integer_ratio())
+    except OverflowError:
+        raise Wrong("theorem", "has a float that is infinite") from None
+
+
 def _balls(function: Callable[..., arb]) -> Callable[..., Number]:
     return lambda *values: function(*map(ball, values))
 
@@ -538,6 +548,7 @@ FUNCTIONS: dict[str, Callable[..., Number]] = {
     "max": lambda *values: numbers.maximum([*values]),
     "floor": lambda x: fmpq(whole(x)),
     "ceil": lambda x: fmpq(-whole(-x)),
+    "float": _double,
     "round_up": lambda *x: _rounded(True, *x),
     "round_down": lambda *x: _rounded(False, *x),
     "binomial": lambda n, k: fmpq(comb(_count(n, 20_000), _count(k))),

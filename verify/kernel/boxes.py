@@ -401,7 +401,9 @@ class Facts:
                 if found is not None and found[0] in (0, side):
                     return side, is_open or (found[1] and found[0] == side)
             return None
-        if op in ("exp", "pi", "Phi", "erfc", "mills", "gamma", "binomial"):
+        if op in ("exp", "pi", "Phi", "erfc", "mills"):
+            return 1, True
+        if op in ("gamma", "binomial") and node.free:  # a number may be gamma(-1/2) < 0
             return 1, True
         if op in FOLDS:
             inner = Facts(_bound(self.goal, node), self.budget).sign(args[3])
@@ -897,7 +899,7 @@ class Algebra:
         """Return base^power: a product over the terms of the power."""
         n = power.constant()
         own = base.op == "exp" and base.args[0] is ONE
-        inner = self.gen("e", base) if own else self.normal(base)  # e itself is (e^(1/8))^8
+        inner = self.gen(("exp",), base) if own else self.normal(base)  # e itself is (e^(1/8))^8
         if n is not None and n.q == 1 and not own:
             return self.pow(inner, int(n.p))
         if n is not None and n.q == 2 and not own:
@@ -944,7 +946,7 @@ class Algebra:
             self.facts.bind(Variable(own, low, False, high, False, True))
             inside = self.normal(substitute(term, {index: variable(own)}))
             found = self._closed(own, first, last, inside)
-        key = node.op, term, first.key, last.key
+        key = node.op, index, term, first.key, last.key
         ends = self.node(first), self.node(last)
         return found or self.gen(key, make(node.op, index, *ends, term))
 

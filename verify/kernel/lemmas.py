@@ -650,7 +650,8 @@ def formulas(what: str, noise: Noise, adjacency: str | None) -> list[tuple[str, 
                 node = sum(each, expressions.ZERO)
         used = [node, *(x for a, _, b in line.said("if") for x in (a, b)), *lets.values()]
         if node is not None and not any(DERIVED.keys() & x.free for x in used if x is not None):
-            found.append((line.row, _put(node, noise, lets), "upper" not in line.words))
+            inexact = "upper" in line.words or (what == "rho" and parts[0][0].op == "bounded_range")
+            found.append((line.row, _put(node, noise, lets), not inexact))
     return found
 
 

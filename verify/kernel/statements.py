@@ -260,6 +260,7 @@ class Statement:
                 raise NotProved(f"{name} has a domain in words only")
         goal = replace(fact.fix(case), variables=ranges, given=given)
         expansion = Expansion(self, goal)
+        expansion.facts.defined(*(e for v in ranges for e in (v.low, v.high) if e is not None))
         for left in expansion.bounds() or [expansion.expanded(goal.left)]:
             yield goal.on(left, goal.relation, expansion.expanded(goal.right))
 
@@ -581,6 +582,8 @@ class Expansion:
         if asked == "renyi":
             found.append((rest[0], ">", number(1)))
         for part, key, text in _arguments(noise):
+            if key in lemmas.FLAGS and text not in ("True", "False"):
+                return False
             domain = lemmas.domain(part, key)
             if not isinstance(text, str) or text == "None" or not domain:
                 continue

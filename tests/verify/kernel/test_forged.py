@@ -171,6 +171,42 @@ FALSE: dict[str, Data] = {
         "for_all": WORDS,
         "witness": {"case": {"s": "1"}},
     },
+    "a variable that is called e": {
+        "kind": "relation",
+        "claim": "e**(x/8) == exp(x/8)",
+        "for_all": {"e": {"low": "1"}, "x": {"low": "0"}},
+    },
+    "no subset is so large": {
+        "kind": "relation",
+        "claim": "s*binomial(2, 5) > 0",
+        "for_all": POSITIVE,
+    },
+    "a gamma function below 0": {
+        "kind": "relation",
+        "claim": "s*gamma(-1/2) > 0",
+        "for_all": POSITIVE,
+    },
+    "a range from what is no number": {
+        "kind": "relation",
+        "claim": "s >= 0",
+        "for_all": {"s": {"low": "sqrt(-1)"}},
+    },
+    "sums over two indices": {
+        "kind": "relation",
+        "claim": "sum(i, 1, n, sqrt(i)*(sum(j, 1, n, i) - all)) <= 0",
+        "for_all": {"n": {"low": "2", "integer": True}},
+        "let": {"all": "sum(j, 1, n, j)"},
+    },
+    "a rho of bounded range, which is an upper bound": {
+        "kind": "relation",
+        "claim": "rho(ExponentialMechanism(1)) >= 1/8",
+    },
+    "a word of neither kind over a range": {
+        "kind": "relation",
+        "claim": "variance(CorrelatedGaussian(2, s, release_size=1)) == (sqrt(2) + 1)**2/(4*s**2)",
+        "adjacency": "add-remove",
+        "for_all": POSITIVE,
+    },
     "a place at which nothing was found": {
         "kind": "monotone",
         "verdict": "REFUTED",

@@ -318,9 +318,9 @@ def values(nodes: Iterable[Node], budget: Budget, at: Mapping[str, Number]) -> l
     return [evaluation.known(node) for node in nodes]
 
 
-def real(text: object) -> Number:
+def real(text: object, budget: Budget | None = None) -> Number:
     """Return the value of a formula without variables."""
-    return value(parse(text), Budget(seconds=1e9))
+    return value(parse(text), budget or Budget())
 
 
 class _Evaluation:
@@ -357,8 +357,12 @@ class _Evaluation:
             return self.question(n)
         if n.op not in FUNCTIONS:
             from .formulas import written
+            from .laws import told
 
-            if (form := written(n)) is None:
+            def holds(*facts: tuple[Node, str, Node]) -> bool:
+                return all(told(self.known(a), relation, self.known(b)) for a, relation, b in facts)
+
+            if (form := written(n, holds)) is None:
                 raise NotProved(f"the kernel does not compute {n.op[:40]!a}")
             return self.known(form)
         with numbers.precision(max(ctx.prec, 1024) if n.op.startswith("round_") else ctx.prec):

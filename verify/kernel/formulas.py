@@ -11,6 +11,8 @@ of level i, each with the noise of variance 2h², h the height.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .expressions import ONE, ZERO, Node, make, number
 from .numbers import NotProved
 
@@ -18,10 +20,16 @@ MOST = 60
 """Largest support that is written out."""
 
 
-def written(node: Node) -> Node | None:
-    """Return the formula of a function whose sizes are numbers, None for what has none."""
+def written(node: Node, holds: Callable[..., bool]) -> Node | None:
+    """Return the formula of a function whose sizes are numbers, None for what has none.
+
+    `holds` says whether comparisons are true: those of the arguments that a function has.
+    """
     name, sizes = node.op, [_integer(a) for a in node.args if isinstance(a, Node)]
     if name.startswith("count_noise_") and sizes and 0 < (sizes[-1] or 0) <= MOST:
+        *_, e, eta, _size = node.args
+        if not holds((e, ">=", ONE), (eta, ">", ZERO), (eta, "<", ONE)):
+            raise NotProved("count noise has a ratio of at least 1 and an eta in (0, 1)")
         return _count_noise(name.removeprefix("count_noise_"), node.args, sizes)
     if name.endswith(("tree_mse", "tree_height")) and len(sizes) == 2:
         k, n = sizes

@@ -312,6 +312,8 @@ def joint(way: Sequence[tuple[Law, int]]) -> Law | None:
     """Return the table of independent tables, each a number of times; None where it is too long."""
     found: list[Answer] = [(ONE, ONE)]
     for law, count in way:
+        if count > MOST_OUTCOMES:
+            return None
         for _ in range(count):
             found = [(p * a, q * b) for p, q in found for a, b in law.atoms]
             if not 0 < len(found) <= MOST_OUTCOMES:

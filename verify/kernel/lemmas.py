@@ -96,7 +96,7 @@ discrete-gaussian | masses ~ e^(−z²/(2v)) on the integers, moved by D: log-co
     DiscreteGaussian: discrete_gaussian(parameter, sensitivity)
 discrete-correlated | 2f_i − n + Z_i of parameter v = (d + c²)/μ², and pn + W of q²v, c = p/q: a record moves them by ±1 and p, a replacement by 2 and 0 | reflection
     DiscreteCorrelatedGaussian add-remove: discrete_gaussian(v, 1)**dimension * discrete_gaussian(v*denominator**2, c*denominator); let v = (dimension + c**2)/mu**2; rho mu**2/2
-    DiscreteCorrelatedGaussian replace-one: discrete_gaussian(v, 2)**dimension; let v = (dimension + c**2)/mu**2
+    DiscreteCorrelatedGaussian replace-one: discrete_gaussian(v, 2)**dimension; let v = (dimension + c**2)/mu**2; if denominator >= 1
 rounded-laplace | masses ~ a at 0, else be^(−|z|/c), on the integers, moved by 1: the losses are ±1/c and ±ln(a e^(1/c)/b) | the definition
 skellam | a difference of two Poisson numbers, moved by D: log-concave | best events are half-lines
     Skellam: skellam(variance, sensitivity); variance variance
@@ -436,7 +436,7 @@ def _within(x: Number, domain: str) -> bool:
 
 def _height(args: Arguments) -> int:
     """Return how many measured sums of a tree an input is in."""
-    n = args.integer("steps") if args.noise.name != "BridgedTree" else 0
+    n = _steps(args) if args.noise.name != "BridgedTree" else 0
     match args.noise.name:
         case "BridgedTree":
             return len(args.numbers("arities", ">"))
@@ -452,6 +452,12 @@ def _height(args: Arguments) -> int:
                 h, reach = h + 1, reach * k + (k - 1 - low)
             return h
     return n.bit_length()
+
+
+def _steps(args: Arguments) -> int:
+    if (steps := args.integer("steps")) >= 1 << 256:
+        raise NotProved("a tree of 2^256 steps or more")
+    return steps
 
 
 def _positions(args: Arguments) -> int:
@@ -523,7 +529,7 @@ def _bridged(args: Arguments, adjacency: str | None, _: Budget) -> Worst:
 
 DERIVED: dict[str, Callable[[Arguments], Any]] = {
     "height": _height,
-    "ones": lambda args: next(h for h in range(1, 10**9) if comb(2 * h, h) > args["steps"]),
+    "ones": lambda args: next(h for h in range(1, 10**9) if comb(2 * h, h) > _steps(args)),
     "half_space": _half_space,
     "cells_square": lambda args: _cells(args, fmpq(0)),
     "shown_square": lambda args: _cells(args, fmpq(1)),
@@ -670,6 +676,8 @@ def conditions(noise: Noise, adjacency: str | None) -> list[Condition]:
         found += [f"{x} > 0" for x in space.arguments.get("bounds", [])]
         if space.name == "SparseBox":
             found.append(f"{space['sparsity']} <= {space['dimension']}")
+    if noise.name == "DelannoyCounter":
+        found.append(f"{noise['levels']} <= {noise['steps']}")
     every = [comparison(text) for text in found]
     for line in LINES.get(noise.name, ()):
         if line.fits(noise, _relation(noise, adjacency)) and "lower" not in line.words:
@@ -1200,6 +1208,8 @@ def worst(noise: Any, adjacency: str | None, value: Value, budget: Budget) -> Wo
     args = Arguments(noise, value)
     if noise.name in POSITIVE:
         args.numbers(POSITIVE[noise.name], ">")
+    if noise.name == "DelannoyCounter" and told(args["levels"], ">", args["steps"]):
+        raise args.wrong("levels", "is above steps")
     if noise.name in SPECIAL:
         return SPECIAL[noise.name](args, adjacency, budget)
     found = _lines(args, _relation(noise, adjacency))

@@ -87,7 +87,7 @@ def _power(theorem: Data, witness: Data, budget: Budget) -> Any:
     else:
 
         def between() -> bool | None:
-            power = ball(real(theorem["epsilon"])).exp()
+            power = ball(real(theorem["epsilon"], budget)).exp()
             if power < ball(low) or power > ball(high):
                 return False
             return True if ball(low) <= power <= ball(high) else None

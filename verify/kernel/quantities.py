@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from flint import arb, ctx, fmpq
@@ -279,9 +280,9 @@ def beta(found: Worst, alpha: Number) -> arb:
     return ball(-maximum([-x for x in ends]))
 
 
-def variance(noise: Noise) -> Number:
+def variance(noise: Noise, value: lemmas.Value) -> Number:
     """Return the variance of the noise of an answer."""
-    args = lemmas.Arguments(noise, real)
+    args = lemmas.Arguments(noise, value)
     if noise.name == "DiscreteGaussian":
         return _discrete_gaussian_variance(args["parameter"])
     if noise.name == "IntegerNoise":
@@ -343,12 +344,13 @@ def quantity(
     """Return what an expression asks of a mechanism, and the lemmas that it rests on."""
     if len(numbers) != (name in ("delta", "epsilon", "beta", "renyi", "loss_above")):
         raise NotProved(f"{name} with {len(numbers)} numbers")
+    value = partial(real, budget=budget)
     if name == "variance" and isinstance(noise, Noise):
-        return variance(noise), {"ellipse"} if noise.name == "OptimalEllipse" else set()
-    found = worst(noise, adjacency, real, budget)
+        return variance(noise, value), {"ellipse"} if noise.name == "OptimalEllipse" else set()
+    found = worst(noise, adjacency, value, budget)
     if not is_single(found):
         with precision(max(ctx.prec, LATTICE_BITS)):  # the masses of a lattice have more digits
-            found = worst(noise, adjacency, real, budget)
+            found = worst(noise, adjacency, value, budget)
     ways = [merged(way) for way in found.ways]
     only = ways[0][0][0][0] if len(ways) == 1 and is_single(found) else None
     smooth = all(law.mu is not None for way in ways for f, _ in way for law in f)

@@ -542,7 +542,7 @@ class Expansion:
 
         def change(n: Node) -> Node:
             found = self.formulas(n)[:1] if n.op in QUESTIONS else []
-            return found[0] if found else written(n) or n
+            return found[0] if found else written(n, self.true) or n
 
         return rebuilt(node, change)
 
@@ -594,6 +594,10 @@ class Expansion:
             found.append((node, ">" if domain in ("> 0", "in (0, 1)") else ">=", parse(least)))
             if domain.startswith("in "):
                 found.append((node, "<" if "(" in domain else "<=", number(1)))
+        return self.true(*found)
+
+    def true(self, *found: lemmas.Condition) -> bool:
+        """Whether comparisons hold over the range."""
         try:
             for fact in found:
                 goal = self.facts.goal.on(*fact)

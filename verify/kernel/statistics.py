@@ -114,7 +114,7 @@ class _Claim:
         """Return δ(ε) of the claimed μ or mechanism; None where the kernel does not find it."""
         if self.data["kind"] == "gaussian":
             self._proof.lemmas.add("gaussian")
-            mu = ball(real(self.data["parameter"]))
+            mu = ball(real(self.data["parameter"], self._budget))
             if not mu > 0:
                 raise Wrong("theorem.claim.parameter", "expected mu > 0")
             return ball(gaussian(mu).delta(epsilon))

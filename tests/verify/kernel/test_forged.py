@@ -8,6 +8,7 @@ import pytest
 
 from dpassay.verifier.kernel import Checked, Outcome
 from dpassay.verifier.kernel import check as checked
+from dpassay.verifier.kernel.numbers import Budget
 
 Data = dict[str, Any]
 BOX = {"type": "Gaussian", "objective": "total", "space": {"type": "Box", "bounds": ["1"]}}
@@ -88,6 +89,19 @@ FALSE: dict[str, Data] = {
         "1",
         "0",
     ),
+    "noise of halves of irrational numbers": dp(
+        "DiscreteCorrelatedGaussian(3, 1, sqrt(2))", "1", "0.5", "replace-one"
+    ),
+    "more levels than steps": {
+        "kind": "relation",
+        "claim": "mu(DelannoyCounter(1, 10, mu=1)) == 1",
+    },
+    "more levels than steps over a range": {
+        "kind": "gaussian-dp",
+        "mechanism": "DelannoyCounter(1, 10, mu=s)",
+        "mu": "s",
+        "for_all": POSITIVE,
+    },
     # lattices
     "an epsilon far below 0": dp("Composed([Laplace(1), DiscreteLaplace(1)], 3)", "-1e30", "0.1"),
     "an epsilon near 0": {
@@ -151,6 +165,16 @@ FALSE: dict[str, Data] = {
         "claim": "count_noise_delta(3, 1/2, 2.9) == count_noise_delta(3, 1/2, 2)",
     },
     "half a coordinate": {"kind": "relation", "claim": "variance(Gaussian(2), 1/2) == 4"},
+    "no noise at all": {"kind": "relation", "claim": "count_noise_mass(0, 3, 0, 2) <= 0"},
+    "count noise of a ratio below 1": {
+        "kind": "relation",
+        "claim": "count_noise_delta(1/3, 1/2, 2) > -1",
+    },
+    "count noise of a negative eta": {
+        "kind": "relation",
+        "claim": "count_noise_delta(3, s, 2) >= -1",
+        "for_all": {"s": {"low": "-1", "high": "1/2"}},
+    },
     "a variable of a sum outside of it": {
         "kind": "pure-dp",
         "mechanism": "Laplace(1)",
@@ -231,11 +255,32 @@ def test_what_is_false_is_never_valid(name: str) -> None:
         "AdditiveNoise(mass='1 if abs(x) < 1/2 else 1*exp(-abs(x)/0)')",
         "KNorm(scale=1, dimension='1e400', norm='l2')",
         "Shuffled(Guaranteed(1), users='1e1000')",
+        "SmoothBinary(steps='1e20000', mu=1)",
+        "HonakerTree(steps='1e3000', mu=1)",
     ],
 )
 def test_sizes_beyond_doubles_end_without_a_proof(mechanism: str) -> None:
     found = check(**dp(mechanism, "1", "0.3", "replace-one"))
     assert found.outcome is Outcome.CONDITIONAL, found
+
+
+LONG = "sum(i, 1, 1000000, sum(j, 1, 1000000, i + j))"
+
+
+@pytest.mark.parametrize(
+    "theorem",
+    [
+        dp("Composed(Tabulated(p=[1], q=[1]), 10**9)", "1", "0.1"),
+        {"kind": "relation", "claim": f"delta(Laplace({LONG}), 1) < 1"},
+        {"kind": "relation", "claim": f"variance(OptimalEllipse(2, 1, {LONG})) > 0"},
+    ],
+)
+def test_what_takes_long_ends_with_its_budget(theorem: Data) -> None:
+    verdict = "REFUTED" if "mechanism" in theorem else "HOLDS"
+    fields = {"version": 2, "theorem": {"verdict": verdict, **theorem}, "lemmas": [], "witness": {}}
+    found = checked(fields, Budget(seconds=0.5))
+    assert found.outcome is Outcome.CONDITIONAL, found
+    assert found.seconds < 5
 
 
 def test_a_rate_is_said_with_the_range_it_was_proved_over() -> None:

@@ -250,6 +250,8 @@ class _Reader:
             fresh = f"_{len(bound) + 1}"
             low, high = (self.read(a, bound) for a in node.args[1:3])
             term = self.read(node.args[3], {**bound, own: variable(fresh)})
+            if own in term.free and not own.startswith("_"):
+                raise Wrong(self.field, f"{name} binds {own}, which a name in it stands for")
             return make(name, fresh, low, high, term)
         given = [self.read(a, bound) for a in [*node.args, *(k.value for k in node.keywords)]]
         if name in signatures() or name in QUESTIONS:
@@ -282,7 +284,8 @@ def definitions(let: Mapping[str, str], known: Iterable[str], field: str) -> dic
         if not ready:
             raise Wrong(f"{field}.{min(waiting)}", "is defined by itself")
         for name in ready:
-            found[name] = substitute(waiting.pop(name), found)
+            used = {n: found[n] for n in waiting.pop(name).free if n in found}
+            found[name] = parse(let[name], f"{field}.{name}", used)
             if found[name].size > 1 << 50:
                 raise NotProved("its formulas are too large")
     return found

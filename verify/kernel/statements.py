@@ -549,6 +549,8 @@ class Expansion:
     def formulas(self, node: Node, *, at_most: bool = False) -> list[Node]:
         """Return the formulas of a question about one mechanism; none where it is not known."""
         given, relation = asked(node, self.statement.theorem["adjacency"])
+        if not node.free <= {*self.facts.known}:  # the index of a sum
+            return []
         noise = notation.parse(show(_unrounded(given[0]) if at_most else given[0]))
         if not isinstance(noise, notation.Noise):
             return []

@@ -231,6 +231,18 @@ FALSE: dict[str, Data] = {
         "adjacency": "add-remove",
         "for_all": POSITIVE,
     },
+    "a sum over a variable, with a name for it inside": {
+        "kind": "relation",
+        "claim": "sum(n, 1, 3, t) == 3*n",
+        "for_all": {"n": {"low": "1", "integer": True}},
+        "let": {"t": "n"},
+    },
+    "a name over a variable, with a name for it inside": {
+        "kind": "relation",
+        "claim": "s == 3*n",
+        "for_all": {"n": {"low": "1", "integer": True}},
+        "let": {"s": "sum(n, 1, 3, t)", "t": "n"},
+    },
     "a place at which nothing was found": {
         "kind": "monotone",
         "verdict": "REFUTED",
@@ -327,3 +339,8 @@ def test_formulas_inside_of_a_formula_are_not() -> None:
     mechanism = "AdditiveNoise(mass='1 if abs(x) < 1/2 else 1*exp(-abs(x))')"
     found = check("pure-dp", mechanism=mechanism, epsilon="'1/1'")
     assert str(found) == f"VALID  HOLDS: {mechanism} is ('1/1', 0)-DP"
+
+
+def test_a_sum_of_questions_is_computed_term_by_term() -> None:
+    claim = "sum(i, 1, 2, max_loss(Laplace(sum(j, 1, i, j)))) == 4/3"
+    assert check("relation", claim=claim).outcome is Outcome.VALID

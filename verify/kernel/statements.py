@@ -481,6 +481,9 @@ class Statement:
         space, mu = among["space"], read(among, "mu")
         if (dual["law"] == "corners") != (space["type"] == "Box"):
             raise Wrong("theorem.dual.law", "is no law on the space")
+        others = ["dimension", "sparsity", "bound", "signed"] if space["bounds"] else []
+        if any(space[key] for key in others) or any(among[k] for k in ("E", "eta", "support")):
+            raise Wrong("theorem.among", "has fields of another family")
         conditions, whole = [Goal(mu, ">", ZERO)], list[Node]()
         if space["type"] == "Box":
             bounds = [self.formula("among", text) for text in space["bounds"]]

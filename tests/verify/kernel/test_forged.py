@@ -143,6 +143,12 @@ FALSE: dict[str, Data] = {
         "among": {**BOX, "mu": "1"},
         "dual": {"law": "corners"},
     },
+    "a box with the bound of another space": {
+        "kind": "optimality",
+        "value": "1",
+        "among": {**BOX, "mu": "1", "space": {**BOX["space"], "bound": "1/100"}},
+        "dual": {"law": "corners"},
+    },
     "a relation that is none": {
         "kind": "relation",
         "claim": "delta(PoissonSubsampled(Gaussian(1), 1/10), 1, adjacency='replace_one') <= 0.02",

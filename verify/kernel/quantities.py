@@ -251,13 +251,13 @@ def halved(above: Callable[[fmpq], bool | None]) -> tuple[fmpq, fmpq]:
 
 
 def epsilon(found: Worst, level: Number, budget: Budget) -> arb:
-    """Return a ball around the least ε with H(ε) ≤ δ, between two sides that are checked."""
+    """Return a ball around the least ε ≥ 0 with H(ε) ≤ δ, between two sides that are checked."""
     if compare(level, "==", ZERO):
         return ball(max_loss(found))
     if not is_single(found):
         raise NotProved("an epsilon of a composition: ask for its delta")
     low, high = halved(lambda x: compare(upper_delta(found, x, Grid(budget)), ">", level))
-    return ball(low).union(ball(high))
+    return ball(low).union(ball(high)).max(arb(0))
 
 
 def beta(found: Worst, alpha: Number) -> arb:

@@ -171,6 +171,7 @@ FALSE: dict[str, Data] = {
         "claim": "count_noise_delta(3, 1/2, 2.9) == count_noise_delta(3, 1/2, 2)",
     },
     "half a coordinate": {"kind": "relation", "claim": "variance(Gaussian(2), 1/2) == 4"},
+    "a negative epsilon": {"kind": "relation", "claim": "epsilon(Gaussian(10), 9/10) < 0"},
     "no noise at all": {"kind": "relation", "claim": "count_noise_mass(0, 3, 0, 2) <= 0"},
     "count noise of a ratio below 1": {
         "kind": "relation",

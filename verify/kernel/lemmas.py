@@ -468,7 +468,8 @@ def _sizes(args: Arguments) -> list[int]:
     """Return the sizes K_1, …, K_h = 1 of the cells of a BridgedTree."""
     arities = [whole(x) for x in args.numbers("arities", ">")]
     exact = all(ball(x) == k for x, k in zip(args.numbers("arities"), arities, strict=True))
-    if not exact or min(arities) < 1 or prod(arities) < args["steps"] or len(arities) > 200:
+    few = arities[0] < 1 or min(arities[1:], default=2) < 2
+    if not exact or few or prod(arities) < args["steps"] or len(arities) > 200:
         raise args.wrong("arities", "expected whole numbers that have room for the steps")
     return [prod(arities[i:]) for i in range(1, len(arities) + 1)]
 
@@ -985,6 +986,9 @@ def _matrix(args: Arguments, *_: Any) -> Worst:
     places = -(-n // apart)
     root = [fmpq(comb(2 * j, j), 4**j) for j in range(n)]
     strategies: dict[str, list[Number]] = {"identity": [ONE], "square-root": [*root]}
+    repeats = [noise["separation"], noise["participations"]] != ["None", "None"]
+    if repeats and noise["participation"] == "single":
+        raise args.wrong("participation", "is single: it has no separation and no participations")
     entries = strategies.get(str(noise["strategy"]))
     counts = {"single": 1, "cyclic": places, "min-separation": places}
     count = counts.get(str(noise["participation"]))

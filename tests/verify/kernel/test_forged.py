@@ -102,6 +102,13 @@ FALSE: dict[str, Data] = {
         "mu": "s",
         "for_all": POSITIVE,
     },
+    "a single participation of three": dp(
+        "MatrixMechanism('identity', 1, 4, 'single', participations=3)", "1", "0.2"
+    ),
+    "levels of one cell each": {
+        "kind": "relation",
+        "claim": "mu(BridgedTree(4, [4, 1], mu=1)) < 3/4",
+    },
     # lattices
     "an epsilon far below 0": dp("Composed([Laplace(1), DiscreteLaplace(1)], 3)", "-1e30", "0.1"),
     "an epsilon near 0": {

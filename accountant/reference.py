@@ -66,6 +66,8 @@ _CHUNK = 32
 """Nodes of a line that are computed at once."""
 _SHORT = 8
 """Pieces of one width on an unbounded stretch."""
+_LONG = 32
+"""The same where it is multiplied by e^{itL}: what lies beyond counts for nothing."""
 _DOUBLED = 3
 """Longer ones after them, each twice as long as all before; the last one is unbounded."""
 _SAME = 18
@@ -183,8 +185,8 @@ class Line(Law):
         return [(piece, self._densities(*piece)) for piece in self._pieces()]
 
     def nodes(self) -> list[Node]:
-        """Return the nodes of all pieces."""
-        return [node for _, nodes in self._pieces_and_nodes for node in nodes]
+        """Return nodes that are near enough for the waves of a transform too."""
+        return [node for piece in self._pieces(_LONG) for node in self._densities(*piece)]
 
     def _densities(self, low: Real, high: Real) -> list[Node]:
         """Return weights and densities at the nodes of a piece."""
@@ -198,13 +200,13 @@ class Line(Law):
             places = [(middle + half * u, half * w) for u, w in _rule(mp.prec)]
         return [(w, *self.densities(x)) for x, w in places]
 
-    def _pieces(self) -> Iterator[tuple[Real, Real]]:
+    def _pieces(self, short: int = _SHORT) -> Iterator[tuple[Real, Real]]:
         for low, high in itertools.pairwise(self.knots):
             parts = max(1, int(mp.ceil((high - low) / self.width)))
-            yield from itertools.pairwise(mp.linspace(low, high, min(parts, _SHORT) + 1))
+            yield from itertools.pairwise(mp.linspace(low, high, min(parts, short) + 1))
         if self.bounded:
             return
-        steps = [*range(_SHORT), *(_SHORT * 2**k for k in range(_DOUBLED + 1))]
+        steps = [*range(short), *(short * 2**k for k in range(_DOUBLED + 1))]
         for start, side in ((self.knots[0], -1), (self.knots[-1], 1)):
             cuts = [start + side * self.width * step for step in steps]
             for pair in itertools.pairwise([*cuts, side * mp.inf]):

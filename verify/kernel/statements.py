@@ -142,12 +142,11 @@ class Statement:
 
     # --- cases
     def entry(self, name: str, text: Any) -> Node:
-        """Return a listed value: a formula in numbers, a mechanism, or words."""
-        try:
-            found = parse(text, f"theorem.where.{name}")
-        except Wrong:
-            return make("text", str(text))
-        return make("text", str(text)) if found.free else found
+        """Return a listed value: a formula in numbers, or a mechanism."""
+        found = parse(text, f"theorem.where.{name}")
+        if found.free:
+            raise Wrong(f"theorem.where.{name}", f"{str(text)[:60]!a} is no number")
+        return found
 
     def cases(self, names: Mapping[str, Any]) -> Iterator[Case]:
         """Yield the combinations of listed values that satisfy the assumptions, all inside."""

@@ -32,6 +32,13 @@ def dp(mechanism: str, epsilon: str, delta: str, adjacency: str | None = None) -
 
 
 FALSE: dict[str, Data] = {
+    "words among the listed values": {
+        "kind": "approximate-dp",
+        "mechanism": "Laplace(scale=s)",
+        "epsilon": "1/s",
+        "delta": "1e-30",
+        "where": {"s": ["1", "2"], "lemmas": ["gaussian"]},
+    },
     # arguments outside what a mechanism may have
     "true and false as numbers": dp("Laplace(scale=1, l1_sensitivity=False)", "0", "0"),
     "no release": dp("Composed(Gaussian(1), count=False)", "0", "0.01"),

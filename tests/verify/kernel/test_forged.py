@@ -11,7 +11,7 @@ from dpassay.verifier.kernel import check as checked
 from dpassay.verifier.kernel.numbers import Budget
 
 Data = dict[str, Any]
-BOX = {"type": "Gaussian", "objective": "total", "space": {"type": "Box", "bounds": ["1"]}}
+BOX: Data = {"type": "Gaussian", "objective": "total", "space": {"type": "Box", "bounds": ["1"]}}
 LOCAL = "Channel(matrix=[['3/4','1/4',0],['1/4','3/4',0],[0,0,1]], neighbours=[[0,1]])"
 NOISY = "ReportNoisyMax(noise='DiscreteLaplace', scale=1, candidates=3, monotone=True"
 ROOTS = "LaplaceVector(scale=1, shifts=[{}, sqrt(2) - 1600e-117])".format(

@@ -60,6 +60,8 @@ _CLOSE = mpf("1e-16")
 """Relative change of a result at which steps are fine enough, and roots near enough."""
 _SMALL = 1e-18
 """Relative size of the weights of losses that do not count."""
+_ZERO, _STEEPEST = mpf("1e-320"), 2**22
+"""What a float cannot say, and the steepest line."""
 _NOISE, _AGREE = 1e-15, 1e-12
 """Relative size of the last terms of a line, and of the change by a step of half length."""
 _CHUNK = 32
@@ -76,6 +78,10 @@ _QUIET = 40
 """Consecutive terms without effect that end a sum."""
 _MOST_OUTCOMES = 20_000
 """Of a list: products of longer ones take minutes."""
+_MOST_COORDINATES = 16
+"""Of a product of Laplace laws: the cases grow like their square, for each distance."""
+_MOST_PIECES = 256
+"""Of one width between two knots: more take minutes."""
 _MOST_NODES = 2_000
 """On a line: an M that has not fallen by then belongs to a loss with atoms."""
 _SAMPLES = 9
@@ -130,6 +136,10 @@ class Law(ABC):
     @functools.cached_property
     def _losses(self) -> list[tuple[Real, Real]]:
         return [(w * p, mp.log(p / q)) for w, p, q in self.nodes() if p and q]
+
+    def infinity_mass(self) -> Real:
+        """Return P(L = ∞)."""
+        return mp.fsum(w * p for w, p, q in self.nodes() if not q)
 
     def losses(self, c: Real) -> list[tuple[Real, Real]]:
         """Return (w, L) with M(c + it) = Σ w e^{itL}, without terms that do not count."""
@@ -202,8 +212,7 @@ class Line(Law):
 
     def _pieces(self, short: int = _SHORT) -> Iterator[tuple[Real, Real]]:
         for low, high in itertools.pairwise(self.knots):
-            parts = max(1, int(mp.ceil((high - low) / self.width)))
-            yield from itertools.pairwise(mp.linspace(low, high, min(parts, short) + 1))
+            yield from itertools.pairwise(_cut(low, high, self.width))
         if self.bounded:
             return
         steps = [*range(short), *(short * 2**k for k in range(_DOUBLED + 1))]
@@ -216,7 +225,7 @@ class Line(Law):
         """Return the part of a piece with L > ε."""
         if epsilon is None:
             return [[low, high]]
-        factor, far = mp.exp(epsilon), self.width * 10**6
+        factor, far = mp.exp(epsilon), self.width * 10**12
 
         def above(x: Real) -> bool:
             p, q = self.densities(x)
@@ -238,6 +247,17 @@ class Line(Law):
             for part, there in zip(itertools.pairwise(ends), inside, strict=True)
             if there
         ]
+
+
+def _cut(low: Real, high: Real, width: Real) -> list[Real]:
+    """Cut a stretch into pieces of at most a width."""
+    pieces = max(1, int(mp.ceil((high - low) / width)))
+    if pieces > _MOST_PIECES:
+        raise NotApplicableError(
+            f'The densities are {pieces} widths of the noise long; method="mpmath" integrates at '
+            f"most {_MOST_PIECES}. Ask without it."
+        )
+    return list(mp.linspace(low, high, pieces + 1))
 
 
 def _change(
@@ -322,6 +342,12 @@ def integers(mass: Callable[[int], Real], shift: int) -> Outcomes:
     return Outcomes(tuple(row for row in rows if any(row)))
 
 
+def _normalised(weights: Outcomes) -> Outcomes:
+    """Return weights of a law and of its shift as masses."""
+    total = mp.fsum(q for _, q in weights.rows)
+    return weights.mapped(lambda p, q: (p / total, q / total))
+
+
 @final
 @dataclass(frozen=True)
 class Product(Law):
@@ -335,20 +361,40 @@ class Product(Law):
             'method="mpmath" has no outcomes of a composition with densities. Ask without it.'
         )
 
-    integrate = mapped  # type: ignore[assignment]  # nor an integral over them
+    def integrate(self, integrand: Integrand, epsilon: Real | None = None) -> Real:
+        """Refuse: H alone is known."""
+        raise NotApplicableError(
+            'method="mpmath" has delta and epsilon of a composition with densities, nothing else. '
+            "Ask without it."
+        )
 
     def reverse(self) -> Product:
         """Return (Q, P)."""
         return Product(tuple((law.reverse(), count) for law, count in self.factors))
 
     def hockey_stick(self, epsilon: Real) -> Real:
-        """Return H(ε) by steps that are halved until two sums agree."""
+        """Return H(ε): the probability of an infinite loss, and a line by steps that are halved.
+
+        H ≤ M(c) e^{−cε} for every c, which falls for ever where ε is above all finite losses.
+        """
 
         def log(c: Real) -> Real:
             moments = (n * mp.log(mp.fsum(w for w, _ in law.losses(c))) for law, n in self.factors)
             return mp.fsum(moments) - c * epsilon - mp.log(c * (c + 1))
 
-        c = _least(log)
+        finite = (mp.log1p(-law.infinity_mass()) * n for law, n in self.factors)
+        infinite = -mp.expm1(mp.fsum(finite))
+        c = mpf(1)
+        while log(2 * c) < log(c):
+            c *= 2
+            if c * (c + 1) * mp.exp(log(c)) < _ZERO:
+                return infinite
+            if c > _STEEPEST:
+                raise NotApplicableError(
+                    "epsilon is too near the largest loss of this composition for "
+                    'method="mpmath". Ask without it.'
+                )
+        c = _least(log, c)
         h = c / 100
         width = h / mp.sqrt(log(c + h) + log(c - h) - 2 * log(c))
         height = mp.exp(log(c)) * c * (c + 1) / mp.pi
@@ -357,7 +403,7 @@ class Product(Law):
         while True:
             total = _trapezoid(factors, float(c), float(epsilon), step)
             if last is not None and abs(total - last) <= abs(total) * _AGREE:
-                return height * total
+                return infinite + height * total
             last, step = total, step / 2
 
 
@@ -413,7 +459,12 @@ class LaplaceProduct(Law):
 
     def integrate(self, integrand: Integrand, epsilon: Real | None = None) -> Real:
         """Sum over how many coordinates of each distance are on which side."""
-        total = mpf(0)
+        total, coordinates = mpf(0), sum(n for _, n in self.distances)
+        if coordinates > _MOST_COORDINATES:
+            raise NotApplicableError(
+                f'method="mpmath" sums the cases of at most {_MOST_COORDINATES} Laplace laws, not '
+                f"{coordinates}. Ask without it."
+            )
         sides = [
             [(a, b, n - a - b) for a in range(n + 1) for b in range(n + 1 - a)]
             for _, n in self.distances
@@ -425,7 +476,8 @@ class LaplaceProduct(Law):
                 weight *= ways * mpf(2) ** -(a + b + 2 * m) * mp.exp(-t * (b + m / mpf(2)))
                 start += (a - b) * t
                 between.append((t, m))
-            total += self._case(integrand, epsilon, weight, start, between)
+            with mp.workdps(mp.dps + 2 * coordinates):  # signed terms of V cancel
+                total += self._case(integrand, epsilon, weight, start, between)
         return total
 
     def _case(
@@ -456,7 +508,8 @@ class LaplaceProduct(Law):
         cuts = [low, *(knot for knot in knots if knot > low)]
         return mp.fsum(
             (high - low) / 2 * w * value((low + high) / 2 + (high - low) / 2 * u)
-            for low, high in itertools.pairwise(cuts)
+            for knot, other in itertools.pairwise(cuts)
+            for low, high in itertools.pairwise(_cut(knot, other, mpf(4)))
             for u, w in _rule(mp.prec)
         )
 
@@ -470,11 +523,8 @@ def _spread(signs: Counter[Real], t: Real, m: int) -> Counter[Real]:
     return found
 
 
-def _least(convex: Callable[[Real], Real]) -> Real:
-    """Return a point near the minimum of a convex function on (0, ∞), by golden sections."""
-    low, high = mpf(0), mpf(1)
-    while convex(2 * high) < convex(high):
-        high *= 2
+def _least(convex: Callable[[Real], Real], high: Real) -> Real:
+    """Return a point near the minimum of a convex function on (0, 2·high), by golden sections."""
     while convex(high / 2) < convex(high):
         high /= 2
     low, high = high / 2, 2 * high
@@ -605,8 +655,8 @@ def _release(mechanism: Mechanism) -> list[Law]:
             ]
         case kinds.DiscreteGaussian():
             v = mechanism.parameter.mpf()
-            total = mp.jtheta(3, 0, mp.exp(-1 / (2 * v)))
-            return [integers(lambda z: mp.exp(-z * z / (2 * v)) / total, mechanism.sensitivity)]
+            found = integers(lambda z: mp.exp(-z * z / (2 * v)), mechanism.sensitivity)
+            return [_normalised(found)]
         case kinds.Skellam():
             v = mechanism.variance.mpf()
             return [integers(lambda z: mp.exp(-v) * mp.besseli(abs(z), v), mechanism.sensitivity)]
@@ -679,6 +729,8 @@ def _staircase(mechanism: kinds.Staircase) -> Outcomes:
 
     cuts = _knots(mpf(0), min(gamma, 1 - gamma), max(gamma, 1 - gamma), mpf(1))
     reach = int(2 * DIGITS * mp.log(10) / mechanism.epsilon.mpf()) + 2
+    if 6 * reach > _MOST_OUTCOMES:
+        raise _unknown(mechanism)
     rows: list[tuple[Real, Real]] = []
     for whole in range(-reach, reach):
         for low, high in itertools.pairwise(cuts):
@@ -718,9 +770,8 @@ def _own_noise(mechanism: kinds.AdditiveNoise) -> Law:
     if mechanism.mass:
         node, shift = read(mechanism.mass, "mass"), int(mechanism.sensitivity.mpf())
         found = integers(lambda z: _value(node, mpf(z)), shift)
-        total = mp.fsum(q for _, q in found.rows)
         _require_one_mode(mechanism, lambda x: _value(node, mp.floor(x)))
-        return found.mapped(lambda p, q: (p / total, q / total))
+        return _normalised(found)
     node = read(mechanism.density, "density")
     t = (mechanism.sensitivity / mechanism.scale).mpf()
     _require_one_mode(mechanism, lambda x: _value(node, x))
@@ -806,7 +857,7 @@ class Reference:
         adjacency: Adjacency | str | None = None,
         direction: Direction | str | None = None,
     ) -> Reference:
-        """Write down the pairs of one direction, or of both."""
+        """Write down the pairs of one direction, or of both; whether the relation fits is not asked."""
         side = Direction.read(direction)
         with mp.workdps(DIGITS):
             remove, add = laws(mechanism, Adjacency.read(adjacency))
@@ -818,7 +869,7 @@ class Reference:
         return self._asked(lambda: self._delta(exact(epsilon, "epsilon").mpf()))
 
     def epsilon(self, delta: Number) -> float:
-        """Return the least ε ≥ 0 with δ(ε) ≤ δ, +∞ where there is none up to 2^20."""
+        """Return the least ε ≥ 0 with δ(ε) ≤ δ, +∞ where there is none up to 2^10."""
         return self._asked(lambda: self._epsilon(exact(delta, "delta").mpf()))
 
     def beta(self, alpha: Number) -> float:
@@ -827,9 +878,10 @@ class Reference:
 
     def renyi(self, order: Number) -> float:
         """Return the Rényi divergence, order ≥ 1; at 1 the mean of the loss."""
-        return self._asked(
-            lambda: max(law.renyi(exact(order, "order").mpf()) for law in self.pairs)
-        )
+        at = exact(order, "order")
+        if not at >= exact(1):
+            raise expected("order", order, "≥ 1")
+        return self._asked(lambda: max(law.renyi(at.mpf()) for law in self.pairs))
 
     def _asked(self, question: Callable[[], Real]) -> float:
         with mp.workdps(DIGITS):
@@ -846,7 +898,7 @@ class Reference:
         high = mpf(1)
         while self._delta(high) > delta:
             high *= 2
-            if high > 2**20:
+            if high > 2**10:
                 return mp.inf
         if not delta:  # δ(ε) is 0 from the largest loss on: bisection
             return _change(lambda x: self._delta(x) > 0, mpf(0), high, _CLOSE)

@@ -559,16 +559,16 @@ def _estimates(  # noqa: PLR0917  # the last three are one question in three way
     flat = points.ravel()
     method = asked.get("method", "auto")
     relation, direction = asked.get("adjacency"), asked.get("direction")
+    if method not in ("auto", "mpmath") or (method == "mpmath" and by_definition is None):
+        serves = "mpmath, for delta, epsilon and beta" if by_definition is None else "mpmath"
+        raise expected("method", method, f"to be auto or {serves}")
+    enclosures = _Enclosures(mechanism, relation, direction)  # which knows the relations
     if method == "mpmath" and by_definition is not None:
         from dpassay.accountant.reference import Reference
 
         known = Reference.of(mechanism, relation, direction)
         found = [by_definition(known, float(at)) for at in flat]
         return np.reshape(found, points.shape) if points.ndim else Estimate.by_floats(found[0])
-    if method != "auto":
-        serves = "mpmath, for delta, epsilon and beta" if by_definition is None else "mpmath"
-        raise expected("method", method, f"to be auto or {serves}")
-    enclosures = _Enclosures(mechanism, relation, direction)
     values = np.full(flat.shape, math.nan)
     if points.ndim and flat.size:
         closed = [each for each in map(forms, enclosures.pairs) if each is not None]

@@ -125,6 +125,49 @@ def test_no_epsilon_serves_where_some_outcomes_are_impossible() -> None:
     assert Reference.of(noise).epsilon("0.9") == 0
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Gaussian(standard_deviation='1/50')",
+        "Laplace('1/30')",
+        "Composed(Laplace('1/9'), count=6)",
+        "Composed([Gaussian(3), Guaranteed(epsilon='0.1', delta='1e-3')])",
+    ],
+)
+def test_large_losses_and_infinite_ones(text: str) -> None:
+    mechanism = parse(text)
+    for epsilon in ("1/2", "30"):
+        found = profile.delta(mechanism, epsilon)
+        assert_close(Reference.of(mechanism).delta(epsilon), found)
+
+
+def test_no_delta_is_left_above_the_largest_loss() -> None:
+    mechanism = parse("Composed(PoissonSubsampled(Gaussian(1), '1/10'), count=20)")
+    assert Reference.of(mechanism, "add-remove", "add").delta("2.2") == 0  # 20 ln(10/9) = 2.107
+    assert Reference.of(Gaussian(3)).epsilon(0) == math.inf
+    assert Reference.of(Gaussian(1000)).epsilon(0) == math.inf
+    assert Reference.of(parse("Laplace(2)")).epsilon(0) == pytest.approx(0.5, rel=1e-12, abs=0)
+
+
+def test_what_would_be_wrong_or_late_is_refused() -> None:
+    for text in (
+        "Gaussian(standard_deviation='1e-4')",
+        "TruncatedLaplace(scale=1, bound=100000)",
+        "Composed(Laplace(4), count=40)",
+        "Staircase(epsilon='1/1000', gamma='1/2')",
+        "DiscreteGaussian(10000000)",
+    ):
+        with pytest.raises(NotApplicableError, match="Ask without it"):
+            Reference.of(parse(text)).delta(1)
+    with pytest.raises(NotApplicableError, match="delta and epsilon"):
+        estimate_beta(parse("Composed(Gaussian(3), 2)"), 0.1, method="mpmath")
+    response = parse("RandomizedResponse(1)")
+    with pytest.raises(AdjacencyError):
+        estimate_delta(response, 1, adjacency="add-remove", method="mpmath")
+    with pytest.raises(InvalidInputError, match="order"):
+        Reference.of(Gaussian(3)).renyi("1/2")
+
+
 def test_refusals_say_what_to_ask() -> None:
     with pytest.raises(NotApplicableError, match="Ask without it"):
         Reference.of(parse("RankOneGaussian(dimension=5, sigma_star=400)"))

@@ -857,7 +857,7 @@ class Reference:
         adjacency: Adjacency | str | None = None,
         direction: Direction | str | None = None,
     ) -> Reference:
-        """Write down the pairs of one direction, or of both; whether the relation fits is not asked."""
+        """Write down the pairs of one direction, or of both. The relation is not checked."""
         side = Direction.read(direction)
         with mp.workdps(DIGITS):
             remove, add = laws(mechanism, Adjacency.read(adjacency))

@@ -14,7 +14,7 @@ import math
 import numbers
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -56,6 +56,8 @@ _LISTED = "Of an output that is one of a list of such numbers, give its index th
 """What to do with rows that repeat as they should."""
 _NEAR = 1e-3
 """Part of a spacing by which numbers may miss its multiples: others do so by chance."""
+_ENTRIES_IN_CACHE = 1 << 16
+"""Numbers that are looked at in one go: half a megabyte."""
 _COLUMNS, _MOST_ENTRIES = 16, 200_000
 """Columns in which an order is looked for, and entries of all of them."""
 SCORES = ("included", "excluded")
@@ -93,21 +95,19 @@ def matrices(
     if alphabet.width is not None:  # the first side may have been read as plain numbers
         found = [alphabet.matrix(rows) for rows in sides]
     one, other = found
-    if all(
-        np.array_equal(side, np.broadcast_to(one[:1], side.shape), equal_nan=True) for side in found
-    ):
+    if _all_rows_are(one[:1], found):
         value = f"{one[0, 0]:g}" if one.shape[1] == 1 else "the same"
         what = "scores" if names == SCORES else "rows of both sides"
         raise InvalidInputError(
             f"All {what} are {value}: they tell nothing. Give more runs, or other datasets."
         )
-    digests = [np.unique(_digests(side), return_index=True, return_counts=True) for side in found]
-    for rows, (_, places, counts), name in zip(found, digests, names, strict=True):
-        _require_independent(rows, places[counts > 1], len(places), name)
-    common, places, _ = np.intersect1d(digests[0][0], digests[1][0], return_indices=True)
-    of = len(digests[0][0]) + len(digests[1][0]) - len(common)
-    shared = _long(one, digests[0][1][places])
-    if shared > max(_MOST_COPIES, _SHARE_OF_COPIES * of):
+    codes = [_digests(side) for side in found]
+    different = [_different(each) for each in codes]
+    for rows, code, each, name in zip(found, codes, different, names, strict=True):
+        _require_independent(rows, _repeated(code, each), len(each), name)
+    common = np.intersect1d(different[0], different[1], assume_unique=True)
+    shared = _long(one, _first(codes[0], common))
+    if shared > max(_MOST_COPIES, _SHARE_OF_COPIES * (sum(map(len, different)) - len(common))):
         raise InvalidInputError(
             f"{shared} rows of {names[0]} are rows of {names[1]} too, though no law repeats such "
             f"numbers by chance. Give two files of runs that were made independently. {_LISTED}"
@@ -240,15 +240,52 @@ def _above(column: NDArray[Any]) -> NDArray[np.bool_]:
     return above if above.any() else column >= middle
 
 
+def _chunks(rows: Matrix) -> Iterator[Matrix]:
+    """Yield rows in parts that stay in the processor's cache."""
+    step = max(1, _ENTRIES_IN_CACHE // max(1, rows.shape[1]))
+    return (rows[start : start + step] for start in range(0, len(rows), step))
+
+
+def _all_rows_are(row: Matrix, sides: Sequence[Matrix]) -> bool:
+    """Whether every row of both sides is this one; NaN is NaN."""
+    return all(
+        np.array_equal(part, np.broadcast_to(row, part.shape), equal_nan=True)
+        for side in sides
+        for part in _chunks(side)
+    )
+
+
 def _digests(rows: Matrix) -> NDArray[np.uint64]:
     """Return a number for each row: different rows have the same with probability 2⁻⁶⁴ or so."""
-    plain = np.ascontiguousarray(rows, dtype=np.float64).view(np.uint64)
     weights = np.random.default_rng(0).integers(1 << 64, size=rows.shape[1], dtype=np.uint64) | 1
-    mixed = (plain ^ (plain >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
-    found: NDArray[np.uint64] = ((mixed ^ (mixed >> np.uint64(32))) * weights).sum(
-        axis=1, dtype=np.uint64
-    )
+    found = []
+    for part in _chunks(rows):
+        plain = np.ascontiguousarray(part, dtype=np.float64).view(np.uint64)
+        mixed = (plain ^ (plain >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
+        found.append(((mixed ^ (mixed >> np.uint64(32))) * weights).sum(axis=1, dtype=np.uint64))
+    return np.concatenate(found)
+
+
+def _different(codes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return each code once, sorted: faster than `np.unique`, which hashes."""
+    ordered = np.sort(codes)
+    found: NDArray[np.uint64] = ordered[np.append(True, ordered[1:] != ordered[:-1])]
     return found
+
+
+def _repeated(codes: NDArray[np.uint64], different: NDArray[np.uint64]) -> NDArray[np.intp]:
+    """Return a row of each code that occurs more than once."""
+    if len(different) == len(codes):
+        return np.empty(0, dtype=np.intp)
+    _, places, counts = np.unique(codes, return_index=True, return_counts=True)
+    return places[counts > 1]
+
+
+def _first(codes: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.intp]:
+    """Return the first row of each of some codes."""
+    if not len(wanted):
+        return np.empty(0, dtype=np.intp)
+    return np.intersect1d(codes, wanted, return_indices=True)[1]
 
 
 def _long(rows: Matrix, places: NDArray[np.intp]) -> int:

@@ -24,6 +24,7 @@ from dpassay.verifier.audit.learning.bit_features import (
     NOTHING,
     Atoms,
     BitCell,
+    Undo,
     View,
     look,
     lowest_bit,
@@ -31,7 +32,7 @@ from dpassay.verifier.audit.learning.bit_features import (
 )
 from dpassay.verifier.audit.learning.boosted import fineness
 from dpassay.verifier.audit.learning.features import Feature, Values
-from dpassay.verifier.audit.learning.outputs import Matrix
+from dpassay.verifier.audit.learning.outputs import Matrix, Sides
 
 _MOST_VIEWS = 128
 """Entries of wide outputs whose bits are looked at one by one: each costs a histogram."""
@@ -56,10 +57,16 @@ _ROOM_BELOW = 10
 
 
 def glance(first: Matrix, second: Matrix) -> Iterable[Feature]:
-    """Propose the same from fewer runs where there are many: leaks of bits are gross or none."""
-    rows = max(_LEAST_ROWS, _GLANCED // max(1, first.shape[1]))
-    many = len(first) > rows
-    yield from propose(first[:rows], second[:rows], judged_once=many)
+    """Propose histograms of bits as they are, from fewer runs where there are many."""
+    if _have_bits(first, second):
+        yield from _tables(*_some(first, second, _glanced(first)), [NOTHING])
+
+
+def look_twice(first: Matrix, second: Matrix) -> Iterable[Feature]:
+    """Propose what costs more, from as few runs: steps undone, and trees."""
+    rows = _glanced(first)
+    many = len(first) > rows  # then half of the runs teach the trees, and the other half judges
+    yield from propose(*_some(first, second, rows), judged_once=many)
 
 
 def propose(first: Matrix, second: Matrix, *, judged_once: bool = False) -> Iterable[Feature]:
@@ -67,13 +74,33 @@ def propose(first: Matrix, second: Matrix, *, judged_once: bool = False) -> Iter
 
     With `judged_once` half of the runs teach the trees, and the other half judges them.
     """
-    width = first.shape[1]
-    if not width or first.dtype.kind != "f" or _are_whole(first, second):
+    if not _have_bits(first, second):
         return
-    rows = _rows(width)
-    first, second = first[:rows], second[:rows]
+    width = first.shape[1]
+    first, second = _some(first, second, _rows(width))
     undos = [*undone(first, second), NOTHING]
-    seen = [[view._replace(undo=undo) for view in _views(width)] for undo in undos]
+    yield from _tables(first, second, undos)
+    if not _on_a_lattice(first, second):
+        for undo in undos[: 1 if width > 1 else None]:
+            yield from fineness(first, second, undo, judged_once=judged_once)
+
+
+def _have_bits(first: Matrix, second: Matrix) -> bool:
+    return first.shape[1] > 0 and first.dtype.kind == "f" and not _are_whole(first, second)
+
+
+def _some(first: Matrix, second: Matrix, rows: int) -> Sides:
+    return first[:rows], second[:rows]
+
+
+def _glanced(first: Matrix) -> int:
+    rows: int = max(_LEAST_ROWS, _GLANCED // max(1, first.shape[1]))
+    return rows
+
+
+def _tables(first: Matrix, second: Matrix, undos: list[Undo]) -> Iterable[Feature]:
+    """Propose the lowest set bits and the repeated values of the views that differ most."""
+    seen = [[view._replace(undo=undo) for view in _views(first.shape[1])] for undo in undos]
     ranked = sorted(itertools.chain(*seen), key=lambda view: -_contrast(first, second, view))
     for view in ranked[:_LISTED]:
         yield BitCell(view, np.empty(0))
@@ -81,9 +108,6 @@ def propose(first: Matrix, second: Matrix, *, judged_once: bool = False) -> Iter
         atoms = _atoms(first, second, view)
         if len(atoms):
             yield Atoms(view, atoms)
-    if not _on_a_lattice(first, second):
-        for undo in undos[: 1 if width > 1 else None]:
-            yield from fineness(first, second, undo, judged_once=judged_once)
 
 
 def _rows(width: int) -> int:

@@ -167,16 +167,16 @@ def plain(first: Matrix, second: Matrix) -> Iterable[Feature]:
     width = first.shape[1]
     if width > _WIDE:
         first, second = (side[:_ROWS_LOOKED_AT] for side in (first, second))
-    both = np.concatenate([first, second])
-    if np.issubdtype(both.dtype, np.floating):
+    sides = (first, second)
+    if any(np.issubdtype(side.dtype, np.floating) for side in sides):
         for of, is_odd in _ODD.items():
-            if is_odd(both).any():
+            if any(is_odd(side).any() for side in sides):
                 yield Count(of)
     looked_at = np.concatenate([first[:_ROWS_LOOKED_AT], second[:_ROWS_LOOKED_AT]])
     if width <= _WIDE and len(np.unique(looked_at, axis=0)) <= len(looked_at) // 8:
         yield Row()
     for index in coordinates(first, second):
-        entry = _no_nan(both[:, index])
+        entry = _no_nan(np.concatenate([side[:, index] for side in sides]))
         values = np.unique(entry)
         if len(values) < 2:
             continue

@@ -212,8 +212,11 @@ def decide(rule: Rule, histogram: Histogram, significance: float) -> Tested:
 
 VALUES: tuple[Proposer, ...] = (features.plain, features.geometry, boosted.trees)
 BITS: tuple[Proposer, ...] = (bits.propose,)
-GLANCE: tuple[Proposer, ...] = (bits.glance,)
-"""Of bits that are no part of the claim."""
+GLANCE: tuple[Proposer, ...] = (bits.glance, bits.look_twice)
+"""Of bits that are no part of the claim: the second is left out where the first shows a leak."""
+_GROSS = 1.0
+"""ε, or standard deviations, beyond the claim that need no second look: leaks of bits are gross
+or none."""
 _PAIRS = 72
 """Cuts of each kind in the first look at pairs of cuts, which are 72² / 2."""
 _FEW_POINTS = 4
@@ -315,7 +318,7 @@ def choose(
         values = [propose for propose in values if propose is not features.geometry]
     search = _Search(first, second, Claimed.of(guarantee.candidates()), runs)
     with one_thread():
-        low = search.best(bits, significance * shares.bits)
+        low = search.best(bits, significance * shares.bits, briefly=bits is GLANCE)
         share = shares.values + (shares.bits if low is None else 0.0)
         best = search.best(values, significance * share * MAIN, of_values=True)
         if best is None:
@@ -343,14 +346,24 @@ class _Search:
         """The cells of values that show most of the whole curve."""
 
     def best(
-        self, proposers: Sequence[Proposer], significance: float, *, of_values: bool = False
+        self,
+        proposers: Sequence[Proposer],
+        significance: float,
+        *,
+        of_values: bool = False,
+        briefly: bool = False,
     ) -> Candidate | None:
-        """Return the event of some features that promises most at a significance."""
+        """Return the event of some features that promises most at a significance.
+
+        With `briefly` the proposers after one that shows a gross leak are left out.
+        """
         claim, tails = self.claim, bool(self.claim.deltas.any())
         scale = Scale.of(len(self.picking[0]), self.runs, significance)
         best: Candidate | None = None
         clearest: Candidate | None = None
         for propose in proposers:
+            if briefly and best is not None and best.objective > self._claimed(scale) + _GROSS:
+                break
             for feature in propose(*self.learning):
                 for cells in cells_of(feature, *self.picking, tails=tails):
                     if of_values:
@@ -372,6 +385,11 @@ class _Search:
             if best.objective <= claimed:
                 best = replace(clearest, objective=claimed + clearest.objective * 1e-3)
         return best
+
+    def _claimed(self, scale: Scale) -> float:
+        """Return the objective beyond which an event refutes the claim."""
+        points = self.claim.points
+        return float(points[0].epsilon) if len(points) == 1 else scale.level
 
     def _note(self, cells: Cells) -> None:
         """Keep the cells if they show more, and their rare ends."""

@@ -45,9 +45,9 @@ _PUBLIC = {
     "audit_scores canaries_needed",
     "accountant.summary": "Profile profile",
     "accountant.training": "Training dpsgd dpsgd_noise training training_schemes",
-    "verifier.compare": "Budget sweep",
+    "verifier.compare": "Budget compare",
     "verifier.ask": "assert_private audit audit_samples audit_until_refuted calibrate certify "
-    "check compare verify",
+    "check verify",
     "figures.plot": "plot",
     "verifier.document": "read_file read_paper",
     "verifier.verdict": "Finding Rigour Verdict",

@@ -84,7 +84,6 @@ from dpassay.verifier.ask import audit_until_refuted as audit_until_refuted
 from dpassay.verifier.ask import calibrate as calibrate
 from dpassay.verifier.ask import certify as certify
 from dpassay.verifier.ask import check as check
-from dpassay.verifier.ask import compare as compare
 from dpassay.verifier.ask import verify as verify
 from dpassay.verifier.audit import AuditResult as AuditResult
 from dpassay.verifier.audit import OneRunResult as OneRunResult
@@ -107,7 +106,7 @@ from dpassay.verifier.claims import RenyiDP as RenyiDP
 from dpassay.verifier.claims import TradeoffBound as TradeoffBound
 from dpassay.verifier.claims import ZeroConcentratedDP as ZeroConcentratedDP
 from dpassay.verifier.compare import Budget as Budget
-from dpassay.verifier.compare import sweep as sweep
+from dpassay.verifier.compare import compare as compare
 from dpassay.verifier.document import read_file as read_file
 from dpassay.verifier.document import read_paper as read_paper
 from dpassay.verifier.verdict import Finding as Finding

@@ -20,8 +20,8 @@ from dpassay.verifier.cli import verify as verifying
 from dpassay.verifier.cli.shell import Command, Parser
 
 SHOWN = {
-    "alphas", "all_papers", "certificate", "command", "csv", "data", "details",
-    "epsilons", "event", "export", "files", "help", "html", "jobs", "json", "latex", "only", "out",
+    "alphas", "all_papers", "certificate", "command", "details",
+    "epsilons", "event", "export", "files", "help", "html", "jobs", "json", "only", "out",
     "paper", "plot", "quiet", "replay", "replay_code", "resume", "target", "trust",
 }  # fmt: skip
 """Options about files, and about what is printed: Python has objects."""
@@ -35,7 +35,6 @@ OTHER_WORDS = {
     "no_bits": "bits",
     "workers": "executor",
     "question": "workload",
-    "sweep": "parameter",
     "in": "included",
     "until_refuted": "audit_until_refuted",
     "plan": "canaries_needed",
@@ -61,7 +60,7 @@ SAID_BY: dict[str, tuple[Any, ...]] = {
     "audit-scores": (dpassay.audit_scores,),
     "calibrate": (dpassay.calibrate, calibrate),
     "check": (dpassay.check,),
-    "compare": (dpassay.compare, dpassay.sweep),
+    "compare": (dpassay.compare,),
     "convert": (dpassay.convert,),
     "count-noise": (CountNoiseProblem, dpassay.optimal_count_noise),
     "profile": (dpassay.profile, dpassay.delta),

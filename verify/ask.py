@@ -1,4 +1,4 @@
-"""`verify`, `certify`, `calibrate`, `compare` and audits in the words of the command line.
+"""`verify`, `certify`, `calibrate` and audits in the words of the command line.
 
 >>> from dpassay.verifier.ask import verify
 >>> verify("Gaussian(1)", epsilon=1, delta="1e-5").verdict.value
@@ -32,10 +32,8 @@ if TYPE_CHECKING:
 
     from dpassay.accountant.budget.calibrate import Calibration
     from dpassay.accountant.budget.target import Target
-    from dpassay.accountant.geometry.workload import Workload
     from dpassay.verifier.audit import AuditResult
     from dpassay.verifier.audit.statistics.guarantee import Claim as AuditClaim
-    from dpassay.verifier.compare import Budget, Comparison
     from dpassay.verifier.kernel import Checked
 
 
@@ -416,84 +414,6 @@ def calibrate(
     if not isinstance(target, Target):
         raise expected("target", target, "to be a target", "Or name it: epsilon=1, delta=1e-5.")
     return least_noise(name, target, adjacency=adjacency, **options)
-
-
-@forgiving
-def compare(
-    budget: Budget | Target | Workload | str | None = None,
-    workload: Workload | str | None = None,
-    *,
-    epsilon: Number | None = None,
-    delta: Number | None = None,
-    mu: Number | None = None,
-    rho: Number | None = None,
-    adjacency: Adjacency | str | None = None,
-    releases: int = 1,
-    sampling_prob: Number = 1,
-    schedule: Sequence[Number] = (),
-    candidates: Sequence[object] = (),
-    only: Sequence[str] = (),
-    metrics: Sequence[str] | None = None,
-    seed: int = 0,
-    simulated: bool = True,
-    published: bool = False,
-    progress: Callable[[str], None] | None = None,
-) -> Comparison:
-    """Judge every candidate for a workload under a budget.
-
-    Parameters
-    ----------
-    budget
-        A `Budget` or a target; or leave it out, and name it by `epsilon` and `delta`, `mu` or
-        `rho`, with `adjacency` (add-remove unless given), `releases`, `sampling_prob` and
-        `schedule`.
-    workload
-        What is released, as an object or as text: `Count()`, "Counts(dimension=100, sparsity=5)".
-        Where the budget is named by words it may come first.
-    candidates, only, metrics, seed, simulated, published, progress
-        As for `dpassay.verifier.compare.comparison.compare`; a candidate may be the text of a
-        mechanism.
-    """
-    from dpassay.accountant.budget.target import read_target
-    from dpassay.accountant.geometry.workload import Workload
-    from dpassay.verifier.compare import Budget
-    from dpassay.verifier.compare.comparison import compare as judge
-    from dpassay.verifier.compare.document import read_workload
-
-    if workload is None and isinstance(budget, (str, Workload)):
-        budget, workload = None, budget
-    if workload is None:
-        raise InvalidInputError(
-            'Expected workload=… that says what is released, such as "Count()" or '
-            '"Counts(dimension=1000, sparsity=10)".'
-        )
-    words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
-    if budget is not None and any(value is not None for value in words.values()):
-        raise InvalidInputError("A budget states its own guarantee; leave the other words out.")
-    if not isinstance(budget, Budget):
-        budget = Budget(
-            read_target(words) if budget is None else budget,  # type: ignore[arg-type]  # checked
-            adjacency=adjacency or Adjacency.ADD_REMOVE,
-            releases=releases,
-            sampling_prob=sampling_prob,
-            schedule=tuple(schedule),
-        )
-    elif adjacency is not None:
-        raise InvalidInputError("A Budget states its own adjacency; leave adjacency out.")
-    asked = read_workload(workload) if isinstance(workload, str) else workload
-    return judge(
-        budget,
-        asked,
-        candidates=[
-            read_mechanism(entry) if isinstance(entry, str) else entry for entry in candidates
-        ],
-        only=only,
-        metrics=metrics,
-        seed=seed,
-        simulated=simulated,
-        published=published,
-        progress=progress,
-    )
 
 
 def read_claim(text: str) -> Any:

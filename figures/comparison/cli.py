@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.verifier.cli.shell import Command, ExitCode, note, say, say_json
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from dpassay.verifier.compare import Comparison, Sweep
+    from dpassay.verifier.compare import Comparison
     from dpassay.verifier.compare.document import Question
-    from dpassay.verifier.compare.simulation import OnData
 
 _DESCRIPTION = """\
 Calibrate every mechanism that can release a workload to the least noise that a budget allows,
@@ -43,7 +39,6 @@ examples:
   dpassay compare "Count()" --epsilon 1 --delta 1e-6
   dpassay compare "Count()" --epsilon 1 --delta 1e-6 --releases 16
   dpassay compare "Counts(dimension=1000, sparsity=100)" --mu 0.5 --html report.html
-  dpassay compare "Count()" --epsilon 1 --delta 1e-6 --sweep delta=1e-9,1e-6,1e-3
   dpassay compare budget.toml --json
 """
 _OPTIONS = """\
@@ -61,14 +56,9 @@ question WORKLOAD ?  what is released, with a budget; or a file BUDGET.toml that
 --candidate MECHANISM []  judge this one too, with the noise that it has
 --only NAME []  only candidates so called
 --metric METRIC []  the first one ranks
---sweep PARAMETER=V1,V2,… []  compare along a parameter of the budget or workload, and find the
-    crossovers
 --published  judge noise by formulas of papers too
---data FILE.csv  errors on these records, one a row
 --seed N :int  of the simulations (default 0)
 --no-simulation  exact errors only
---csv FILE  write every number
---latex FILE  write a LaTeX table
 --html FILE  write a report with plots and certificates
 --plot FILE  draw the first two metrics
 --details  say why each other candidate is left out
@@ -91,12 +81,12 @@ _BUDGET = [
     "workload",
 ]
 """What a file BUDGET.toml says itself."""
-_FILES = ("csv", "latex", "html", "plot", "certificate")
+_FILES = ("html", "plot", "certificate")
 
 
 def run(options: argparse.Namespace) -> int:
     """Compare and print."""
-    from dpassay.verifier.compare import compare, sweep
+    from dpassay.verifier.compare import compare
     from dpassay.verifier.terminal import Line
 
     question = _question(options)
@@ -104,8 +94,6 @@ def run(options: argparse.Namespace) -> int:
         _require_writable(getattr(options, name))
     line = Line(sys.stderr, silent=options.quiet)
     judging = partial(line.say, "judging")
-    true = _true_answers(options.data, question)
-    asked: dict[str, Any] = {"candidates": question.candidates, "only": question.only}
     found = compare(
         question.budget,
         question.workload,
@@ -113,26 +101,13 @@ def run(options: argparse.Namespace) -> int:
         seed=question.seed,
         simulated=not options.no_simulation,
         published=options.published,
+        candidates=question.candidates,
+        only=question.only,
         progress=judging,
-        **asked,
     )
-    sweeps = [
-        sweep(
-            question.budget,
-            question.workload,
-            entry.parameter,
-            [str(value) for value in entry.values],
-            metric=entry.metric,
-            progress=judging,
-            **asked,
-        )
-        for entry in question.sweeps
-        if found.complete
-    ]
     line.close()
-    data = _on_data(found, true, question.seed)
-    _print(found, sweeps, data, options)
-    _write(found, sweeps, data, options)
+    _print(found, options)
+    _write(found, options)
     return _exit_code(found)
 
 
@@ -140,14 +115,10 @@ def _question(options: argparse.Namespace) -> Question:
     """Read the file, or the flags, not both."""
     from dpassay.accountant.budget.target import read_target
     from dpassay.verifier.compare import Budget
-    from dpassay.verifier.compare.document import Question, SweepTable, read_file, read_workload
+    from dpassay.verifier.compare.document import Question, read_file, read_workload
 
     flags = {name: getattr(options, name) for name in _BUDGET}
     given = [name for name, value in flags.items() if value is not None]
-    sweeps = tuple(
-        SweepTable(parameter=name, values=list(values), metric=(options.metric or ["variance"])[0])
-        for name, values in map(_sweep, options.sweep)
-    )
     if options.question is not None and _is_file(options.question):
         if given:
             option = given[0].replace("_", "-")
@@ -155,7 +126,7 @@ def _question(options: argparse.Namespace) -> Question:
                 f"--{option} is not for a file, which says its own budget and workload. "
                 f"Leave it out, or give a workload in place of {options.question}."
             )
-        return _with_options(read_file(Path(options.question)), options, sweeps)
+        return _with_options(read_file(Path(options.question)), options)
     workloads = [text for text in (options.question, options.workload) if text is not None]
     if len(workloads) != 1:
         raise InvalidInputError(
@@ -174,7 +145,7 @@ def _question(options: argparse.Namespace) -> Question:
         ),
         workload=read_workload(workloads[0]),
     )
-    return _with_options(question, options, sweeps)
+    return _with_options(question, options)
 
 
 def _is_file(text: str) -> bool:
@@ -182,9 +153,7 @@ def _is_file(text: str) -> bool:
     return text.endswith(".toml") or Path(text).is_file()
 
 
-def _with_options(
-    question: Question, options: argparse.Namespace, sweeps: tuple[Any, ...]
-) -> Question:
+def _with_options(question: Question, options: argparse.Namespace) -> Question:
     import msgspec
 
     from dpassay.accountant import notation
@@ -195,48 +164,15 @@ def _with_options(
         only=(*question.only, *options.only),
         metrics=tuple(options.metric) or question.metrics,
         seed=question.seed if options.seed is None else options.seed,
-        sweeps=(*question.sweeps, *sweeps),
     )
 
 
-def _sweep(text: str) -> tuple[str, list[str]]:
-    name, equals, values = text.partition("=")
-    if not equals or not values:
-        raise InvalidInputError(f"Expected --sweep PARAMETER=V1,V2,…, not {text!r}.")
-    return name.replace("-", "_"), values.split(",")
-
-
-def _true_answers(path: Path | None, question: Question) -> Any:
-    if path is None:
-        return None
-    from dpassay.verifier.compare.simulation import true_answers
-
-    return true_answers(path, question.workload, question.budget)
-
-
-def _on_data(found: Comparison, true: Any, seed: int) -> dict[str, OnData]:
-    if true is None:
-        return {}
-    from dpassay.verifier.compare.simulation import on_data
-
-    return {
-        row.candidate.name: on_data(row.found, found.workload, true, seed=seed)
-        for row in found.rows
-        if row.is_private
-    }
-
-
-def _print(
-    found: Comparison, sweeps: list[Sweep], data: Mapping[str, OnData], options: argparse.Namespace
-) -> None:
+def _print(found: Comparison, options: argparse.Namespace) -> None:
     from dpassay.verifier import terminal
     from dpassay.verifier.compare import output
 
     if options.json:
-        plain = found.to_json()
-        plain["sweeps"] = [entry.to_json() for entry in sweeps]
-        plain["data"] = {name: entry.to_json() for name, entry in data.items()}
-        say_json(plain)
+        say_json(found.to_json())
         return
     if options.quiet:
         if (row := output.advised(found)) is not None:
@@ -244,12 +180,7 @@ def _print(
         return
     facts = output.facts(found)
     lines = output.table(found)
-    if data:
-        lines[0].append("rmse / true")
-        for line in lines[1:]:
-            known = data.get(line[0])
-            line.append("-" if known is None else f"{known.relative:.4g}")
-    notes = _notes(found, sweeps, details=options.details)
+    notes = _notes(found, details=options.details)
     if terminal.is_pretty(sys.stdout):
         output.show(found, facts, lines, notes, sys.stdout)
     else:
@@ -265,39 +196,27 @@ def _print(
         note("interrupted: further candidates were not judged")
 
 
-def _notes(found: Comparison, sweeps: list[Sweep], *, details: bool) -> list[str]:
+def _notes(found: Comparison, *, details: bool) -> list[str]:
     """Return what is said below the table; with details, why a candidate is left out."""
     from dpassay.verifier.compare import output
 
     notes = [*output.best_lines(found), *output.struck_out(found)]
-    for entry in sweeps:
-        if not entry.crossovers:
-            notes.append(f"{entry.parameter}: the same candidate is best all along")
-        notes += [str(crossing) for crossing in entry.crossovers]
     if details:
         return notes + [f"left out: {left.name}: {left.reason}" for left in found.left_out]
     return notes + output.left_out(found, "--details says why")
 
 
-def _write(
-    found: Comparison, sweeps: list[Sweep], data: Mapping[str, OnData], options: argparse.Namespace
-) -> None:
+def _write(found: Comparison, options: argparse.Namespace) -> None:
     """Write what the options ask for."""
-    from dpassay.verifier.compare import output
-
-    texts: list[tuple[Path | None, Callable[[], str]]] = [
-        (options.csv, lambda: output.to_csv(found)),
-        (options.latex, lambda: output.to_latex(found)),
-        (options.html, lambda: _page(found, sweeps, data)),
-    ]
-    for path, text in texts:
-        if path is not None:
-            path.write_text(text(), encoding="utf-8")
-            note(f"wrote {path}")
-    if options.plot is not None:
+    if options.html is not None or options.plot is not None:
         from dpassay.figures import style
-
-        style.save(_pictures(found, sweeps)[0][2], options.plot)
+        from dpassay.figures.comparison import page
+    if options.html is not None:
+        text = page.page(found, ["dpassay", *sys.argv[1:]])
+        options.html.write_text(text, encoding="utf-8")
+        note(f"wrote {options.html}")
+    if options.plot is not None:
+        style.save(page.bars(found), options.plot)
         note(f"wrote {options.plot}")
     if options.certificate is not None:
         from dpassay.verifier import prover
@@ -305,29 +224,6 @@ def _write(
         certificates = [row.certificate for row in found.rows if row.certificate is not None]
         prover.write(options.certificate, certificates)
         note(f"wrote {options.certificate} ({len(certificates)} certificates)")
-
-
-def _page(found: Comparison, sweeps: list[Sweep], data: Mapping[str, OnData]) -> str:
-    from dpassay.figures.comparison.page import page
-
-    command = ["dpassay", *sys.argv[1:]]
-    return page(found, sweeps, _pictures(found, sweeps, titled=False), command, data)
-
-
-def _pictures(
-    found: Comparison, sweeps: list[Sweep], *, titled: bool = True
-) -> list[tuple[str, str, Figure]]:
-    from dpassay.figures.comparison import page
-
-    name = found.ranked_by.name
-    alt = "; ".join(f"{row.candidate.name}: {row.metrics[name]}" for row in found.rows)
-    pictures = [(f"{name} of every candidate", alt, page.bars(found, titled=titled))]
-    for entry in sweeps:
-        about = "; ".join(map(str, entry.crossovers)) or "the same candidate is best all along"
-        pictures.append(
-            (f"{entry.metric} along {entry.parameter}", f"Curves; {about}.", page.along(entry))
-        )
-    return pictures
 
 
 def _require_writable(path: Path | None) -> None:

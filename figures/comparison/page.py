@@ -1,13 +1,10 @@
-"""Plots of comparisons: the metric that ranks, and a metric along a parameter.
-
-A comparison as one self-contained HTML page: the decision first, then what it rests on.
-"""
+"""The plot of a comparison, and its page: the decision first, then what it rests on."""
 
 from __future__ import annotations
 
 import shlex
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpassay.figures import style
@@ -19,16 +16,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dpassay.verifier.compare import Comparison, Row, Sweep
-    from dpassay.verifier.compare.simulation import OnData
+    from dpassay.verifier.compare import Comparison, Row
 
 
 _WIDE = 7.0
 """Inches."""
 _NARROW = 5.0
 """On a page, where the letters of a phone's figure have to be read."""
-_TALL = 4.2
-"""Inches."""
 _BAR = 0.35
 """Inches for each candidate."""
 _TITLE = 75
@@ -62,42 +56,9 @@ def bars(found: Comparison, *, titled: bool = True, ax: Axes | None = None) -> F
         return figure
 
 
-def along(found: Sweep) -> Figure:
-    """Draw a metric of every private candidate along the parameter, with the crossovers."""
-    with style.sheet(_WIDE, _TALL) as (figure, axes):
-        positions = [_position(value) for value in found.values]
-        heights = []
-        for index, (name, entries) in enumerate(found.series().items()):
-            points = [
-                (x, float(entry.upper))
-                for x, entry in zip(positions, entries, strict=True)
-                if entry is not None
-            ]
-            if not points:
-                continue
-            heights += [y for _, y in points]
-            look = style.CURVES[index % len(style.CURVES)].marked(len(points), start=index)
-            axes.plot(*zip(*points, strict=True), label=name, **look)
-        for crossing in found.crossovers:
-            axes.axvline(_position(crossing.above), color="0.6", linewidth=0.8, zorder=0)
-        if _spans(positions):
-            axes.set_xscale("log")
-        if _spans(heights):
-            axes.set_yscale("log")
-        axes.set(xlabel=found.parameter, ylabel=found.metric)
-        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=8)
-        return figure
-
-
 def _spans(values: list[float]) -> bool:
     """Whether positive values need a logarithmic axis."""
     return bool(values) and min(values) > 0 and max(values) > _MANY_DECADES * min(values)
-
-
-def _position(value: str) -> float:
-    from dpassay.accountant.numbers.exact import exact
-
-    return float(exact(value))
 
 
 def _axis(found: Comparison, name: str) -> str:
@@ -105,48 +66,28 @@ def _axis(found: Comparison, name: str) -> str:
     return f"{name}: {meaning}" if len(meaning) < 45 else name
 
 
-def page(
-    found: Comparison,
-    sweeps: Sequence[Sweep],
-    pictures: Sequence[tuple[str, str, Figure]],
-    command: Sequence[str],
-    data: Mapping[str, OnData],
-) -> str:
-    """Return the page.
-
-    Parameters
-    ----------
-    pictures
-        Title, text alternative and figure of each plot.
-    command
-        What reproduces the page.
-    data
-        The errors on the user's data by the name of the candidate; empty without data.
-    """
-    from dpassay.verifier.compare import output
-
+def page(found: Comparison, command: Sequence[str]) -> str:
+    """Return the page; `command` is what reproduces it."""
     heads = [entry.name for entry in found.metrics]
-    heads += ["simulated rmse", *(["rmse / true answers"] if data else [])]
-    crossings = [str(crossing) for sweep in sweeps for crossing in sweep.crossovers]
+    name = found.ranked_by.name
+    title = f"{name} of every candidate"
+    alt = "; ".join(f"{row.candidate.name}: {row.metrics[name]}" for row in found.rows)
     return render(
         "compare.html",
         found=found,
         headline=output.headline(found).replace("`", ""),
         workload=repr(found.workload),
         code=output.release_code(found),
-        pictures=[
-            {"title": title, "svg": template.element(figure, f"plot-{index}", title, alt)}
-            for index, (title, alt, figure) in enumerate(pictures)
-        ],
-        heads=["mechanism", "verdict", "noise", "you need", *heads],
-        rows=[_row(found, row, data) for row in found.rows],
+        title=title,
+        picture=template.element(bars(found, titled=False), "plot-0", title, alt),
+        heads=["mechanism", "verdict", "noise", "you need", *heads, "simulated rmse"],
+        rows=[_row(found, row) for row in found.rows],
         best=output.best_lines(found),
-        crossings=crossings if sweeps else None,
         command=shlex.join(command),
     )
 
 
-def _row(found: Comparison, row: Row, data: Mapping[str, OnData]) -> dict[str, Any]:
+def _row(found: Comparison, row: Row) -> dict[str, Any]:
     from dpassay.verifier.compare.output import need, noise, number, simulated
 
     cells = [
@@ -154,9 +95,6 @@ def _row(found: Comparison, row: Row, data: Mapping[str, OnData]) -> dict[str, A
         for entry in found.metrics
     ]
     cells.append({"text": simulated(row), "best": False})
-    if data:
-        known = data.get(row.candidate.name)
-        cells.append({"text": f"{known.relative:.4g}" if known else "-", "best": False})
     return {
         "name": row.candidate.name,
         "mechanism": repr(row.found.mechanism),

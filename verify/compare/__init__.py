@@ -1,13 +1,11 @@
 """Comparison: which mechanism should be used under a budget?
 
 A `Budget` says what may be spent, a workload (`dpassay.accountant.geometry.workload`) what is
-released. `compare`
-calibrates every candidate to the least noise that the budget allows, proves its guarantee,
-computes its error exactly and confirms it by simulation.
+released. `compare` calibrates every candidate to the least noise that the budget allows, proves
+its guarantee, computes its error exactly and confirms it by simulation.
 """
 
 from dpassay.verifier.compare.candidate import Budget
 from dpassay.verifier.compare.comparison import Comparison, Row, compare
-from dpassay.verifier.compare.crossover import Crossover, Sweep, sweep
 
-__all__ = ["Budget", "Comparison", "Crossover", "Row", "Sweep", "compare", "sweep"]
+__all__ = ["Budget", "Comparison", "Row", "compare"]

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
-from dpassay.accountant.budget.target import Mu
+from dpassay.accountant.ask import read_mechanism
+from dpassay.accountant.budget.target import Mu, Target, read_target
+from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.asking import Drawable
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import (
@@ -16,15 +18,17 @@ from dpassay.accountant.errors import (
     NeitherTrueNorFalse,
     NotApplicableError,
     UndecidedError,
+    forgiving,
     suggestion,
 )
 from dpassay.accountant.geometry.workload import Workload
-from dpassay.accountant.numbers.exact import floats_in_short
+from dpassay.accountant.numbers.exact import Number, floats_in_short
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.pairs.invert import most
 from dpassay.accountant.questions.least_mu import limiting_mu
 from dpassay.verifier.compare.candidate import Budget, Calibrated, Candidate, LeftOut
 from dpassay.verifier.compare.candidates import candidates_for
+from dpassay.verifier.compare.document import read_workload
 from dpassay.verifier.compare.metrics import TYPICAL, Metric, mean_square, metric, usual
 from dpassay.verifier.compare.named import named
 from dpassay.verifier.compare.output import noise, relation
@@ -280,10 +284,19 @@ def _bound_json(found: Calibrated) -> dict[str, Any] | None:
     return {"variance": found.bound.to_json()["lower"], "for": found.bound_for}
 
 
+@forgiving
 def compare(
-    budget: Budget,
-    workload: Workload,
+    budget: Budget | Target | Workload | str | None = None,
+    workload: Workload | str | None = None,
     *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    mu: Number | None = None,
+    rho: Number | None = None,
+    adjacency: Adjacency | str | None = None,
+    releases: int = 1,
+    sampling_prob: Number = 1,
+    schedule: Sequence[Number] = (),
     candidates: Sequence[object] = (),
     only: Sequence[str] = (),
     metrics: Sequence[str] | None = None,
@@ -296,13 +309,19 @@ def compare(
 
     Parameters
     ----------
-    budget, workload
-        What may be spent, and what is released.
+    budget
+        A `Budget` or a target; or leave it out, and name it by `epsilon` and `delta`, `mu` or
+        `rho`, with `adjacency` (add-remove unless given), `releases`, `sampling_prob` and
+        `schedule`.
+    workload
+        What is released, as an object or as text: `Count()`, "Counts(dimension=100, sparsity=5)".
+        Where the budget is named by words it may come first.
     candidates
-        Further mechanisms, judged with the noise that they have; also dp-accounting's events,
-        OpenDP's measurements and Opacus' histories (`dpassay.verifier.foreign`).
+        Further mechanisms, as objects or as text, judged with the noise that they have; also
+        dp-accounting's events, OpenDP's measurements and Opacus' histories
+        (`dpassay.verifier.foreign`).
     only
-        Names of candidates; the others are left out.
+        Names of candidates, in part or whole; the others are left out.
     metrics
         Names of measures (`dpassay.verifier.compare.metrics`); the first one that is known of all
         private candidates ranks. Unless given all usual ones are computed, and the root of the mean
@@ -312,7 +331,7 @@ def compare(
     simulated
         Whether to simulate.
     published
-        Whether to judge noise that a paper prescribes by a formula, beside what is calibrated;
+        Whether to judge noise that a paper prescribes by a formula as well as what is calibrated;
         also that which `only` names is judged.
     progress
         Called with the name of each candidate before it is judged.
@@ -329,17 +348,38 @@ def compare(
     started = time.perf_counter()
     if metrics is not None and not metrics:
         raise InvalidInputError("Expected at least one metric: the first one ranks.")
-    measures = tuple(metric(name) for name in dict.fromkeys(metrics or usual(workload)))
-    typical = metric(usual(workload)[0])
-    asked, workload = workload, workload.plain(budget.adjacency)
+    if workload is None and isinstance(budget, (str, Workload)):
+        budget, workload = None, budget
+    if workload is None:
+        raise InvalidInputError(
+            'Expected workload=… that says what is released, such as "Count()" or '
+            '"Counts(dimension=1000, sparsity=10)".'
+        )
+    words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
+    if budget is not None and any(value is not None for value in words.values()):
+        raise InvalidInputError("A budget states its own guarantee; leave the other words out.")
+    if not isinstance(budget, Budget):
+        budget = Budget(
+            read_target(words) if budget is None else budget,  # type: ignore[arg-type]  # checked
+            adjacency=adjacency or Adjacency.ADD_REMOVE,
+            releases=releases,
+            sampling_prob=sampling_prob,
+            schedule=tuple(schedule),
+        )
+    elif adjacency is not None:
+        raise InvalidInputError("A Budget states its own adjacency; leave adjacency out.")
+    asked = read_workload(workload) if isinstance(workload, str) else workload
+    measures = tuple(metric(name) for name in dict.fromkeys(metrics or usual(asked)))
+    typical = metric(usual(asked)[0])
+    workload = asked.plain(budget.adjacency)
     entries, left = candidates_for(workload, budget)
     entries = _selected(entries, left, only)
     if not (published or only):
         left += [LeftOut(entry.name, _PUBLISHED) for entry in entries if entry.as_published]
         entries = [entry for entry in entries if not entry.as_published]
-    relation = budget.adjacency
-    given = [as_mechanism(thing, relation) for thing in candidates]
-    entries += [named(mechanism, workload, budget) for mechanism in given]
+    for thing in candidates:
+        mechanism = read_mechanism(thing) if isinstance(thing, str) else thing
+        entries.append(named(as_mechanism(mechanism, budget.adjacency), workload, budget))
     rows: list[Row] = []
     complete = True
     try:

@@ -43,14 +43,6 @@ class BudgetTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         )
 
 
-class SweepTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """[[sweep]]."""
-
-    parameter: str
-    values: list[Text]
-    metric: str = "variance"
-
-
 class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A comparison file."""
 
@@ -61,7 +53,6 @@ class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     only: list[str] = []
     metrics: list[str] | None = None
     seed: int = 0
-    sweep: list[SweepTable] = []
 
     def __post_init__(self) -> None:
         if self.schema_version != 1:
@@ -78,7 +69,6 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     only: tuple[str, ...] = ()
     metrics: tuple[str, ...] | None = None
     seed: int = 0
-    sweeps: tuple[SweepTable, ...] = ()
 
 
 def read_file(path: Path) -> Question:
@@ -96,7 +86,6 @@ def read_file(path: Path) -> Question:
             only=tuple(document.only),
             metrics=None if document.metrics is None else tuple(document.metrics),
             seed=document.seed,
-            sweeps=tuple(document.sweep),
         )
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
         raise InvalidInputError(f"{path}: {error}") from None

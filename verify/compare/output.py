@@ -1,9 +1,7 @@
-"""Comparisons as a table in the terminal, as CSV and as LaTeX."""
+"""Comparisons as a table in the terminal."""
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
@@ -22,7 +20,6 @@ from dpassay.verifier.compare.candidate import Calibrated, Layout, LeftOut
 from dpassay.verifier.compare.metrics import Metric
 from dpassay.verifier.report import STYLES
 from dpassay.verifier.terminal import console
-from dpassay.verifier.verdict import Verdict
 
 if TYPE_CHECKING:
     from dpassay.verifier.compare.comparison import Comparison, Row
@@ -140,7 +137,6 @@ _LONGEST = 120
 """Letters of a mechanism that fit into a line of advice."""
 _FEW_PERCENT = 10
 """Percent below which a ratio is said in percent."""
-_TEX = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "≤": r"$\le$", "≥": r"$\ge$"}
 
 
 def headline(found: Comparison) -> str:
@@ -447,58 +443,6 @@ def _times(ratio: float) -> str:
     if abs(percent) < _FEW_PERCENT:
         return f"{abs(percent):.2g} % {'more' if percent > 0 else 'less'}"
     return f"{ratio:.4g} times that"
-
-
-def to_csv(found: Comparison) -> str:
-    """Return every number, with both ends, as CSV."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    header = ["name", "mechanism", "verdict"]
-    for entry in found.metrics:
-        header += [f"{entry.name}_lower", f"{entry.name}_upper"]
-    writer.writerow([*header, "simulated_mean_squared_error", "standard_error", "reason"])
-    for row in found.rows:
-        cells = [row.candidate.name, repr(row.found.mechanism), row.verdict.value]
-        for entry in found.metrics:
-            value = row.value(entry.name)
-            cells += ["", ""] if value is None else value.to_json().values()
-        simulation = row.simulation
-        cells += (
-            ["", ""]
-            if simulation is None
-            else [repr(simulation.mean_squared_error), repr(simulation.standard_error)]
-        )
-        writer.writerow([*cells, row.why])
-    return file.getvalue()
-
-
-def to_latex(found: Comparison) -> str:
-    """Return a table for LaTeX with booktabs; the best is bold, what is struck out is in grey."""
-    columns = "l" + "r" * len(found.metrics)
-    lines = [
-        rf"% {found.budget}; {found.workload!r}",
-        rf"\begin{{tabular}}{{{columns}}}",
-        r"\toprule",
-        " & ".join(["mechanism", *(_tex(entry.name) for entry in found.metrics)]) + r" \\",
-        r"\midrule",
-    ]
-    best = {entry.name: {id(row) for row in found.best(entry.name)} for entry in found.metrics}
-    for row in found.rows:
-        cells = [_tex(row.candidate.name)]
-        for entry in found.metrics:
-            text = number(row.metrics[entry.name])
-            bold = id(row) in best[entry.name]
-            cells.append(rf"\textbf{{{text}}}" if bold else text)
-        if not row.is_private:
-            note = "not private" if row.verdict is Verdict.REFUTED else "not proved private"
-            cells[0] += f" ({note})"
-            cells = [rf"\textcolor{{gray}}{{{cell}}}" for cell in cells]
-        lines.append(" & ".join(cells) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
-
-
-def _tex(text: str) -> str:
-    return "".join(_TEX.get(character, character) for character in text)
 
 
 """A comparison on a terminal: within its width, in colour, what is not private struck out."""

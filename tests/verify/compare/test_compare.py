@@ -40,7 +40,7 @@ from dpassay.accountant.mechanisms import (
 )
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions import profile
-from dpassay.verifier.compare import Budget, Comparison, Row, compare, sweep
+from dpassay.verifier.compare import Budget, Comparison, Row, compare
 from dpassay.verifier.compare.candidates import candidates_for
 from dpassay.verifier.compare.document import read_workload
 from dpassay.verifier.compare.metrics import metric
@@ -313,23 +313,6 @@ def test_other_budgets_and_workloads(target: Target, workload: Workload) -> None
         assert bias == Interval.of_exact(0)
 
 
-@pytest.mark.slow
-def test_a_crossover_is_enclosed_by_neighbours() -> None:
-    found = sweep(Budget(Mu(1)), Counts(20, 1), "sparsity", ["1", "20"], only=["Gaussian", "corr"])
-    (dense,) = found.crossovers
-    assert (dense.below, dense.above) == ("19", "20")
-    budget, only = Budget(APPROXIMATE), ["Gaussian", "Laplace"]
-    crossing = sweep(budget, Count(), "releases", ["1", "16"], only=only)
-    (change,) = crossing.crossovers
-    assert change.before == "discrete Laplace"
-    assert "Gaussian" in change.after
-    assert int(change.above) - int(change.below) == 1
-    for releases, name in ((change.below, change.before), (change.above, change.after)):
-        spent = Budget(APPROXIMATE, releases=int(releases))
-        best = compare(spent, Count(), only=only, simulated=False).best("variance")
-        assert [entry.candidate.name for entry in best] == [name]
-
-
 def test_named_mechanisms_are_judged_with_the_noise_that_they_have() -> None:
     given = [Laplace(scale=1), DiscreteLaplace(scale="0.9"), BoundedCountNoise(1, "0.5", 4)]
     found = compare(Budget(APPROXIMATE), Count(), candidates=given, only=["Laplace"])
@@ -379,10 +362,6 @@ def test_unknown_names_are_suggested() -> None:
         metric("quantile:1.5")
     with pytest.raises(InvalidInputError, match="No candidate is called"):
         compare(Budget(APPROXIMATE), Count(), only=["Gausian"])
-    with pytest.raises(InvalidInputError, match="sparsity"):
-        sweep(Budget(Mu(1)), Counts(9, 3), "sparcity", ["1", "2"])
-    with pytest.raises(InvalidInputError, match="increase"):
-        sweep(Budget(Mu(1)), Counts(9, 3), "sparsity", ["3", "2"])
 
 
 @pytest.mark.parametrize(

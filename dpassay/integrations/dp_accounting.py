@@ -4,8 +4,7 @@ from dp_accounting import PrivacyAccountant
 
 from dpassay.verifier.foreign.drop_in import EventAccountant
 from dpassay.verifier.foreign.events import claim, mechanism_of
-from dpassay.verifier.foreign.loss import privacy_loss_distribution
 
-__all__ = ["EventAccountant", "claim", "mechanism_of", "privacy_loss_distribution"]
+__all__ = ["EventAccountant", "claim", "mechanism_of"]
 
 PrivacyAccountant.register(EventAccountant)

@@ -19,15 +19,15 @@ from dpassay.accountant.numbers.interval import Interval, ball, enclose
 from dpassay.accountant.pairs import invert
 from dpassay.accountant.questions import guarantees, notions, profile, tradeoff
 from dpassay.accountant.questions.gaussian_bounds import gaussian_bounds
-from dpassay.verifier.foreign import events, reports
-from tests.peers.rows import WIDTH, Row, narrowest, near
+from dpassay.verifier.foreign import events
+from tests.peers.rows import WIDTH, Row, event_of, narrowest, near
 
 BOTH = Adjacency.ADD_REMOVE
 
 
 def _event(row: Row) -> tuple[Mechanism, Adjacency]:
     relation = row.get("relation", "ADD_OR_REMOVE_ONE")
-    read = reports._event(row["event"])
+    read = event_of(row["event"])
     return events.mechanism_of(read, relation), events.neighbours(relation).adjacency
 
 

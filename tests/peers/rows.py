@@ -37,6 +37,17 @@ class Case:
         return f"{self.table}: {self.test}[{self.row}] {self.quantity}"
 
 
+def event_of(data: Any) -> Any:
+    """Return an object with the class name and the attributes that a JSON object names."""
+    if isinstance(data, list):
+        return [event_of(entry) for entry in data]
+    if not isinstance(data, dict):
+        return data
+    members = {key: event_of(value) for key, value in data.items() if key != "type"}
+    kind = data.get("type", "").removesuffix("DpEvent")
+    return type(f"{kind}DpEvent", (), members)()
+
+
 def cases() -> Iterator[Case]:
     """Read every table; decimals stay the texts that they are."""
     for path in sorted(FOLDER.glob("*.toml")):

@@ -29,8 +29,8 @@ from dpassay.accountant.mechanisms import (
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.questions import guarantees, profile
 from dpassay.verifier.exact import verify
-from dpassay.verifier.foreign import events, reports
-from tests.peers.rows import FOLDER
+from dpassay.verifier.foreign import events
+from tests.peers.rows import FOLDER, event_of
 
 BOTH = Adjacency.ADD_REMOVE
 
@@ -222,7 +222,7 @@ def test_the_upper_end_of_prv_is_no_estimate() -> None:
             "event": {"type": "Gaussian", "noise_multiplier": "1.5"},
         },
     }
-    (claim,) = reports.claims({"event": event, "epsilon": "6.777395712150674", "delta": "1e-5"})
+    claim = events.claim(event_of(event), "6.777395712150674", "1e-5")
     found = verify(claim)
     assert found.verdict.value == "HOLDS"
     assert mpmath.almosteq(float(found.true["epsilon"]["upper"]), 6.767044, abs_eps=1e-5)

@@ -19,7 +19,6 @@ import pytest
 
 import dpassay
 from dpassay.verifier.cli import main
-from dpassay.verifier.cli.demo import SHOWN
 from dpassay.verifier.cli.verify import with_lemmas
 from dpassay.verifier.document import read_text
 
@@ -480,7 +479,7 @@ def test_a_terminal_sees_a_panel() -> None:
         assert mark in text
 
 
-# ---------------------------------------------------------------- doctor and demo
+# ---------------------------------------------------------------- doctor
 
 
 def test_doctor(capsys: pytest.CaptureFixture[str]) -> None:
@@ -515,13 +514,3 @@ def test_doctor_finds_what_is_missing_or_too_old(
     assert main(["doctor"]) == code
     shown = " ".join(capsys.readouterr().out.split())
     assert " ".join(said.split()) in shown
-
-
-@pytest.mark.slow
-def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--details", "--out", str(tmp_path)]) == 0
-    text = capsys.readouterr().out
-    assert text.count("\nVALID") + text.count("\nCONDITIONAL") == len(SHOWN)
-    assert "INVALID" not in text
-    assert "dpassay verify --all-papers" in text
-    assert len(list(tmp_path.glob("*.json"))) == len(SHOWN)

@@ -1,7 +1,4 @@
-"""`dpassay demo`: six published guarantees decided, one of the false ones in plain words.
-
-`--details` shows every finding in full, and checks its certificate with the kernel.
-"""
+"""`dpassay demo`: six published guarantees decided, one of the false ones in plain words."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 from dpassay.verifier.cli.shell import Command, ExitCode, program, say
@@ -20,35 +16,11 @@ if TYPE_CHECKING:
     from dpassay.verifier.verdict import Verdict
 
 _DESCRIPTION = """\
-Decide six published guarantees, and explain one counterexample in plain words. With --details:
-print all evidence, write certificates, and check them.
+Decide six published guarantees, and explain one counterexample in plain words.
 """
 _EPILOG = """\
-examples:
+example:
   dpassay demo
-  dpassay demo --details --out certificates
-"""
-_OPTIONS = """\
---details  all evidence, and certificates
---out DIR =out  with --details: folder of the certificates (default out)
-"""
-SHOWN = (
-    "better-gaussian/theorem-3-1",
-    "better-gaussian/theorem-3-1-simplified/corrected",
-    "elliptical-gaussian/theorem-1",
-    "count-on-your-elders/lemma-5-4",
-    "count-queries/remark-2/guarantee",
-    "less-is-more/theorem-5",
-)
-"""Ids of the claims that are shown in full."""
-_MORE = """\
-Next:
-  {run} verify --all-papers            every claim of the five papers
-  {run} verify --paper less-is-more    one paper
-  {run} profile "Gaussian(standard_deviation=3)" --plot profile.png
-  {run} compare "Counts(dimension=1000, sparsity=10)" --epsilon 1 --delta 1e-6
-  {run} figures --only less-is-more/1
-  {run} --help
 """
 _TRY = """\
 Your turn:
@@ -57,7 +29,7 @@ Your turn:
   {run} training --noise-multiplier 1.1 --batch 256 --size 60000 \\
       --epochs 30 --delta 1e-5
 
-All the evidence: {run} demo --details
+All claims of a paper: {run} verify --paper less-is-more
 """
 _BAR = 22
 """Characters of a probability of one half, in the picture."""
@@ -116,12 +88,7 @@ _BOARD = (
 )
 
 
-def run(options: argparse.Namespace) -> int:
-    """Show the scoreboard, or everything."""
-    return _in_full(options.out) if options.details else _in_short()
-
-
-def _in_short() -> int:
+def run(_: argparse.Namespace) -> int:
     """Decide, and show the scoreboard, a counterexample, and what to try."""
     from dpassay.verifier.terminal import Progress, Row, show
     from dpassay.verifier.verdict import Verdict
@@ -211,28 +178,4 @@ def _bar(law: Sequence[float], noise: int) -> str:
     return "█" * round(2 * _BAR * mass) or "▏"
 
 
-def _in_full(out: Path) -> int:
-    """Decide, show the evidence, write it, and check it with the kernel."""
-    from dpassay.verifier.cli import check, verify
-
-    started = time.monotonic()
-    out.mkdir(parents=True, exist_ok=True)
-    code: int = ExitCode.DONE
-    for name in SHOWN:
-        paper, path = name.partition("/")[0], out / f"{name.replace('/', '-')}.json"
-        decide, again = argparse.ArgumentParser(), argparse.ArgumentParser()
-        verify.command(None).configure(decide)
-        check.COMMAND.configure(again)
-        words = ["--paper", paper, "--only", name, "--certificate", str(path)]
-        verify.run(decide.parse_args(words))
-        if check.run(again.parse_args([str(path)])) == ExitCode.REFUTED:
-            code = ExitCode.REFUTED
-        say()
-    more = _MORE.format(run=program())
-    say(f"{time.monotonic() - started:.1f} s. Certificates are in {out}.\n\n{more}")
-    return code
-
-
-COMMAND = Command(
-    "demo", "published guarantees, decided and checked", _DESCRIPTION, _EPILOG, _OPTIONS, run
-)
+COMMAND = Command("demo", "six published guarantees, decided", _DESCRIPTION, _EPILOG, "", run)

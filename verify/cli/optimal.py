@@ -5,15 +5,12 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import sys
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from dpassay.accountant.errors import DpassayError, InvalidInputError, suggestion
 from dpassay.verifier.cli.shell import Command, ExitCode, answer, checked_path, note, say, say_json
@@ -21,14 +18,11 @@ from dpassay.verifier.terminal import columns
 
 if TYPE_CHECKING:
     from dpassay.accountant.geometry.spaces import Space
+    from dpassay.accountant.numbers.interval import Interval
     from dpassay.lp.count_noise import Solution
     from dpassay.lp.integer_noise import IntegerNoiseSolution
     from dpassay.lp.local import LocalOptimum
-    from dpassay.lp.problem import CountNoiseProblem
     from dpassay.lp.shapes import GaussianShape
-
-
-"""What the kinds of `dpassay optimal` share: certificates, drawings, and sweeps that survive."""
 
 
 class DrawLaws(Protocol):
@@ -43,6 +37,10 @@ class DrawLaws(Protocol):
         x: str = "",
     ) -> None:
         """Draw (label, values, probabilities) of each law, or the least δ against x."""
+
+
+Law: TypeAlias = tuple[str, int, Sequence[float]]
+"""A label, the least value, and the probabilities from there on."""
 
 
 def write_certificate(path: Path, data: dict[str, Any]) -> None:
@@ -62,203 +60,11 @@ def digits(value: Fraction | float) -> str:
     return f"{Decimal(f'{float(value):.12g}'):g}"
 
 
-def values(given: Sequence[str] | None) -> list[str | None]:
-    """Return the values of an option that may be repeated or hold commas; None if not given.
-
-    >>> values(["1,2", "3"])
-    ['1', '2', '3']
-    """
-    if given is None:
-        return [None]
-    found = [text.strip() for entry in given for text in entry.split(",") if text.strip()]
-    return [*found] or [None]
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class Kind:
-    """A kind of noise on integers that is solved for once, or for every cell of a sweep.
-
-    `axes` names the options that may have several values, `fixed` the others that a cell depends
-    on, `kept` the parts of its plain data that a cell has.
-    """
-
-    name: str
-    axes: Sequence[str]
-    fixed: Sequence[str]
-    kept: Sequence[str]
-    solve: Callable[[argparse.Namespace, Mapping[str, str | None]], Any]
-    certificate: Callable[[Any], dict[str, Any]]
-    to_json: Callable[[Any], dict[str, Any]]
-    line: Callable[[Mapping[str, Any]], str]
-    """Of a cell."""
-    quiet: Callable[[Any], str]
-    show: Callable[[Any, argparse.Namespace], None]
-    laws: Callable[[Any], tuple[Sequence[tuple[str, int, Sequence[float]]], str]]
-    """What is drawn, and its title."""
-    swept: str = ""
-    """The part of its plain data, an enclosure, that a sweep draws; none if empty."""
-
-    def run(self, options: argparse.Namespace, draw: DrawLaws | None) -> int:
-        """Solve and print, or sweep."""
-        axes = {name: values(getattr(options, name)) for name in self.axes}
-        path = checked_path(options.plot, draw)
-        if options.out is not None or any(len(entries) > 1 for entries in axes.values()):
-            if (path is not None and not self.swept) or options.certificate is not None:
-                plot = "" if self.swept else "neither --plot nor "
-                raise InvalidInputError(
-                    f"A sweep takes {plot or 'no '}--certificate: ask cell by cell."
-                )
-            fixed = {"kind": self.name, **{name: getattr(options, name) for name in self.fixed}}
-            used = {name: entries for name, entries in axes.items() if entries != [None]}
-            code, found = _sweep(
-                used, lambda cell: self._cell(options, cell), self.line, options, fixed
-            )
-            if path is not None and draw is not None and code == ExitCode.DONE:
-                about = f"Least {self.swept} of {self.name}, {options.objective}"
-                self._draw_sweep(used, found, draw, path, about)
-            return code
-        solution = self.solve(options, {name: entries[0] for name, entries in axes.items()})
-        if options.certificate is not None:
-            write_certificate(options.certificate, self.certificate(solution))
-        if options.json:
-            say_json(self.to_json(solution))
-        elif options.quiet:
-            say(self.quiet(solution))
-        else:
-            self.show(solution, options)
-        if path is not None and draw is not None:
-            laws, title = self.laws(solution)
-            series = [(label, range(low, low + len(law)), law) for label, low, law in laws]
-            draw(series, path, title=title)
-            note(f"wrote {path}")
-        return ExitCode.DONE
-
-    def _draw_sweep(
-        self,
-        axes: Mapping[str, Sequence[str | None]],
-        found: Sequence[Mapping[str, Any]],
-        draw: DrawLaws,
-        path: Path,
-        about: str,
-    ) -> None:
-        """Draw what was swept against the first axis with several values, a curve for the rest."""
-        x = next((name for name, entries in axes.items() if len(entries) > 1), next(iter(axes)))
-        several = [name for name, entries in axes.items() if len(entries) > 1 and name != x]
-        curves: dict[str, list[tuple[float, float]]] = {}
-        for each in found:
-            cell, ends = each["cell"], each[self.swept]
-            label = ", ".join(f"{name} {cell[name]}" for name in several)
-            middle = (Fraction(ends["lower"]) + Fraction(ends["upper"])) / 2
-            curves.setdefault(label, []).append((float(Fraction(cell[x])), float(middle)))
-        same = [f"{name} {entries[0]}" for name, entries in axes.items() if len(entries) == 1]
-        title = ", ".join([about, *same])
-        series = [
-            (label, [place for place, _ in sorted(points)], [value for _, value in sorted(points)])
-            for label, points in curves.items()
-        ]
-        draw(series, path, title=title, x=x)
+def _draw(laws: Sequence[Law], path: Path | None, draw: DrawLaws | None, title: str) -> None:
+    """Draw laws where a file is named."""
+    if path is not None and draw is not None:
+        draw([(n, range(low, low + len(law)), law) for n, low, law in laws], path, title=title)
         note(f"wrote {path}")
-
-    def _cell(self, options: argparse.Namespace, cell: Mapping[str, str | None]) -> dict[str, Any]:
-        found = self.to_json(self.solve(options, cell))
-        return {key: found[key] for key in self.kept}
-
-
-def shown(bounds: Mapping[str, str]) -> str:
-    """Print an enclosure that was read from JSON."""
-    from dpassay.accountant.numbers.interval import Interval
-
-    return str(Interval(Decimal(bounds["lower"]), Decimal(bounds["upper"])))
-
-
-def _sweep(
-    axes: Mapping[str, Sequence[str | None]],
-    solve: Callable[[dict[str, str | None]], dict[str, Any]],
-    shown: Callable[[Mapping[str, Any]], str],
-    options: argparse.Namespace,
-    fixed: Mapping[str, object],
-) -> tuple[int, list[dict[str, Any]]]:
-    """Solve and print every combination of the values; return the exit code and the answers.
-
-    What the file of finished ones holds is not solved again.
-
-    A cell without an answer (an infeasible one) carries its "error". An interrupt leaves what was
-    finished in the file.
-    """
-    from importlib.metadata import version
-
-    from dpassay.verifier.terminal import Progress
-
-    stamp = {"version": version("dpassay"), "fixed": dict(fixed)}
-    known = _finished(options.out, stamp)
-    cells = [dict(zip(axes, entry, strict=True)) for entry in itertools.product(*axes.values())]
-    progress = Progress(len(cells), sys.stderr, silent=options.quiet, unit="cells")
-    found: list[dict[str, Any]] = []
-    interrupted = False
-    try:
-        for cell in cells:
-            answer = known.get(_key(cell))
-            if answer is None:
-                try:
-                    answer = solve(cell)
-                except DpassayError as error:
-                    answer = {"error": str(error)}
-                _keep(options.out, stamp, cell, answer)
-            found.append({"cell": cell, **answer})
-            if not options.json:
-                said = answer["error"] if "error" in answer else shown(answer)
-                say("  ".join([*(f"{k}={v}" for k, v in cell.items()), said]))
-            progress.advance(_key(cell))
-    except KeyboardInterrupt:
-        interrupted = True
-    finally:
-        progress.close()
-    if options.json:
-        say_json({"schema_version": 1, "cells": found})
-    if interrupted:
-        kept = "" if options.out is None else f"; kept in {options.out}"
-        note(f"interrupted: {len(found)} of {len(cells)} cells are finished{kept}")
-        return ExitCode.INTERRUPTED, found
-    failed = any("error" in each for each in found)
-    return ExitCode.USAGE if failed else ExitCode.DONE, found
-
-
-def _key(cell: Mapping[str, str | None]) -> str:
-    return " ".join(f"{name}={value}" for name, value in cell.items() if value is not None)
-
-
-def _finished(path: Path | None, stamp: Mapping[str, object]) -> dict[str, dict[str, Any]]:
-    """Return the finished cells of a file; a last line that was cut off is left out."""
-    if path is None or not path.exists():
-        return {}
-    known: dict[str, dict[str, Any]] = {}
-    lines = path.read_text(encoding="utf-8").splitlines()
-    for number, line in enumerate(lines, start=1):
-        try:
-            entry = json.loads(line)
-            if entry["stamp"] == stamp:
-                known[_key(entry["cell"])] = entry["answer"]
-        except (ValueError, KeyError, TypeError, AttributeError):
-            if number < len(lines):
-                raise InvalidInputError(
-                    f"Line {number} of {path} is no finished cell. Give another --out."
-                ) from None
-    return known
-
-
-def _keep(
-    path: Path | None,
-    stamp: Mapping[str, object],
-    cell: Mapping[str, str | None],
-    answer: Mapping[str, Any],
-) -> None:
-    if path is None:
-        return
-    text = json.dumps({"stamp": stamp, "cell": cell, "answer": answer}, ensure_ascii=False)
-    whole = not path.exists() or path.read_bytes()[-1:] in (b"\n", b"")
-    with path.open("a", encoding="utf-8") as stream:
-        stream.write(("" if whole else "\n") + text + "\n")
 
 
 """`dpassay optimal count-noise`: the least δ of bounded noise for counts."""
@@ -274,15 +80,14 @@ examples:
   dpassay optimal count-noise --epsilon 2.2 --eta 0.7 --support 12 --max-count 1000000
   dpassay optimal count-noise --ratio 3 --eta 1/2 --support 4 --data-independent --json
   dpassay optimal count-noise --epsilon 1.5 --eta 0.5 --support 6 --objective true-delta
-  dpassay optimal count-noise --epsilon 1,2,3 --eta 0.3,0.5 --support 6,8 --out cells.jsonl
   dpassay optimal count-noise --epsilon 1,1.5,2,2.5 --eta 0.5 --support 4,6,8 --plot delta.pdf
   dpassay optimal count-noise --epsilon 1.1 --eta 0.5 --support 6 --solver cvxpy:HIGHS
 """
 _COUNT_OPTIONS = """\
---epsilon E ...  epsilon; several values (1,2,3) make a sweep
---ratio R ...  e^epsilon itself, for an exact answer
---eta H ... !  P(Z = 0), in (0, 1)
---support D ... !  the largest error
+--epsilon E  epsilon; several values (1,2,3) of this and of the next three make a sweep
+--ratio R  e^epsilon itself, for an exact answer
+--eta H !  P(Z = 0), in (0, 1)
+--support D !  the largest error
 --min-count N =1  the least count (default 1)
 --max-count N  the largest count; laws differ by count
 | --data-independent  one law (default)
@@ -293,20 +98,50 @@ _COUNT_OPTIONS = """\
     and say how far its α's are from the proved optimum
 --relative-width W  width of the enclosure (default: aim at 1e-12)
 --certificate FILE  write laws and multipliers, for dpassay check
---plot FILE  draw the laws (.png, .pdf or .svg)
---out FILE  with a sweep: append each finished cell as JSON, and reuse finished ones
+--plot FILE  draw the laws, or a sweep (.png, .pdf or .svg)
 """
+_AXES = ("epsilon", "ratio", "eta", "support")
+"""The options that may have several values."""
 _MOST_SHOWN = 6
 """Laws that are printed and drawn: of more, the first ones and the last."""
 
 
-def _count_solve(options: argparse.Namespace, cell: Mapping[str, str | None]) -> Solution:
+def _run_count(options: argparse.Namespace, draw: DrawLaws | None) -> int:
+    """Solve and print, once or for every combination of values."""
+    from dpassay.lp import count_noise
+
+    path = checked_path(options.plot, draw)
+    given = {name: getattr(options, name) for name in _AXES}
+    axes = {name: text.split(",") for name, text in given.items() if text is not None}
+    if any(len(values) > 1 for values in axes.values()):
+        if options.certificate is not None:
+            raise InvalidInputError("A sweep takes no --certificate: ask cell by cell.")
+        return _sweep(options, axes, path, draw)
+    solution = _solved(options, given)
+    if options.certificate is not None:
+        from dpassay.verifier.prover import optima
+
+        write_certificate(options.certificate, optima.count_noise(solution))
+    if options.json:
+        say_json(count_noise.to_json(solution))
+    elif options.quiet:
+        say(str(solution.delta))
+    else:
+        _count_show(solution, options)
+    _draw(_laws(solution), path, draw, _title(solution))
+    return ExitCode.DONE
+
+
+def _solved(options: argparse.Namespace, cell: Mapping[str, str | None]) -> Solution:
     from dpassay.accountant.core.validate import rational
     from dpassay.lp.count_noise import optimal_count_noise
+    from dpassay.lp.problem import CountNoiseProblem
 
+    names = ("max_count", "min_count", "objective")
+    given: Any = {**cell, **{name: getattr(options, name) for name in names}}
     width = options.relative_width
     return optimal_count_noise(
-        _problem(options, cell),
+        CountNoiseProblem(**given),
         relative_width=None
         if width is None
         else rational("relative-width", width, least=0, strict=True),
@@ -314,16 +149,55 @@ def _count_solve(options: argparse.Namespace, cell: Mapping[str, str | None]) ->
     )
 
 
-def _problem(options: argparse.Namespace, cell: Mapping[str, str | None]) -> CountNoiseProblem:
-    from dpassay.lp.problem import CountNoiseProblem
+def _sweep(
+    options: argparse.Namespace,
+    axes: Mapping[str, Sequence[str]],
+    path: Path | None,
+    draw: DrawLaws | None,
+) -> int:
+    """Solve and print every cell; draw δ against the first axis with several values.
 
-    given: dict[str, Any] = {name: text for name, text in cell.items() if text is not None}
-    return CountNoiseProblem(
-        **given,
-        max_count=options.max_count,
-        objective=options.objective,
-        min_count=options.min_count,
-    )
+    A cell without an answer (an infeasible one) carries its "error".
+    """
+    from dpassay.accountant.numbers.exact import exact
+
+    found: list[dict[str, Any]] = []
+    solved: list[tuple[dict[str, str], Interval]] = []
+    for values in itertools.product(*axes.values()):
+        cell = dict(zip(axes, values, strict=True))
+        try:
+            solution = _solved(options, cell)
+        except DpassayError as error:
+            found.append({"cell": cell, "error": str(error)})
+            said = str(error)
+        else:
+            fraction = None if solution.exact is None else str(solution.exact)
+            found.append({"cell": cell, "delta": solution.delta.to_json(), "exact": fraction})
+            solved.append((cell, solution.delta))
+            said = f"delta={fraction or solution.delta}"
+        if not options.json:
+            say("  ".join([*(f"{name}={value}" for name, value in cell.items()), said]))
+    if options.json:
+        say_json({"schema_version": 1, "cells": found})
+    if len(solved) < len(found):
+        return ExitCode.USAGE
+    if path is not None and draw is not None:
+        several = [name for name, values in axes.items() if len(values) > 1]
+        same = [f"{name} {values[0]}" for name, values in axes.items() if len(values) == 1]
+        curves: dict[str, list[tuple[float, float]]] = {}
+        for cell, delta in solved:
+            label = ", ".join(f"{name} {cell[name]}" for name in several[1:])
+            curves.setdefault(label, []).append(
+                (float(exact(cell[several[0]])), float(delta.upper))
+            )
+        series = [
+            (label, [x for x, _ in sorted(points)], [y for _, y in sorted(points)])
+            for label, points in curves.items()
+        ]
+        title = ", ".join([f"Least delta of count-noise, {options.objective}", *same])
+        draw(series, path, title=title, x=several[0])
+        note(f"wrote {path}")
+    return ExitCode.DONE
 
 
 def _count_show(solution: Solution, options: argparse.Namespace) -> None:
@@ -385,7 +259,7 @@ def _title(solution: Solution) -> str:
     )
 
 
-def _laws(solution: Solution) -> list[tuple[str, int, list[float]]]:
+def _laws(solution: Solution) -> list[Law]:
     """Return label, least value and probabilities of the first laws and of the last."""
     if solution.problem.max_count is None:
         labels = [f"every n ≥ {solution.problem.support}"]
@@ -394,29 +268,11 @@ def _laws(solution: Solution) -> list[tuple[str, int, list[float]]]:
         labels = [f"n = {count}" for count, _ in enumerate(solution.laws, first)]
         if solution.problem.max_count >= first + len(solution.laws):
             labels[-1] = f"n ≥ {first + len(solution.laws) - 1}"
-    entries = [
+    entries: list[Law] = [
         (label, law.lowest, [float(mass) for mass in law.fractions()])
         for label, law in zip(labels, solution.laws, strict=True)
     ]
     return entries if len(entries) <= _MOST_SHOWN else [*entries[: _MOST_SHOWN - 1], entries[-1]]
-
-
-_COUNT_KIND = Kind(
-    name="count-noise",
-    axes=("epsilon", "ratio", "eta", "support"),
-    fixed=("objective", "max_count", "min_count", "relative_width", "solver"),
-    kept=("delta", "exact", "seconds"),
-    solve=_count_solve,
-    certificate=lambda solution: import_module("dpassay.verifier.prover.optima").count_noise(
-        solution
-    ),
-    to_json=lambda solution: import_module("dpassay.lp.count_noise").to_json(solution),
-    line=lambda answer: f"delta={answer['exact'] or shown(answer['delta'])}",
-    quiet=lambda solution: str(solution.delta),
-    show=_count_show,
-    laws=lambda solution: (_laws(solution), _title(solution)),
-    swept="delta",
-)
 
 
 """`dpassay optimal integer-noise`: the best bounded integer noise for (ε, δ)."""
@@ -431,21 +287,20 @@ examples:
   dpassay optimal integer-noise --epsilon 1 --delta 1e-6
   dpassay optimal integer-noise --ratio 3 --delta 1e-6 --objective error --json
   dpassay optimal integer-noise --epsilon 1 --objective delta --error-free 1/2 --support 10
-  dpassay optimal integer-noise --epsilon 1 --delta 1e-3,1e-6 --support free --sensitivity 1,2,3
+  dpassay optimal integer-noise --epsilon 1 --delta 1e-3 --support free --sensitivity 2
 """
 _INTEGER_OPTIONS = """\
---epsilon E ...  epsilon; several values make a sweep
---ratio R ...  e^epsilon itself, for an exact answer
---delta D ...  delta, unless it is the objective
+--epsilon E  epsilon
+--ratio R  e^epsilon itself, for an exact answer
+--delta D  delta, unless it is the objective
 --objective NAME =variance  variance (default), absolute, error, cost or delta
 --costs LIST  with --objective cost: costs of the errors 1, 2, … (1,4,9)
---support D ...  the largest error (default 32), or free: best on every support
---sensitivity S ...  sensitivity of the true answer (default 1)
---error-free P ...  prescribe P(Z = 0)
+--support D =32  the largest error (default 32), or free: best on every support
+--sensitivity S =1  sensitivity of the true answer (default 1)
+--error-free P  prescribe P(Z = 0)
 --monotone  require P(Z = z) to fall with |z|
 --certificate FILE  write law and tests, for dpassay check
 --plot FILE  draw the laws (.png, .pdf or .svg)
---out FILE  with a sweep: append each finished cell as JSON, and reuse finished ones
 """
 _FIRST_SUPPORT = 8
 """Where --support free starts to look for a support that no larger one beats."""
@@ -458,30 +313,42 @@ _NAMES = {
 }
 
 
-def _integer_solve(
-    options: argparse.Namespace, cell: Mapping[str, str | None]
-) -> IntegerNoiseSolution:
+def _run_integer(options: argparse.Namespace, draw: DrawLaws | None) -> int:
+    """Solve and print."""
     from dpassay.lp.integer_noise import (
         IntegerNoiseProblem,
         optimal_free_noise,
         optimal_integer_noise,
     )
 
-    support = cell.get("support") or "32"
-    free = support == "free"
-    given: Any = {
-        "objective": options.objective,
-        "support": _FIRST_SUPPORT if free else support,
-        "delta": cell.get("delta"),
-        "epsilon": cell.get("epsilon"),
-        "ratio": cell.get("ratio"),
-        "sensitivity": cell.get("sensitivity") or "1",
-        "error_free": cell.get("error_free"),
-        "costs": None if options.costs is None else options.costs.split(","),
-        "monotone": options.monotone,
-    }
-    problem = IntegerNoiseProblem(**given)
-    return optimal_free_noise(problem) if free else optimal_integer_noise(problem)
+    path = checked_path(options.plot, draw)
+    free = options.support == "free"
+    problem = IntegerNoiseProblem(
+        objective=options.objective,
+        support=_FIRST_SUPPORT if free else options.support,
+        delta=options.delta,
+        epsilon=options.epsilon,
+        ratio=options.ratio,
+        sensitivity=options.sensitivity,
+        error_free=options.error_free,
+        costs=None if options.costs is None else options.costs.split(","),
+        monotone=options.monotone,
+    )
+    solution = optimal_free_noise(problem) if free else optimal_integer_noise(problem)
+    if options.certificate is not None:
+        from dpassay.verifier.prover import optima
+
+        write_certificate(options.certificate, optima.integer_noise(solution))
+    if options.json:
+        say_json(to_json(solution))
+    elif options.quiet:
+        say(repr(solution.mechanism))
+    else:
+        _integer_show(solution)
+    law = [float(mass) for mass in solution.mechanism.probabilities]
+    title = f"P(Z = z), {_NAMES[problem.objective]}: {solution.value}"
+    _draw([("optimal", -solution.problem.support, law)], path, draw, title)
+    return ExitCode.DONE
 
 
 def to_json(solution: IntegerNoiseSolution) -> dict[str, Any]:
@@ -503,7 +370,7 @@ def to_json(solution: IntegerNoiseSolution) -> dict[str, Any]:
     }
 
 
-def _integer_show(solution: IntegerNoiseSolution, _: argparse.Namespace) -> None:
+def _integer_show(solution: IntegerNoiseSolution) -> None:
     rows = [(_NAMES[solution.problem.objective], str(solution.value))]
     if solution.exact is not None and len(str(solution.exact)) <= 60:
         rows.append(("exactly", str(solution.exact)))
@@ -515,29 +382,6 @@ def _integer_show(solution: IntegerNoiseSolution, _: argparse.Namespace) -> None
     for z, mass in enumerate(solution.side()):
         if mass:
             say(f"    P(Z = {'±' if z else ' '}{z:<3}) = {digits(mass)}")
-
-
-def _integer_laws(solution: IntegerNoiseSolution) -> tuple[list[tuple[str, int, list[float]]], str]:
-    law = [float(mass) for mass in solution.mechanism.probabilities]
-    title = f"P(Z = z), {_NAMES[solution.problem.objective]}: {solution.value}"
-    return [("optimal", -solution.problem.support, law)], title
-
-
-_INTEGER_KIND = Kind(
-    name="integer-noise",
-    axes=("epsilon", "ratio", "delta", "sensitivity", "support", "error_free"),
-    fixed=("objective", "costs", "monotone"),
-    kept=("objective", "exact", "mechanism", "seconds"),
-    solve=_integer_solve,
-    certificate=lambda solution: import_module("dpassay.verifier.prover.optima").integer_noise(
-        solution
-    ),
-    to_json=to_json,
-    line=lambda answer: shown(answer["objective"]),
-    quiet=lambda solution: repr(solution.mechanism),
-    show=_integer_show,
-    laws=_integer_laws,
-)
 
 
 """`dpassay optimal local`: the report of one's category with the least variance of counts."""
@@ -728,7 +572,7 @@ def command(draw: DrawLaws | None) -> Command:
             _COUNT_DESCRIPTION,
             _COUNT_EPILOG,
             _COUNT_OPTIONS,
-            lambda options: _COUNT_KIND.run(options, draw),
+            lambda options: _run_count(options, draw),
             quiet="print the enclosure only",
         ),
         Command(
@@ -737,7 +581,7 @@ def command(draw: DrawLaws | None) -> Command:
             _INTEGER_DESCRIPTION,
             _INTEGER_EPILOG,
             _INTEGER_OPTIONS,
-            lambda options: _INTEGER_KIND.run(options, draw),
+            lambda options: _run_integer(options, draw),
             quiet="print the mechanism only",
         ),
         Command(

@@ -170,7 +170,7 @@ def _json(value: float | Decimal) -> float | str:
 def require_estimates(options: argparse.Namespace, questions: Iterable[str]) -> None:
     """Raise InvalidInputError for what has no estimate, or is about enclosures."""
     others = [name for name in questions if name not in KEYS]
-    refused = [name for name in (*others, "export") if getattr(options, name)]
+    refused = [name for name in others if getattr(options, name)]
     refused += ["relative_width"] * (options.relative_width is not None)
     refused += ["method"] * (options.method != "auto")
     if refused:
@@ -267,7 +267,6 @@ examples:
   dpassay profile "Laplace(scale=2)" --mu --tpr-at-fpr 1e-300
   dpassay profile "Laplace(scale=2)" --absolute-quantile 0.95 --mean-absolute-error
   dpassay profile "DiscreteLaplace(scale=2)" --plot profile.pdf
-  dpassay profile "Gaussian(standard_deviation=3)" --export profile.csv --epsilons 0:5:51
   dpassay profile "Composed([Laplace(5), Gaussian(4)])" --epsilon 1 \\
       --method grid
   dpassay profile "Composed(PoissonSubsampled(Gaussian(1), 0.01), 1000)" \\
@@ -308,8 +307,6 @@ mechanism MECHANISM  such as 'Laplace(scale=2)'
 --absolute-quantile P ...  least error that is not exceeded with this probability
 --variance ...  variance of each released coordinate
 --plot FILE  draw the profile (.png, .pdf or .svg)
---export FILE.csv  with --epsilons: write a table with a lower and an upper bound of delta
---epsilons A:B:N  the N evenly spaced epsilons of --export
 --relative-width W  relative width that answers must reach (default: 1e-9 or better)
 --method ENGINE =auto  the engine of a composition: auto, exact, fourier or grid
 --estimate  answer in floats, in milliseconds and without proof
@@ -368,7 +365,6 @@ def run(options: argparse.Namespace, plot: Plot | None) -> int:
     if options.estimate:
         return _run_estimates(mechanism, options, draw)
     with working(sys.stderr, silent=options.quiet):
-        table = _table(mechanism, options)
         answers, refused = _answers(mechanism, options)
     data, head = _head(mechanism, options)
     short = [
@@ -379,9 +375,6 @@ def run(options: argparse.Namespace, plot: Plot | None) -> int:
     answer(
         options, {**data, **as_json(answers)}, f"{head}\n{columns(as_rows(answers))}", quiet=lines
     )
-    if table is not None:
-        options.export.write_text(table, encoding="utf-8")
-        note(f"wrote {options.export}")
     if draw is not None:
         marks = [
             (a.argument, a.value)
@@ -401,20 +394,6 @@ def _run_estimates(mechanism: Mechanism, options: argparse.Namespace, draw: Plot
         draw(mechanism, options.plot, adjacency=options.adjacency, marks=(), estimated=True)
         note(f"wrote {options.plot}")
     return ExitCode.DONE
-
-
-def _table(mechanism: Mechanism, options: argparse.Namespace) -> str | None:
-    """Return the table of the profile, if it is asked for and can be written."""
-    path: Path | None = options.export
-    if (path is None) != (options.epsilons is None):
-        raise InvalidInputError("Expected --export FILE.csv and --epsilons A:B:N together.")
-    if path is None:
-        return None
-    if not path.absolute().parent.is_dir() or path.is_dir():
-        raise InvalidInputError(f"Cannot write {path}: expected a file in a folder that exists.")
-    from dpassay.verifier.foreign.table import profile_table, read_grid
-
-    return profile_table(mechanism, read_grid(options.epsilons), adjacency=options.adjacency)
 
 
 def _answers(

@@ -56,7 +56,6 @@ target CLAIM|MECHANISM|FILE ?  a claim such as "Laplace(2) is 0.5-DP" or "… is
 --paper NAME []  verify a paper's ledger
 --all-papers  verify the ledgers of all papers
 --only ID []  only the claim with this id, or claims that match this pattern or lie below it
---event FILE  an event of dp-accounting with its reported epsilon (JSON, see docs/field.md)
 --certificate FILE  write certificates for dpassay check
 --html FILE  write a page with curves and the certificate
 --resume FILE  keep finished claims in FILE; reuse them
@@ -130,11 +129,11 @@ def _claims(options: argparse.Namespace) -> list[Claim]:
     """Return the claims that the command line names."""
     from dpassay.verifier import document
 
-    sources = (options.target, options.paper or None, options.all_papers or None, options.event)
+    sources = (options.target, options.paper or None, options.all_papers or None)
     if sum(source is not None for source in sources) != 1:
         raise InvalidInputError(
             "Expected one of: a mechanism with a claim (--epsilon E --delta D, --mu M or --rho R), "
-            "a claim file, --paper NAME, --all-papers, --event FILE."
+            "a claim file, --paper NAME, --all-papers."
         )
     by_options = [name for name in _WORDS if getattr(options, name) is not None]
     if options.target is not None and not _is_file(options.target):
@@ -143,8 +142,6 @@ def _claims(options: argparse.Namespace) -> list[Claim]:
         raise InvalidInputError(
             f"--{by_options[0]} is for a claim about a mechanism; a claim file states its own."
         )
-    if options.event is not None:
-        return _reported(options.event)
     if options.target is not None:
         return list(document.read_file(Path(options.target)).claims)
     return [claim for name in _papers(options) for claim in ledger(name)]
@@ -156,19 +153,6 @@ def _papers(options: argparse.Namespace) -> Sequence[str]:
 
     papers: Sequence[str] = document.papers() if options.all_papers else options.paper
     return papers
-
-
-def _reported(path: Path) -> list[Claim]:
-    """Return the claims that the reports in a JSON file make."""
-    import msgspec
-
-    from dpassay.verifier.foreign import reports
-
-    try:
-        document = msgspec.json.decode(path.read_bytes())
-    except msgspec.DecodeError as error:
-        raise InvalidInputError(f"{path} is no JSON: {error}.") from None
-    return reports.claims(document)
 
 
 def _is_file(target: str) -> bool:

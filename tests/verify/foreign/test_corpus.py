@@ -12,13 +12,12 @@ from typing import Any
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.numbers.reading import few
 from dpassay.accountant.questions import profile
-from dpassay.verifier.claims import ApproximateDP
-from dpassay.verifier.cli import main
-from dpassay.verifier.foreign import events, reports
+from dpassay.verifier.foreign import events
+from tests.peers.rows import event_of
 
 ROOT = Path(__file__).parents[3]
 CORPUS: list[dict[str, Any]] = json.loads(
-    (ROOT / "verify/foreign/corpus.json").read_text(encoding="utf-8")
+    Path(__file__).with_name("corpus.json").read_text(encoding="utf-8")
 )
 PAGE = (ROOT / "docs/field.md").read_text(encoding="utf-8")
 
@@ -26,7 +25,7 @@ PAGE = (ROOT / "docs/field.md").read_text(encoding="utf-8")
 @functools.lru_cache
 def exact_epsilon(event: str, delta: str) -> Interval:
     """Enclose ε narrowly enough for every reported value."""
-    mechanism = events.mechanism_of(reports._event(json.loads(event)))
+    mechanism = events.mechanism_of(event_of(json.loads(event)))
     return profile.epsilon(
         mechanism, delta, adjacency="add-remove", relative_width=Fraction(1, 10**8)
     )
@@ -63,26 +62,3 @@ def test_every_value_of_the_page_is_in_the_corpus() -> None:
         expected.add((f"{said:.5g}", few(excess, 2, sign="+"), excess < 0))
     assert printed
     assert printed <= expected
-
-
-def test_some_of_it_on_the_command_line(tmp_path: Path, capsys: Any) -> None:
-    chosen = [report for report in CORPUS if report["id"].startswith("mnist-60/opacus")]
-    path = tmp_path / "reports.json"
-    path.write_text(json.dumps(chosen))
-    assert main(["verify", "--event", str(path), "--json", "--jobs", "1"]) == 1
-    findings = json.loads(capsys.readouterr().out)["findings"]
-    assert [finding["id"] for finding in findings] == [report["id"] for report in chosen]
-    assert [finding["verdict"] for finding in findings] == ["HOLDS", "REFUTED"]
-    assert "central limit" in findings[1]["cause"]
-    for wrong in ("{", "[3]"):
-        path.write_text(wrong)
-        assert main(["verify", "--event", str(path)]) == 2
-
-
-def test_a_cause_is_known_by_the_name_of_the_accountant() -> None:
-    assert "Fourier" in reports.cause("dp-accounting PLD, grid 1e-4")
-    assert "central limit" in reports.cause("Opacus GDP")
-    assert reports.cause("someone's notebook") == ""
-    (claim,) = reports.claims(CORPUS[0])
-    assert isinstance(claim, ApproximateDP)
-    assert (claim.id, claim.source) == (CORPUS[0]["id"], CORPUS[0]["accountant"])

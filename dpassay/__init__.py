@@ -41,8 +41,7 @@ _PUBLIC = {
     "accountant.numbers.exact": "exact",
     "accountant.geometry.workload": "BoundedSum Count Counts GroupedCounts Histogram LinearQueries "
     "MatrixRelease Mean PrefixSums VectorSum",
-    "verifier.audit": "AuditResult OneRunResult PrivacyError audit_one_run "
-    "audit_scores canaries_needed",
+    "verifier.audit": "AuditResult PrivacyError audit_one_run audit_scores canaries_needed",
     "accountant.summary": "Profile profile",
     "accountant.training": "Training dpsgd dpsgd_noise training training_schemes",
     "verifier.compare": "Budget compare",

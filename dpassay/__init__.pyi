@@ -86,7 +86,6 @@ from dpassay.verifier.ask import certify as certify
 from dpassay.verifier.ask import check as check
 from dpassay.verifier.ask import verify as verify
 from dpassay.verifier.audit import AuditResult as AuditResult
-from dpassay.verifier.audit import OneRunResult as OneRunResult
 from dpassay.verifier.audit import PrivacyError as PrivacyError
 from dpassay.verifier.audit import audit_one_run as audit_one_run
 from dpassay.verifier.audit import audit_scores as audit_scores

@@ -2,8 +2,8 @@
 
 Above: the share of the runs in each cell of the tested score, on either dataset, with the event
 shaded. Below: errors of the best attack. With the confidence of the audit the trade-off function
-lies on or below the certified line, everywhere at once; a mechanism with the claimed guarantee lies
-on or above the claimed one.
+lies on or below the certified line, everywhere at once (of one run: somewhere below it); a
+mechanism with the claimed guarantee lies on or above the claimed one.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ class Table:
     claimed: Line
     """Empty where nothing is claimed."""
     confidence: float
+    of_one_run: bool
+    """Whether the trade-off function lies somewhere below the certified line, not everywhere."""
 
 
 def compute(result: AuditResult) -> Table:
@@ -74,11 +76,11 @@ def compute(result: AuditResult) -> Table:
         )
     below = zip(*curve.tradeoff(), strict=True)
     seen = zip(*curve.tradeoff_estimate(), strict=True)
-    said = f"ε({float(result.point.delta):.3g}) ≥ {result.epsilon:.4g}"
+    said = f"ε({result.bounded_at:.3g}) ≥ {result.epsilon:.4g}"
     claim = f"{result.verdict}: {result.guarantee.description}, " if result.claimed else ""
     return Table(
         f"{claim}{said} with confidence {1 - result.significance:.7g}",
-        f"{_cut(result.target, _LETTERS)}\n{result.samples} runs a side",
+        "\n".join([_cut(result.target, _LETTERS), *[result.size] * (result.guesses is None)]),
         rule.name,
         edges,
         tuple(labels),
@@ -89,6 +91,7 @@ def compute(result: AuditResult) -> Table:
         _exact(result),
         _claimed(result) if result.claimed else ((), ()),
         1 - result.significance,
+        result.guesses is not None,
     )
 
 
@@ -147,9 +150,11 @@ def draw(table: Table) -> Figure:
 def into(table: Table, axes: Axes) -> None:
     """Draw the trade-off function into some axes."""
     certified, estimated, exact, claimed = style.CURVES[:4]
-    said = f"certified: on or below (confidence {table.confidence:.7g})"
+    where = "somewhere below" if table.of_one_run else "on or below"
+    said = f"certified: {where} (confidence {table.confidence:.7g})"
     axes.plot(*table.certified, label=said, **certified.options())
-    axes.fill_between(*table.certified, color=certified.colour, alpha=0.12, linewidth=0)
+    if not table.of_one_run:
+        axes.fill_between(*table.certified, color=certified.colour, alpha=0.12, linewidth=0)
     if table.exact[0]:
         axes.plot(*table.exact, label="exact", **exact.options())
     if table.claimed[0]:
@@ -170,7 +175,8 @@ def _shading(table: Table) -> str:
 
 def _histogram(table: Table, axes: Axes) -> None:
     """Draw the densities of both datasets, or their shares of categories."""
-    looks = zip(("first dataset", "second dataset"), table.shares, style.CURVES, strict=False)
+    sides = ("included", "excluded") if table.of_one_run else ("first dataset", "second dataset")
+    looks = zip(sides, table.shares, style.CURVES, strict=False)
     colours = {1: "0.85", -1: "0.94"}
     if table.edges:
         widths = np.diff(table.edges)

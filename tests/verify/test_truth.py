@@ -11,7 +11,6 @@ import pytest
 import dpassay
 from dpassay.accountant.errors import DpassayError
 from dpassay.verifier.audit import audit_samples
-from dpassay.verifier.audit.kinds.one_run import OneRunResult
 from dpassay.verifier.audit.kinds.result import AuditResult
 from dpassay.verifier.audit.outcome import Outcome as AuditOutcome
 from dpassay.verifier.compare.comparison import Row
@@ -66,7 +65,6 @@ def test_a_check_is_neither_true_nor_false() -> None:
     [
         AuditResult,
         Checked,
-        OneRunResult,
         Row,
         accountants.Row,
     ],

@@ -11,7 +11,7 @@ from dpassay.verifier.audit.kinds.auditor import (
     audit,
     audit_until_refuted,
 )
-from dpassay.verifier.audit.kinds.one_run import OneRunResult, audit_one_run, canaries_needed
+from dpassay.verifier.audit.kinds.one_run import Guesses, audit_one_run, canaries_needed
 from dpassay.verifier.audit.kinds.result import AuditResult
 from dpassay.verifier.audit.kinds.samples import audit_samples, audit_scores
 from dpassay.verifier.audit.learning.features import Feature, Proposer
@@ -43,8 +43,8 @@ __all__ = [
     "Design",
     "Feature",
     "Guarantee",
+    "Guesses",
     "MechanismError",
-    "OneRunResult",
     "Outcome",
     "PerBlock",
     "PerRun",

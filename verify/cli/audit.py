@@ -292,6 +292,7 @@ included INCLUDED :path ?  1 or 0 for each
 --delta D :decimal =1e-5  where epsilon is bounded (1e-05)
 --guesses R1,R2,…  numbers of guesses, fixed in advance; they share the significance
 --plan EPSILON TRUTH :decimal  print how many canaries refute EPSILON if the truth is TRUTH
+{_DRAWN}
 """
 
 
@@ -333,6 +334,7 @@ def run_scores(options: argparse.Namespace) -> int:
 
 def run_one_run(options: argparse.Namespace) -> int:
     """Audit one run, or plan it, and print."""
+    from dpassay.accountant.core.asking import Drawable
     from dpassay.verifier.audit import audit_one_run, canaries_needed
 
     level = significance(options.confidence)
@@ -342,6 +344,7 @@ def run_one_run(options: argparse.Namespace) -> int:
         return answer(options, data, str(needed), quiet=str(needed))
     if options.included is None:
         raise InvalidInputError("Expected SCORES and INCLUDED, or --plan EPSILON TRUTH.")
+    path = checked_path(options.plot, Drawable.drawer)
     result = audit_one_run(
         _read(options.scores),
         _read(options.included),
@@ -351,7 +354,7 @@ def run_one_run(options: argparse.Namespace) -> int:
         significance=level,
         seed=options.seed or 0,
     )
-    return _told(result, options)
+    return _told(result, options, path)
 
 
 def _claim(options: argparse.Namespace) -> Any:

@@ -12,7 +12,6 @@ from dpassay.verifier.audit.runs.target import NOT_REPEATABLE
 from dpassay.verifier.prover import completed
 
 if TYPE_CHECKING:
-    from dpassay.verifier.audit.kinds.one_run import OneRunResult
     from dpassay.verifier.audit.kinds.result import AuditResult
     from dpassay.verifier.audit.statistics.guarantee import Guarantee
 
@@ -51,19 +50,19 @@ def audit(result: AuditResult, replay: Mapping[str, Any] | None = None) -> dict[
     return _whole(theorem, witness)
 
 
-def one_run(result: OneRunResult) -> dict[str, Any]:
+def one_run(result: AuditResult) -> dict[str, Any]:
     """Return the certificate of one run with canaries.
 
     Raises InvalidInputError where nothing was claimed.
     """
-    held = result.evidence
-    if held.guarantee is None or result.p_value is None:
+    held = result.guesses
+    if held is None or not result.claimed:
         raise InvalidInputError("A certificate needs a claim: name one, such as claim=(1, 1e-5).")
     verdict = Outcome.of(result.p_value, result.significance)
     theorem = {
-        **_common("one-run-audit", verdict, result, held.guarantee),
+        **_common("one-run-audit", verdict, result, result.guarantee),
         "p_value": _up(result.p_value),
-        "delta": _exactly(result.delta),
+        "delta": _exactly(held.bounded_at),
         "epsilon_lower_bound": _down(min(result.epsilon, _LARGEST)),
     }
 
@@ -74,9 +73,9 @@ def one_run(result: OneRunResult) -> dict[str, Any]:
         "seed": str(held.seed),
         "scores": [_exactly(score) for score in held.scores.tolist()],
         "included": "".join("01"[coin] for coin in held.included.tolist()),
-        "guesses_tried": list(result.tried),
-        "guesses": result.guesses,
-        "epsilon_guesses": held.epsilon_guesses,
+        "guesses_tried": list(held.right),
+        "guesses": held.number,
+        "epsilon_guesses": held.best,
         "tested": steps(held.tested),
     }
     return _whole(theorem, witness)

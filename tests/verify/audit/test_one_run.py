@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -151,6 +152,7 @@ def test_a_private_run_is_spared_and_a_leak_is_found() -> None:
     leak = audit_one_run(coins * 3.0 + rng.normal(size=2000), coins, (1, "1e-5"))
     assert leak.refuted
     assert leak.epsilon > 2
+    assert leak.mu is not None
     assert leak.mu > 0.5
     assert "epsilon(0.00001) >= 4." in str(checker.check(leak.certificate()).theorem)
     private = audit_one_run(rng.normal(size=2000), coins, "0.1")
@@ -158,8 +160,42 @@ def test_a_private_run_is_spared_and_a_leak_is_found() -> None:
     assert private.epsilon <= 0.1
     nothing = audit_one_run(rng.normal(size=2000), coins)
     assert nothing.outcome is None
-    assert nothing.p_value is None
+    assert nothing.verdict is None
     assert "epsilon(1e-5) ≥" in str(nothing)
+
+
+def test_a_run_answers_as_other_audits_do(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    coins = rng.random(1000) < 0.5
+    scores = 2.0 * coins + rng.normal(size=1000)  # mu = 2
+    found = audit_one_run(scores, coins, delta=1e-5, seed=1)
+    for epsilon in (0, 0.5, 1, 2):
+        assert 0 < found.delta(epsilon) <= gaussian_delta(2.0, epsilon)
+    assert found.epsilon > 1
+    assert gaussian_delta(2.0, found.epsilon) > 1e-5
+    told = json.loads(json.dumps(found.to_json()))
+    assert (told["canaries"], told["verdict"]) == (1000, None)
+    assert told["right"] == found.counts.hits
+    assert found._repr_html_().startswith("<div>")
+    found.plot(tmp_path / "one-run.png")
+    assert (tmp_path / "one-run.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, 4.0])
+def test_bounds_of_delta_are_where_the_tail_passes_the_level(epsilon: float) -> None:
+    coins = np.arange(500) % 2 == 0
+    found = audit_one_run(coins + 0.8 * np.cos(np.arange(500)), coins, seed=1)
+    guesses = found.guesses
+    assert guesses is not None
+    bound = guesses.delta(epsilon)
+    assert bound > 0
+
+    def least_tail(delta: float) -> float:
+        return min(
+            float(tail_bound(v, r, 500, epsilon, delta)[0]) for r, v in guesses.right.items()
+        )
+
+    assert least_tail(bound) <= guesses.level < least_tail(bound * (1 + 1e-6))
 
 
 def test_equal_scores_tell_nothing_whatever_the_order_of_the_canaries() -> None:

@@ -78,24 +78,40 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypeAlias, final
+from functools import cached_property, partial
+from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
-from dpassay.accountant.errors import InvalidInputError, NeitherTrueNorFalse, expected
+from dpassay.accountant.errors import InvalidInputError, expected
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.reading import few
 from dpassay.accountant.numbers.solve import halved
-from dpassay.verifier.audit.kinds.result import COMPARE
+from dpassay.verifier.audit.kinds.result import AuditResult
 from dpassay.verifier.audit.kinds.samples import real_numbers
-from dpassay.verifier.audit.outcome import Outcome
+from dpassay.verifier.audit.learning.features import Coordinate
+from dpassay.verifier.audit.learning.learn import Tested
+from dpassay.verifier.audit.learning.rule import Chosen, Histogram, Partition, Ranked, Rule
 from dpassay.verifier.audit.statistics import exact_test
-from dpassay.verifier.audit.statistics.exact_test import LARGEST_MU, gaussian_delta, least
-from dpassay.verifier.audit.statistics.guarantee import Claim, Guarantee, epsilon_delta, guarantee
+from dpassay.verifier.audit.statistics.curve import Curve
+from dpassay.verifier.audit.statistics.exact_test import (
+    LARGEST_MU,
+    Design,
+    gaussian_delta,
+    least,
+)
+from dpassay.verifier.audit.statistics.guarantee import (
+    Claim,
+    Guarantee,
+    Point,
+    epsilon_delta,
+    guarantee,
+)
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -218,20 +234,27 @@ def tail_bound(
     most = np.atleast_1d(np.asarray(delta, dtype=np.float64))
     if right <= 0:
         return np.ones(len(eps))
-    chance, up = special.expit(eps), 1 + exact_test.ROUNDING
+    beta, slope = _tail(right, guesses, canaries, eps)
+    with np.errstate(invalid="ignore"):
+        added = np.where((most > 0) & (beta < 1), slope * most, 0.0)
+    found: Floats = np.minimum(1.0, beta + added)
+    return found
+
+
+def _tail(right: int, guesses: int, canaries: int, epsilon: Floats) -> tuple[Floats, Floats]:
+    """Return equation (1) at δ = 0 and its slope in δ, rounded up, for v ≥ 1."""
+    chance, up = special.expit(epsilon), 1 + exact_test.ROUNDING
     beta = np.minimum(1.0, exact_test.at_least(right, guesses, chance) * up)
     below = np.minimum(1.0, exact_test.at_most(right - 1, guesses, chance) * up)
     mass = exact_test.masses(np.array([right]), guesses, chance)[:, 0] / up
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         # Where one of them underflows: P(W = j + 1)/P(W = j) is at most this beyond v, so that β/w
         # is at most that of a geometric series.
-        falling = np.exp(eps) * ((guesses - right) / (right + 1))
+        falling = np.exp(epsilon) * ((guesses - right) / (right + 1))
         series = np.where(falling < 1, 1 / (1 - falling), np.inf)
         odds = np.where(np.minimum(mass, beta) > _LEAST, beta / mass, series)
-        added = np.where(most > 0, canaries / right * most * odds * below * up, 0.0)
-    beta = np.maximum(beta, _LEAST)
-    found: Floats = np.minimum(1.0, beta + np.where(beta < 1, added, 0.0))
-    return found
+        slope = canaries / right * odds * below * up
+    return np.maximum(beta, _LEAST), slope
 
 
 def bound_of_claim(
@@ -283,97 +306,122 @@ _UNFAIR = 6.0
 """Standard deviations from half of the canaries that fair coins do not give (2e-9)."""
 _NARROW = 1e-6
 """Relative width to which bounds of μ are searched."""
+_CELLS = 32
+"""Cells of the score, for pictures and estimates."""
 
 
 @final
 @dataclass(frozen=True, repr=False, eq=False)
-class Evidence:
-    """What a certificate of one run holds besides the result."""
+class Guesses:
+    """The guesses of one run, and the bounds that follow from them, all at once.
+
+    δ(ε) and ε(δ) invert (1), each number of guesses with an equal part of the significance: at a
+    number of guesses the claims that are refuted grow with the count, so that one event covers all
+    of them.
+    """
 
     scores: NDArray[Any]
     included: NDArray[np.bool_]
     seed: int
-    guarantee: Guarantee | None
+    right: Mapping[int, int]
+    """Right guesses, by how many were made."""
+    number: int
+    """How many guesses tell most, of those that were tried."""
+    bounded_at: float
+    """δ at which ε is bounded."""
     tested: Steps
     """The points of the claim that the p-value rests on."""
-    epsilon_guesses: int
-    """The number of guesses that the bound of ε rests on."""
-
-
-@final
-@dataclass(frozen=True, repr=False)
-class OneRunResult(NeitherTrueNorFalse):
-    """What one run tells."""
-
-    compare: ClassVar[str] = COMPARE
-    outcome: Outcome | None
-    """None where nothing was claimed."""
-    claim: str
-    canaries: int
-    guesses: int
-    """The number of guesses that tells most, of those that were tried."""
-    right: int
-    tried: tuple[int, ...]
-    delta: float
-    epsilon: float
-    """Lower bound of ε at δ, at confidence 1 − significance."""
-    mu: float
-    """Lower bound of μ, at the same confidence."""
-    p_value: float | None
-    """Of the claim, times the numbers of guesses that were tried; None without a claim."""
+    seen: Curve
+    """Included and excluded canaries in cells of the score, for estimates."""
     significance: float
-    evidence: Evidence
 
     @property
-    def verdict(self) -> Outcome | None:
-        """The outcome; None where nothing was claimed."""
-        return self.outcome
+    def canaries(self) -> int:
+        """Their number m."""
+        return len(self.scores)
 
     @property
-    def refuted(self) -> bool:
-        """Whether the claim was refuted."""
-        return self.outcome is Outcome.REFUTED
+    def level(self) -> float:
+        """The significance of one number of guesses."""
+        return self.significance / len(self.right)
+
+    @property
+    def best(self) -> int:
+        """The number of guesses that the bound of ε rests on."""
+        found = self._epsilons(self.bounded_at)
+        return max(found, key=found.__getitem__)
+
+    def epsilon(self, delta: float) -> float:
+        """Return a lower bound of ε(δ); 0 where there is none."""
+        return max(self._epsilons(delta).values())
+
+    def delta(self, epsilon: float) -> float:
+        """Return a lower bound of δ(ε); 0 where there is none."""
+        return float(self._deltas(np.array([epsilon]))[0])
+
+    def mu(self) -> float:
+        """Return a lower bound of μ; 0 where there is none."""
+        return self._mu
+
+    def delta_estimate(self, epsilon: float) -> float:
+        """Return that of the frequencies of scores."""
+        return self.seen.delta_estimate(epsilon)
+
+    def epsilon_estimate(self, delta: float) -> float | None:
+        """Return that of the frequencies of scores."""
+        return self.seen.epsilon_estimate(delta)
+
+    def delta_upper(self, epsilon: float) -> None:
+        """Return None: canaries may depend on each other, and nothing bounds them from above."""
+
+    def epsilon_upper(self, delta: float) -> None:
+        """Return None, as well."""
+
+    def tradeoff_estimate(self) -> list[tuple[float, float]]:
+        """Return points (α, β) of the trade-off function of the frequencies of scores."""
+        return self.seen.tradeoff_estimate()
+
+    def tradeoff(self) -> list[tuple[float, float]]:
+        """Return points (α, β) of the trade-off function of (ε̲(δ), δ)-DP, which is refuted.
+
+        That of the mechanism is somewhere below it. Where it is, one run does not show.
+        """
+        factor, delta = math.exp(self.epsilon(self.bounded_at)), self.bounded_at
+        corner = (1 - delta) / (1 + factor)
+        return [(0.0, 1 - delta), (corner, corner), (1 - delta, 0.0)]
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
         return {
-            "schema_version": 1,
-            "verdict": None if self.outcome is None else self.outcome.value,
-            "claim": self.claim,
             "canaries": self.canaries,
-            "guesses": self.guesses,
-            "right": self.right,
-            "guesses_tried": list(self.tried),
-            "delta": self.delta,
-            "epsilon_lower_bound": self.epsilon,
-            "mu_lower_bound": self.mu,
-            "p_value": self.p_value,
-            "significance": self.significance,
+            "guesses": self.number,
+            "right": self.right[self.number],
+            "guesses_tried": list(self.right),
+            "bounded_at_delta": self.bounded_at,
         }
 
-    def certificate(self) -> dict[str, Any]:
-        """Return scores, coins and result as a certificate, for `dpassay check`.
+    def _epsilons(self, delta: float) -> dict[int, float]:
+        return {r: _epsilon(v, r, self.canaries, delta, self.level) for r, v in self.right.items()}
 
-        Raises InvalidInputError where nothing was claimed.
-        """
-        from dpassay.verifier.prover import audits
+    def _deltas(self, epsilons: Floats) -> Floats:
+        found = np.zeros(len(epsilons))
+        for guesses, right in self.right.items():
+            if right > 0:
+                beta, slope = _tail(right, guesses, self.canaries, epsilons)
+                refuted = (self.level - beta) / slope * (1 - _ROUNDING)
+                found = np.maximum(found, np.where(beta < self.level, refuted, 0.0))
+        return np.minimum(found, 1.0)
 
-        return audits.one_run(self)
+    @cached_property
+    def _mu(self) -> float:
+        def bound(mu: float, right: int, guesses: int) -> float:
+            points = points_of_mu(mu)
+            return least_bound(right, guesses, self.canaries, points, self.level)[0]
 
-    def __str__(self) -> str:
-        """Return the result in a few lines."""
-        head = "" if self.outcome is None else f"{self.outcome.value}  {self.claim}\n"
-        p_value = "" if self.p_value is None else f"  p-value      {few(self.p_value, 3)}\n"
-        tried = ", ".join(map(str, self.tried))
-        return (
-            f"{head}  canaries     {self.canaries}, each included by a fair coin of its own\n"
-            f"  guesses      {self.right} of {self.guesses} right (numbers tried: {tried})\n"
-            f"{p_value}"
-            f"  with confidence {1 - self.significance:.7g} each: epsilon({few(self.delta)}) ≥ "
-            f"{self.epsilon:.6g}; mu ≥ {self.mu:.6g}"
+        return max(
+            _largest(partial(bound, right=v, guesses=r), self.level, LARGEST_MU, _NARROW)
+            for r, v in self.right.items()
         )
-
-    __repr__ = __str__
 
 
 def audit_one_run(
@@ -385,7 +433,7 @@ def audit_one_run(
     guesses: int | Sequence[int] | None = None,
     significance: float = 0.05,
     seed: int = 0,
-) -> OneRunResult:
+) -> AuditResult:
     """Audit one run with canaries that fair coins included.
 
     Parameters
@@ -417,9 +465,10 @@ def audit_one_run(
     --------
     >>> coins = np.random.default_rng(1).random(1000) < 0.5
     >>> found = audit_one_run(np.where(coins, 3.0, 0.0), coins, 2)
-    >>> found.outcome.value, round(found.epsilon, 2)
+    >>> found.verdict.value, round(found.epsilon, 2)
     ('REFUTED', 5.42)
     """
+    started = time.perf_counter()
     values, coins = _read(scores, included)
     if not 0 < significance < 1:
         raise expected("significance", significance, "in (0, 1)")
@@ -430,32 +479,75 @@ def audit_one_run(
     whole = None if claim is None else guarantee(claim)
     level = significance / len(numbers)
     _require_enough(whole, m, None if guesses is None else numbers, significance)
-    right = {r: _right(values, coins, r, seed) for r in numbers}
-    epsilons = {r: _epsilon(v, r, m, delta, level) for r, v in right.items()}
-    mus = {r: _mu(v, r, m, level) for r, v in right.items()}
-    best = max(numbers, key=lambda r: (epsilons[r], mus[r]))
-    p_value, tested = None, []
-    if whole is not None:
-        points = points_of(whole)
-        found = {r: least_bound(v, r, m, points, level) for r, v in right.items()}
-        best = min(numbers, key=lambda r: found[r][0])
-        p_value, tested = min(1.0, len(numbers) * found[best][0]), found[best][1]
-    return OneRunResult(
-        outcome=None if p_value is None else Outcome.of(p_value, significance),
-        claim="" if whole is None else whole.description,
-        canaries=m,
-        guesses=best,
-        right=right[best],
-        tried=numbers,
-        delta=float(delta),
-        epsilon=max(epsilons.values()),
-        mu=max(mus.values()),
-        p_value=p_value,
-        significance=significance,
-        evidence=Evidence(
-            values, coins, seed, whole, tested, max(numbers, key=epsilons.__getitem__)
-        ),
+    about = epsilon_delta(0, str(delta)) if whole is None else whole
+    order = _order(values, seed)
+    right = {r: _right(order, coins, r) for r in numbers}
+    points = points_of(about)
+    found = {r: least_bound(v, r, m, points, level) for r, v in right.items()}
+    best = min(numbers, key=lambda r: found[r][0])
+    if whole is None:
+        best = max(numbers, key=lambda r: _epsilon(right[r], r, m, delta, level))
+    rule, histogram = _rule(values[order], coins[order], best, found[best][1], about)
+    guessed = Guesses(
+        values,
+        coins,
+        seed,
+        right,
+        best,
+        float(delta),
+        found[best][1],
+        Curve(histogram, significance, significance),
+        significance,
     )
+    return AuditResult(
+        target=f"one run with {m} canaries",
+        claimed=whole is not None,
+        guarantee=about,
+        pair=("with a canary", "without it"),
+        pairs=1,
+        chosen=Chosen(rule, None, Ranked(rule.feature, rule.partition, np.arange(rule.size))),
+        values=Tested(
+            rule,
+            histogram,
+            rule.counts(histogram),
+            min(1.0, len(numbers) * found[best][0]),
+            0.0,
+            guessed.epsilon(float(delta)),
+            guessed.delta(float(rule.point.epsilon)),
+        ),
+        bits=None,
+        bits_claimed=False,
+        cells=histogram,
+        significance=significance,
+        seed=seed,
+        training=0,
+        samples=m,
+        seconds=time.perf_counter() - started,
+        guesses=guessed,
+    )
+
+
+def _rule(
+    scores: Floats, coins: NDArray[np.bool_], guesses: int, tested: Steps, about: Guarantee
+) -> tuple[Rule, Histogram]:
+    """Return the events that are guessed, and the canaries of both sides in cells of the score.
+
+    Scores and coins are in the order of the guesses; equal scores may lie in several cells.
+    """
+    m, bottom = len(scores), guesses // 2
+    top = m - (guesses - bottom)
+    cuts = np.unique([*(np.arange(1, _CELLS) * m // _CELLS), bottom, top])
+    cuts = cuts[(cuts > 0) & (cuts < m)]
+    cell = np.searchsorted(cuts, np.arange(m), side="right")
+    starts = np.append(0, cuts)
+    marks = np.where(starts >= top, 1, np.where(starts < bottom, -1, 0)).astype(np.int8)
+    partition = Partition(scores[cuts], ends=(float(scores[0]), float(scores[-1])))
+    point = about.points[0] if len(about.points) == 1 else Point.read(*tested[0][:2])
+    rule = Rule(
+        Coordinate(0), partition, marks, Design.GUESSES, 0, point, 0.0, label="score of the canary"
+    )
+    sides = [np.bincount(cell[coins == side], minlength=len(starts)) for side in (True, False)]
+    return rule, np.array(sides)
 
 
 def canaries_needed(
@@ -560,8 +652,8 @@ def _require_enough(
     )
 
 
-def _right(values: NDArray[Any], coins: NDArray[np.bool_], guesses: int, seed: int) -> int:
-    """Count the right guesses: the canaries with the largest scores are in, the least are out.
+def _order(values: NDArray[Any], seed: int) -> NDArray[np.intp]:
+    """Return the canaries by their scores, from the least.
 
     Equal scores are put in an order that does not depend on the coins: by SHA-256 of seed and
     place, which whoever checks a certificate can compute again.
@@ -569,9 +661,13 @@ def _right(values: NDArray[Any], coins: NDArray[np.bool_], guesses: int, seed: i
     lots = np.zeros(len(values), "S32")
     if len(np.unique(values)) < len(values):
         lots[:] = [hashlib.sha256(f"{seed} {i}".encode()).digest() for i in range(len(values))]
-    order = np.lexsort((lots, values))
+    return np.lexsort((lots, values))
+
+
+def _right(order: NDArray[np.intp], coins: NDArray[np.bool_], guesses: int) -> int:
+    """Count the right guesses: the canaries with the largest scores are in, the least are out."""
     out = guesses // 2
-    inside = order[len(values) - (guesses - out) :]
+    inside = order[len(order) - (guesses - out) :]
     return int(coins[inside].sum()) + int((~coins[order[:out]]).sum())
 
 
@@ -582,16 +678,6 @@ def _epsilon(right: int, guesses: int, m: int, delta: float, level: float) -> fl
         return float(tail_bound(right, guesses, m, epsilon, delta)[0])
 
     return _largest(bound, level, LARGEST_EPSILON)
-
-
-def _mu(right: int, guesses: int, m: int, level: float) -> float:
-    """Return the largest μ that is refuted; 0 where there is none."""
-    return _largest(
-        lambda mu: least_bound(right, guesses, m, points_of_mu(mu), level)[0],
-        level,
-        LARGEST_MU,
-        _NARROW,
-    )
 
 
 def _largest(

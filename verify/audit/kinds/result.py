@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
@@ -26,10 +26,16 @@ from dpassay.verifier.audit.outcome import Outcome, decided, shown
 from dpassay.verifier.audit.runs.plan import Plan
 from dpassay.verifier.audit.runs.target import GIVEN, NOT_REPEATABLE, MechanismTarget
 from dpassay.verifier.audit.statistics.curve import DELTAS, EPSILONS, Curve
-from dpassay.verifier.audit.statistics.exact_test import LEAST_P_VALUE, Counts, mu_lower_bound
+from dpassay.verifier.audit.statistics.exact_test import (
+    LEAST_P_VALUE,
+    Counts,
+    Design,
+    mu_lower_bound,
+)
 from dpassay.verifier.audit.statistics.guarantee import Guarantee, Point
 
 if TYPE_CHECKING:
+    from dpassay.verifier.audit.kinds.one_run import Guesses
     from dpassay.verifier.verdict import Finding
 
 Array: TypeAlias = NDArray[Any]
@@ -77,7 +83,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
     training: int
     """Training runs per dataset of every pair."""
     samples: int
-    """Fresh runs a side that were tested (for guesses: half of all)."""
+    """Fresh runs a side that were tested (for guesses: half of all), or canaries."""
     seconds: float
     mechanism: Mechanism | None = None
     """The target, where it is a mechanism of this package: its exact curve is told."""
@@ -85,6 +91,8 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
     notes: tuple[str, ...] = ()
     finding: Finding | None = None
     """The exact verdict on the claim, of a mechanism of this package."""
+    guesses: Guesses | None = None
+    """The canaries of one run and what was guessed of them; None where there were many runs."""
 
     @classmethod
     def of(
@@ -161,10 +169,15 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
 
     @property
     def epsilon(self) -> float:
-        """A lower bound of ε at the tested δ, at confidence 1 − significance."""
+        """A lower bound of ε at `bounded_at`, at confidence 1 − significance."""
         if self.claimed:
             return self.tested.epsilon
-        return max(self.values.epsilon, self._curve.epsilon(float(self.point.delta)))
+        return max(self.values.epsilon, self._curve.epsilon(self.bounded_at))
+
+    @property
+    def bounded_at(self) -> float:
+        """δ at which ε is bounded: the tested one, or of canaries the one that was named."""
+        return float(self.point.delta) if self.guesses is None else self.guesses.bounded_at
 
     def delta(self, epsilon: float) -> float:
         """Return a lower bound of δ(ε), at confidence 1 − significance."""
@@ -179,25 +192,32 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
     @property
     def mu(self) -> float | None:
         """A lower bound of μ, where μ or nothing is claimed; of a claim by the tested event."""
-        if not self.claimed:
+        if not self.claimed or self.guesses is not None:
             return self._curve.mu()
         if self.guarantee.kind != "gaussian":
             return None
         return mu_lower_bound(float(self.point.epsilon), self.tested.delta)
 
-    def curve(self, significance: float | None = None) -> Curve:
+    def curve(self, significance: float | None = None) -> Curve | Guesses:
         """Return bounds of δ(ε), ε(δ) and the trade-off function that hold all at once.
 
         Without a claim they hold together with the bound of ε, each at its share of the
         significance; else they are a statement of their own.
         """
         level = significance or self.significance
+        if self.guesses is not None:
+            return replace(self.guesses, significance=level)
         shares = shares_of(None, claimed=self.claimed)
         return Curve(self.cells, level * shares.below, level * shares.above)
 
     @cached_property
-    def _curve(self) -> Curve:
+    def _curve(self) -> Curve | Guesses:
         return self.curve()
+
+    @property
+    def size(self) -> str:
+        """How much was looked at, in words."""
+        return f"{self.samples} " + ("runs a side" if self.guesses is None else "canaries")
 
     def exact(self, question: str, value: float) -> Any:
         """Return the exact δ(ε) or ε(δ) of a mechanism of this package; None if unknown."""
@@ -228,7 +248,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
     @cached_property
     def epsilons(self) -> list[dict[str, Any]]:
         """ε(δ) on a grid, as `deltas`; at the tested δ too."""
-        curve, tested = self._curve, float(self.point.delta)
+        curve, tested = self._curve, self.bounded_at
         return [
             {
                 "delta": delta,
@@ -242,7 +262,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
 
     def _ratio(self) -> float | None:
         """Return the ε of the frequencies of the tested event; None where they tell none."""
-        counts, delta = self.values.counts, float(self.values.rule.point.delta)
+        counts, delta = self.values.counts, self.bounded_at
         hit, miss = counts.hits / counts.runs - delta, counts.misses / counts.other_runs
         return math.log(hit / miss) if hit > miss > 0 else self._curve.epsilon_estimate(delta)
 
@@ -250,19 +270,23 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
     def advice(self) -> str:
         """Say what the outcome is worth, and what would confirm it."""
         if not self.claimed:
+            upper = " Upper ends are of the binned output: to bin only lowers delta."
             return (
-                f"All bounds hold together with confidence {1 - self.significance:.7g}. Upper ends "
-                "are of the binned output: to bin only lowers delta."
+                f"All bounds hold together with confidence {1 - self.significance:.7g}."
+                + upper * (self.guesses is None)
             )
         if self.outcome is not Outcome.REFUTED:
             return (
-                f"Not a proof: violations that show in fewer than one of some {self.samples} runs, "
-                "on other neighbours, or in other events, are not excluded."
+                f"Not a proof: violations that show in fewer than one of some {self.samples} "
+                f"{'runs' if self.guesses is None else 'canaries'}, on other neighbours, or in "
+                "other events, are not excluded."
             )
         if self.significance > HINT and self.p_value > CONFIRMED:
             how = (
                 "audit outputs of new runs at significance 1e-6"
                 if GIVEN in self.notes
+                else "audit another run at significance 1e-6"
+                if self.guesses is not None
                 else "audit again with another seed and significance 1e-6 (fresh runs, the event "
                 "chosen anew)"
             )
@@ -272,11 +296,11 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
             )
         so = " with such a p-value" if self.significance > HINT else ""
         level = max(self.p_value, _LEAST_SHOWN) if so else self.significance
+        said = f"A private mechanism is accused{so} with probability at most {few(level, 3)}."
+        if self.guesses is not None:
+            return said
         again = "cannot" if {NOT_REPEATABLE, GIVEN} & set(self.notes) else "can"
-        return (
-            f"A private mechanism is accused{so} with probability at most {few(level, 3)}. The "
-            f"runs {again} be drawn again from the seed."
-        )
+        return f"{said} The runs {again} be drawn again from the seed."
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data; a certificate has the verdict of the runs alone."""
@@ -325,8 +349,11 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
             "delta_lower_bound": tested.delta,
             **({} if self.mu is None else {"mu_lower_bound": self.mu}),
             "seed": str(self.seed),
-            "training_runs": self.training,
-            "samples": self.samples,
+            **(
+                {"training_runs": self.training, "samples": self.samples}
+                if self.guesses is None
+                else self.guesses.to_json()
+            ),
             "seconds": round(self.seconds, 3),
             "notes": list(self.notes),
             "advice": self.advice,
@@ -335,11 +362,12 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
     def certificate(self, replay: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the evidence as a certificate, for `dpassay check`.
 
-        `replay` says how the runs were drawn: see `kinds.replay`.
+        `replay` says how the runs were drawn: see `kinds.replay`. Raises InvalidInputError for one
+        run of which nothing was claimed.
         """
         from dpassay.verifier.prover import audits
 
-        return audits.audit(self, replay)
+        return audits.audit(self, replay) if self.guesses is None else audits.one_run(self)
 
     def plot(self, path: Path | str | None = None, *, ax: Any = None, **options: Any) -> Any:
         """Return a matplotlib Figure: the histogram of both sides, and the trade-off function.
@@ -363,9 +391,9 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
             *self._channels(),
             f"  tested       {at}, at significance {few(self.significance)}",
             *self._where(),
-            f"  counts       {_counted(self.counts)}",
+            f"  counts       {self._counted()}",
             f"  p-value      {few(self.p_value, 3)}{less}",
-            f"  with confidence {1 - self.significance:.7g}: epsilon({few(self.point.delta)}) "
+            f"  with confidence {1 - self.significance:.7g}: epsilon({few(self.bounded_at)}) "
             f"≥ {self.epsilon:.6g}, delta({few(self.point.epsilon)}) ≥ {few(self.tested.delta, 4)}"
             + ("" if self.mu is None else f", mu ≥ {self.mu:.6g}"),
         ]
@@ -391,15 +419,25 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
             *(f"  {label:<12} {text}" for label, text in _event_lines(self.rule)),
         ]
 
+    def _counted(self) -> str:
+        counts = self.counts
+        if counts.design is Design.SIDES:
+            return f"{counts.hits} of {counts.runs} against {counts.misses} of {counts.other_runs}"
+        said = f"{counts.hits} right and {counts.misses} wrong guesses"
+        if self.guesses is None:
+            return f"{said} in {counts.runs} runs"
+        tried = ", ".join(map(str, self.guesses.right))
+        return f"{said} of {counts.runs} canaries (numbers of guesses tried: {tried})"
+
     def _estimate(self) -> list[str]:
         mu = f"{self.mu:.4g}" if self.mu is not None else ""
         variation = self.deltas[0]
         return [
-            f"ESTIMATE  {self.target}, {self.samples} runs a side",
+            f"ESTIMATE  {self.target}" + f", {self.size}" * (self.guesses is None),
             *self._where(),
             "",
             *_columns(self.table()),
-            f"  epsilon({few(self.point.delta)}) ≥ {self.epsilon:.4g}, total variation ≥ "
+            f"  epsilon({few(self.bounded_at)}) ≥ {self.epsilon:.4g}, total variation ≥ "
             f"{variation['lower']:.4g}, mu ≥ {mu}",
             *self._channels(),
             "",
@@ -448,7 +486,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
     def html_cells(self) -> dict[str, str]:
         """Return the verdict, the claim and the bound, as HTML: a row of `dpassay.Results`."""
         claim = f"{self.guarantee.description} of {self.target}" if self.claimed else self.target
-        bound = f"epsilon({few(self.point.delta)}) ≥ {self.epsilon:.6g}"
+        bound = f"epsilon({few(self.bounded_at)}) ≥ {self.epsilon:.6g}"
         verdict = asking.badge(self.verdict or "ESTIMATE")
         return {"verdict": verdict, "claim": asking.escape(claim), "true": asking.escape(bound)}
 
@@ -458,7 +496,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
         title = asking.badge(self.verdict or "ESTIMATE") + f" {asking.escape(head)}"
         entries = [line.strip().split("  ", 1) for line in [*self._channels(), *self._where()]]
         facts = [(name, asking.escape(text.strip())) for name, text in entries]
-        bound = f"epsilon({few(self.point.delta)}) ≥ {self.epsilon:.6g}"
+        bound = f"epsilon({few(self.bounded_at)}) ≥ {self.epsilon:.6g}"
         facts += [("bound", asking.escape(bound)), ("worth", asking.escape(self.advice))]
         table = "" if self.claimed else asking.table(self.table())
         return f"<div>{title}{asking.rows(facts)}{table}</div>"
@@ -525,12 +563,6 @@ def _event_lines(rule: Rule) -> list[tuple[str, str]]:
     if "opposite" in event:
         lines.append(("opposite", str(event["opposite"])))
     return lines
-
-
-def _counted(counts: Counts) -> str:
-    if counts.runs == counts.other_runs and counts.design.value == "guesses":
-        return f"{counts.hits} right and {counts.misses} wrong guesses in {counts.runs} runs"
-    return f"{counts.hits} of {counts.runs} against {counts.misses} of {counts.other_runs}"
 
 
 def _finite(value: float) -> float | str:

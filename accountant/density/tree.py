@@ -477,6 +477,10 @@ def _is_nonnegative(a: Node, known: Mapping[Node, int] | None) -> bool:
     return a.op in ("mul", "add") and all(_is_nonnegative(part, known) for part in a.parts)
 
 
+def _has_exponential(a: Node) -> bool:
+    return a.op in ("exp", "sigmoid") or any(_has_exponential(part) for part in a.parts)
+
+
 def log_of(a: Node, known: Mapping[Node, int]) -> Node:
     """Return ln a of an expression without branches that is > 0."""
     match a.op:
@@ -484,6 +488,6 @@ def log_of(a: Node, known: Mapping[Node, int]) -> Node:
             return add(*(log_of(part, known) for part in a.parts))
         case "pow" if is_positive(a.parts[0], known):
             return mul(num(a.number), log_of(a.parts[0], known))
-        case "add" if all(is_positive(part, known) for part in a.parts):
+        case "add" if _has_exponential(a) and all(is_positive(part, known) for part in a.parts):
             return logsum(*(log_of(part, known) for part in a.parts))
     return log(a)

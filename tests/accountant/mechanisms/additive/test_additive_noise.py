@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.integrate import quad
 
 import dpassay
 from dpassay.accountant import notation
@@ -449,3 +450,16 @@ def test_the_mean_loss_of_noise_whose_slope_tends_to_a_constant() -> None:
     here, there = np.sqrt(1 + x**2), np.sqrt(1 + (x - 1) ** 2)
     truth = np.sum(np.exp(-there) * (here - there)) / np.sum(np.exp(-here))
     assert float(found) == pytest.approx(float(truth), rel=1e-12, abs=0)
+
+
+def test_divergences_of_a_polynomial_factor_that_has_a_kink() -> None:
+    about = AdditiveNoise("(1+abs(x))*exp(-abs(x))")
+
+    def density(x: float) -> float:
+        return (1 + abs(x)) * math.exp(-abs(x)) / 4
+
+    def weighted(x: float) -> float:
+        return density(x - 1) ** 2 / density(x)
+
+    moment = sum(quad(weighted, *ends)[0] for ends in ((-60, 0), (0, 1), (1, 60)))
+    assert float(dpassay.renyi(about, 2)) == pytest.approx(math.log(moment), rel=1e-9)

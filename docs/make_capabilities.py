@@ -175,7 +175,7 @@ COUNTERS = (
 
 KEYS = ("DiscreteLaplaceThreshold", "GaussianThreshold", "LaplaceThreshold", "PartitionSelection")
 """Mechanisms that say which keys are released."""
-CHOICES = ("ExponentialMechanism", "PermuteAndFlip", "ReportNoisyMax", "TopSelections")
+CHOICES = ("ExponentialMechanism", "PermuteAndFlip", "ReportNoisyMax")
 """Mechanisms that choose by scores."""
 REPORTS = ("HadamardResponse", "LocalHashing", "Rappor", "SubsetSelection", "UnaryEncoding")
 """Mechanisms that report a set of categories."""
@@ -196,14 +196,16 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
             "PartitionSelection",
         ): "no row of its table of lemmas refutes a claim about this example",
     },
-    "profile": {("AboveThreshold",): "the largest loss exactly, and δ at other ε in wide bounds"},
+    "profile": {
+        ("AboveThreshold",): "the largest loss exactly, and δ at other ε in wide bounds",
+        ("ReportNoisyMax",): "exact for two candidates, in wide bounds for more",
+    },
     "composition": {
         (
             "AboveThreshold",
+            "ExponentialMechanism",
             "PartitionSelection",
-            "ProposeTestRelease",
             "ReportNoisyMax",
-            "TopSelections",
         ): "two ends: which neighbours are worst for all releases is not known",
         ("Shuffled",): "enclosed, more widely: which records of the others are worst may change",
         ("RankOneGaussian",): "not composed: its losses have tails that no engine sums",
@@ -211,7 +213,6 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
     "subsampling": {
         (
             "AboveThreshold",
-            "ProposeTestRelease",
             *CHOICES,
             *KEYS,
         ): "not exactly: the message names what bounds it",
@@ -226,7 +227,6 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
     "sampling": {("Guaranteed",): "never: a guarantee names no noise"},
     "exact release": {
         CHOICES: "of scores: `release([3, 1, 2])` selects exactly",
-        ("ProposeTestRelease",): "of an answer and its distance: `release((3.5, 20))`",
         ("Shuffled",): "of the records of all users: `release([0, 1, …])` is exact",
         ("BoundedCountNoise",): "not yet: its law differs for counts below the support",
         ("AdditiveNoise",): "not yet: its inverse is no elementary function; `sample` simulates",
@@ -253,7 +253,6 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
             *CHOICES,
         ): ("never: outputs are names"),
         KEYS: "never: keys are left out",
-        ("ProposeTestRelease",): "never: a test that fails gives no answer",
         REPORTS: "never: a report is a set; `variance` is that of an estimated count",
         ("TruncatedGeometric",): "it depends on the count: `mean_squared_error_at`",
     },
@@ -289,7 +288,6 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
             *CHOICES,
         ): ("never: it adds no noise to an answer"),
         KEYS: "never: it releases keys",
-        ("ProposeTestRelease",): "never: its error depends on the distance",
         REPORTS: "never: it reports one record; docs/local.md compares them",
         ("KNorm",): "not yet: no workload has a sensitivity in a norm that is named",
         ("TruncatedGeometric",): "not yet: its error depends on the count",
@@ -301,7 +299,6 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
             "BoundedCountNoise",
             "Guaranteed",
             "IntegerNoise",
-            "ProposeTestRelease",
             "RankOneGaussian",
             "TruncatedLaplace",
         ): ("never: the loss is too large too often for any μ"),

@@ -27,8 +27,8 @@ largest of each, which one choice throughout attains; of tables it bounds
 *Releases whose worst neighbours depend on the question* (`enclosed`). Below: independent releases,
 each with one pair of neighbours, are attained, and each of them alone, where its losses have no
 largest value but those of the former do. Above: a pair that dominates every release on every
-history dominates all of them together in a product (Zhu, Dong and Wang 2022, Theorem 10). Of
-exponential mechanisms with one ε `dpassay.accountant.pairs.selection` knows the worst choices.
+history dominates all of them together in a product (Zhu, Dong and Wang 2022, Theorem 10).
+Divergences are at most the sum of those of the parts.
 """
 
 from __future__ import annotations
@@ -54,7 +54,6 @@ from dpassay.accountant.composition.tails import Table, envelope_of, releases
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair, WorstCase, only_bounded, refined
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
-from dpassay.accountant.mechanisms.selection.candidates import BoundedRangePair
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, ball
 from dpassay.accountant.numbers.precision import ctx
@@ -62,7 +61,6 @@ from dpassay.accountant.numbers.solve import fraction
 from dpassay.accountant.pairs.between import Between
 from dpassay.accountant.pairs.finite import tables
 from dpassay.accountant.pairs.invert import inverse
-from dpassay.accountant.pairs.selection import MOST_RELEASES, BoundedRangeProduct
 from dpassay.accountant.pairs.subsampled import EnvelopePair, Family, envelope
 
 if TYPE_CHECKING:
@@ -416,15 +414,6 @@ _UNKNOWN = "which neighbours are worst for all releases"
 
 def enclosed(cases: Sequence[Case], dominating: WorstCase) -> WorstCase:
     """Return the pair between both ends: parts with their counts, and what dominates all."""
-    whole = _bounded_range([(case.remove[0], count) for _, count, case in cases])
-    if whole is not None and not any(isinstance(case.remove[0], Between) for *_, case in cases):
-        return WorstCase.symmetric(
-            whole,
-            "Every selection may have the scores of two candidates that are worst after what was "
-            "selected before.",
-        )
-    if whole is not None:
-        dominating = WorstCase.symmetric(whole, "")
     remove, add = (_between(cases, dominating, add=add) for add in (False, True))
     if all(case.remove == case.add for _, _, case in cases) and dominating.remove == dominating.add:
         add = remove  # the same pairs in another order
@@ -448,25 +437,14 @@ def _is_heavier(pair: Pair, attained: Sequence[Pair]) -> bool:
 def _between(cases: Sequence[Case], dominating: WorstCase, *, add: bool) -> Between:
     singles = [((case.add if add else case.remove)[0], part) for part, _, case in cases]
     heavy = [pair for pair, part in singles if _is_heavier(pair, part.attained())]
+    listed = [(case.add if add else case.remove, n, case.enveloped) for _, n, case in cases]
+    known = all(len(pairs) == 1 and not enveloped for pairs, _, enveloped in listed)
     return Between(
         (*(choose.product(choice) for choice in _choices(cases, add=add)), *heavy),
         (dominating.add if add else dominating.remove)[0],
         _UNKNOWN,
+        parts=tuple((pairs[0], n) for pairs, n, _ in listed) if known else (),
     )
-
-
-def _bounded_range(factors: Sequence[tuple[Pair, int]]) -> BoundedRangeProduct | None:
-    """Return the pair of exponential mechanisms with one ε, None for others or for many."""
-    lengths, count = set(), 0
-    for pair, n in factors:
-        most = pair.most if isinstance(pair, Between) else pair
-        if not isinstance(most, (BoundedRangePair, BoundedRangeProduct)):
-            return None
-        lengths.add(most.length)
-        count += n * (most.count if isinstance(most, BoundedRangeProduct) else 1)
-    if len(lengths) != 1 or count > MOST_RELEASES:
-        return None
-    return BoundedRangeProduct(lengths.pop(), count)
 
 
 def _choices(cases: Sequence[Case], *, add: bool) -> list[list[tuple[Pair, int]]]:

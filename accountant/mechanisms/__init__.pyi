@@ -72,10 +72,6 @@ from dpassay.accountant.mechanisms.selection.tests import LaplaceThreshold as La
 from dpassay.accountant.mechanisms.selection.tests import (
     PartitionSelection as PartitionSelection,
 )
-from dpassay.accountant.mechanisms.selection.tests import (
-    ProposeTestRelease as ProposeTestRelease,
-)
-from dpassay.accountant.mechanisms.selection.top_selections import TopSelections as TopSelections
 from dpassay.accountant.mechanisms.shapes.correlated import CorrelatedGaussian as CorrelatedGaussian
 from dpassay.accountant.mechanisms.shapes.correlated import (
     DiscreteCorrelatedGaussian as DiscreteCorrelatedGaussian,

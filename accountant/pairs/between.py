@@ -16,7 +16,7 @@ from typing import TypeAlias, final
 from flint import arb
 
 from dpassay.accountant.core.pair import Known, Pair, ProfileOnly, attained, refined, rho_bound
-from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers import solve
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import (
@@ -139,6 +139,9 @@ class Between(ProfileOnly):
     """What is not known closer."""
     largest: ExactReal | None = None
     """The largest loss, where it is known and no pair of `least` has it."""
+    parts: tuple[tuple[Pair, int], ...] = ()
+    """Of a composition the worst pairs of its parts, with their counts: divergences of releases
+    that are chosen one after the other are at most the sum of the largest ones of each."""
 
     @property
     def known(self) -> Known:
@@ -148,7 +151,7 @@ class Between(ProfileOnly):
             exact=self._exact_bound,
             inverse=self._inverse,
             rho=self._rho,
-            rho_bound=lambda: rho_bound(self.most),
+            rho_bound=lambda: self._at_most(rho_bound),
             max_loss=self._exact_max_loss,
             upper=self._upper,
             attained=self._attained,
@@ -197,10 +200,19 @@ class Between(ProfileOnly):
         first, *others = map(question, self.least)
         for other in others:
             first = first.max(other)
-        most = question(self.most)
+        most = self._at_most(question)
         if first == arb.pos_inf():
             return most
         return nonnegative((first if first.is_finite() else arb(0)).union(most))
+
+    def _at_most(self, question: Callable[[Pair], arb]) -> arb:
+        """Return that number of `most`, or the sum of those of the parts where it is less."""
+        most = question(self.most)
+        if not self.parts:
+            return most
+        with contextlib.suppress(NotApplicableError):
+            return most.min(sum((n * question(pair) for pair, n in self.parts), start=arb(0)))
+        return most
 
     def renyi(self, order: arb) -> arb:
         """Return a ball around both ends."""
@@ -210,7 +222,11 @@ class Between(ProfileOnly):
         """Return a ball from D_1 up to what bounds the ρ of `most`, or ∞ where `least` has it."""
         if any(pair.known.rho() == arb.pos_inf() for pair in self.least):
             return arb.pos_inf()
-        return self.renyi(arb(1)).union(rho_bound(self))
+        high = rho_bound(self).upper()
+        radius = self.renyi(arb(1)).union(high).rad()
+        if not radius.is_finite():
+            return arb.pos_inf()
+        return arb(high - arb(0, radius).rad(), radius)  # that end is met by claims: exactly
 
     def max_loss(self) -> arb:
         """Return a ball around both ends, or around the largest loss."""
@@ -246,6 +262,7 @@ class Between(ProfileOnly):
             self.most.reverse(),
             self.unknown,
             self.largest,
+            tuple((pair.reverse(), n) for pair, n in self.parts),
         )
 
     def law(self) -> dict[str, object]:

@@ -28,7 +28,6 @@ from dpassay.accountant.numbers.interval import Interval, ball
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs import invert
 from dpassay.accountant.pairs.gaussian import GaussianPair
-from dpassay.accountant.pairs.maxima import GaussianMaximaPair
 from dpassay.accountant.questions import guarantees, profile
 from dpassay.accountant.questions.least_mu import bounds, least_mu, needed, profile_of
 
@@ -129,7 +128,7 @@ def gaussian_bounds(
     def less(at: Fraction) -> arb:
         return value(at) - floor.ball()
 
-    if all(_is_gaussian(pair) for pair in pairs):
+    if all(isinstance(pair, GaussianPair) for pair in pairs):
         mu = least_mu(pairs, relative_width)
         at_zero = less(Fraction(0))
         met = needed(at_zero, Fraction(0)) * (1 - relative_width)
@@ -157,12 +156,6 @@ def gaussian_bounds(
     )
     lower = _touching(value, end, relative_width, above=False)
     return GaussianBounds(upper, lower, _regret_of(upper, value, last), *at_floor)
-
-
-def _is_gaussian(pair: Pair) -> bool:
-    """Whether the trade-off function is that of Gaussian noise."""
-    maxima = isinstance(pair, GaussianMaximaPair) and pair.is_gaussian
-    return maxima or isinstance(pair, GaussianPair)
 
 
 def _regret_of(mu: Interval, value: Callable[[Fraction], arb], last: Fraction | None) -> Interval:

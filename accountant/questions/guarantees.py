@@ -372,7 +372,7 @@ def _in_the_limit(pairs: Sequence[Pair]) -> arb | None:
     if not known:
         return None
     found, bound = most(known), most([rho_bound(pair) for pair in pairs])
-    if found == arb.pos_inf():
+    if found == arb.pos_inf() or bound.upper() <= found.upper():
         return found
     return found.union(bound) if bound.is_finite() and not bound > found else None
 

@@ -71,8 +71,6 @@ from dpassay.accountant.pairs.discrete import (
 )
 from dpassay.accountant.pairs.gaussian import GaussianPair, normal_cdf
 from dpassay.accountant.pairs.invert import hockey_stick, most, to_width
-from dpassay.accountant.pairs.maxima import GaussianMaximaPair
-from dpassay.accountant.pairs.selection import BoundedRangeProduct
 from dpassay.accountant.pairs.subsampled import GaussianMixturePair, Mixture, SubsampledPair
 
 _PRECISION = 128
@@ -278,8 +276,6 @@ def _of_pair(pair: Pair, width: Fraction) -> arb:
         return _between(pair, width)
     if isinstance(pair, GaussianMixturePair):
         return _of_mixture(pair, floor(pair), width)
-    if isinstance(pair, GaussianMaximaPair):
-        return pair.least_mu()
     if isinstance(pair, DiscreteGaussianPair):
         return _discrete(pair.parameter, pair.shift)
     if isinstance(pair, DiscreteGaussianProductPair):
@@ -380,8 +376,6 @@ def _enough(pair: Pair, width: Fraction) -> arb:
     enough = _of_loss(_largest_loss(pair))
     if isinstance(pair, Between):
         return enough.min(_enough(pair.most, width))
-    if isinstance(pair, BoundedRangeProduct):
-        return enough.min(arb(pair.count).sqrt() * _enough(pair.one, width))
     if isinstance(pair, Product) and pair.is_product:
         if not (is_laplace(pair) and sum(count for _, count in pair.factors) <= _FEW):
             squares = (count * _enough(part, width) ** 2 for part, count in pair.factors)

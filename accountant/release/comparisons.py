@@ -18,39 +18,31 @@ _SPARE_BITS = 64
 """Of balls, beyond the digits that are drawn of a number."""
 
 
-def places_of_largest(
-    scores: Callable[[], Sequence[arb]], law: str, times: int, selected: int, *, rng: Randomness
+def place_of_largest(
+    scores: Callable[[], Sequence[arb]], law: str, times: int, *, rng: Randomness
 ) -> Array:
-    """Draw the places of the largest few u_i + noise, in order, so many times.
+    """Draw the place of the largest u_i + noise, so many times.
 
     Parameters
     ----------
     scores
         Returns the u_i in units of the noise, at flint's current precision.
     law
-        "normal", "laplace" or "exponential": N(0, 1), or the density e^{−|x|}/2, or e^{−x}.
-    times, selected, rng
-        How many draws, how many places of each, and from which generator.
+        "normal" or "laplace": N(0, 1), or the density e^{−|x|}/2.
+    times, rng
+        How many draws, and from which generator.
     """
     about = np.array([float(u.mid()) for u in scores()])
-    shape = times, len(about)
-    two_sided = "laplace" if law == "exponential" else law
-    drawn = getattr(sampling, two_sided)(times * len(about), rng=rng)
-    if law == "exponential":
-        drawn.sign = np.ones_like(drawn.sign)
-    noise = drawn.floats().reshape(shape)
+    drawn = getattr(sampling, law)(times * len(about), rng=rng)
+    noise = drawn.floats().reshape(times, len(about))
     values = noise + about
     off = input_error(noise) + _ROUNDING * (np.abs(about) + np.abs(noise))
-    found, rows = np.empty((times, selected), int), np.arange(times)
-    for rank in range(selected):
-        best = values.argmax(axis=1)
-        sure = (values - off)[rows, best][:, np.newaxis]
-        for row in np.flatnonzero(((values + off) >= sure).sum(axis=1) > 1):
-            rivals = np.flatnonzero(values[row] + off[row] >= sure[row])
-            best[row] = _largest(scores, drawn, int(row) * len(about), rivals.tolist(), rng)
-        found[:, rank] = best
-        values[rows, best] = -np.inf
-    return found
+    best: Array = values.argmax(axis=1)
+    sure = (values - off)[np.arange(times), best][:, np.newaxis]
+    for row in np.flatnonzero(((values + off) >= sure).sum(axis=1) > 1):
+        rivals = np.flatnonzero(values[row] + off[row] >= sure[row])
+        best[row] = _largest(scores, drawn, int(row) * len(about), rivals.tolist(), rng)
+    return best
 
 
 def _largest(

@@ -93,10 +93,6 @@ MECHANISMS = {
     "selections-inside": f"Composed(mechanism=[{times('ExponentialMechanism(epsilon=1)', 3)}, "
     "ExponentialMechanism(epsilon=1)])",
     "selections-300": times("ExponentialMechanism(epsilon=1)", 300),
-    "top": "TopSelections(epsilon='1/2', selected=3)",
-    "shot": "TopSelections(epsilon='1/2', selected=3, noise='Laplace')",
-    "tested": "ProposeTestRelease(test_scale=2, threshold='61/2', scale=2)",
-    "lattice-maxima": "ReportNoisyMax(noise='DiscreteLaplace', scale=2, candidates=5)",
     "flips": times("PermuteAndFlip(epsilon=1)", 4),
     "maxima": times("ReportNoisyMax(noise='Laplace', scale=2, candidates=5)", 4),
     "normal-maxima": times("ReportNoisyMax(noise='Gaussian', scale=4, candidates=5)", 4),

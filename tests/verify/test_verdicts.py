@@ -310,7 +310,7 @@ def test_a_number_that_does_not_fit_into_memory_is_refused(text: str) -> None:
 
 
 GAPS = "BridgedTree(steps=12, arities=[3, 2, 2], epsilon=2, contributions=3)"
-SELECTED = "TopSelections(epsilon='1/2', selected=3, noise='Laplace')"
+
 FOUR = "Composed(ReportNoisyMax('Laplace', 2, 5), 4)"
 
 
@@ -320,7 +320,6 @@ FOUR = "Composed(ReportNoisyMax('Laplace', 2, 5), 4)"
         (GAPS, "1", Verdict.UNDECIDED, "may be on either side of the claimed epsilon"),
         (GAPS, "0.2", Verdict.REFUTED, "exceeds the claimed epsilon"),
         (GAPS, "2", Verdict.HOLDS, "does not exceed the claimed epsilon"),
-        (SELECTED, "1.4", Verdict.REFUTED, "exceeds the claimed epsilon"),
         (FOUR, "2.378139566167411184316678847196", Verdict.UNDECIDED, "but no event is known"),
     ],
 )

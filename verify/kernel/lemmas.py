@@ -134,21 +134,13 @@ exponential | scores that move by t against each other: events of probability p 
 permute-and-flip | exponential noise, scores that move by t of its units: H is that of Laplace laws at distance t | p' ≤ min(p, 1 − p)
     PermuteAndFlip: laplace(epsilon); alone
     ReportNoisyMax noise=Exponential returns=index: laplace(sensitivity*(2 - monotone)/scale); alone
-noisy-max | the index of the largest noisy score, scores that move by t of the noise's units: no loss beyond t, and H at most that of the noise of one score, moved by t, if it is Laplace or discrete Laplace; with Gaussian noise each of k candidates adds at most H of N(t, 1), given the noise of the others. Below: all but two candidates are far behind, and the first of two is chosen if a difference of two noises is below the scores' difference a, which moves by t: with Gaussian noise H of all a is that of N(t/√2, 1); with Laplace noise P(difference > x) = (2 + x)e^(−x)/4 for x > 0, taken from −t/2 to t/2, from −t to 0, and from −1 − t to −1; on integers, ties to the first, P(difference ≥ k) = d^k((k + 1 − kd)/(1 + d)² + 2d²/(1 + d)³) for k > 0, d = e^(−1/scale), taken at k about t/2, and at k = t, and at t − k + 1 | Dwork, Roth 2014, Claim 3.9
+noisy-max | the index of the largest noisy score, scores that move by t of the noise's units: no loss beyond t, and H at most that of the noise of one score, moved by t, if it is Laplace; with Gaussian noise each of k candidates adds at most H of N(t, 1), given the noise of the others. Below: all but two candidates are far behind, and the first of two is chosen if a difference of two noises is below the scores' difference a, which moves by t: with Gaussian noise H of all a is that of N(t/√2, 1); with Laplace noise P(difference > x) = (2 + x)e^(−x)/4 for x > 0, taken from −t/2 to t/2, from −t to 0, and from −1 − t to −1 | Dwork, Roth 2014, Claim 3.9
     ReportNoisyMax upper noise=Gaussian returns=index: several(sensitivity*(2 - monotone)/scale, candidates)
     ReportNoisyMax lower noise=Gaussian returns=index: gaussian(sensitivity*(2 - monotone)/scale*sqrt(1/2)); alone
     ReportNoisyMax upper noise=Laplace returns=index: laplace(sensitivity*(2 - monotone)/scale)
     ReportNoisyMax lower noise=Laplace returns=index: event(1 - q, q); let x = sensitivity*(2 - monotone)/scale/2; let q = (2 + x)*exp(-x)/4
     ReportNoisyMax lower noise=Laplace returns=index: event(1/2, q); let x = sensitivity*(2 - monotone)/scale; let q = (2 + x)*exp(-x)/4
     ReportNoisyMax lower noise=Laplace returns=index: event(3*exp(-1)/4, q); let x = 1 + sensitivity*(2 - monotone)/scale; let q = (2 + x)*exp(-x)/4
-    ReportNoisyMax upper noise=DiscreteLaplace returns=index: discrete_laplace(scale, sensitivity*(2 - monotone))
-    ReportNoisyMax lower noise=DiscreteLaplace returns=index: event(1 - r, q); let d = exp(-1/scale); let t = sensitivity*(2 - monotone); let k = floor((t + 1)/2); let m = t - k + 1; let q = d**k*((k + 1 - k*d)/(1 + d)**2 + 2*d**2/(1 + d)**3); let r = d**m*((m + 1 - m*d)/(1 + d)**2 + 2*d**2/(1 + d)**3)
-    ReportNoisyMax lower noise=DiscreteLaplace returns=index: event(1 - r, q); let d = exp(-1/scale); let k = sensitivity*(2 - monotone); let q = d**k*((k + 1 - k*d)/(1 + d)**2 + 2*d**2/(1 + d)**3); let r = d*((2 - d)/(1 + d)**2 + 2*d**2/(1 + d)**3)
-top | k selections, each ε-private, or the k largest of one noise: no loss beyond kε; with Gumbel noise k exponential mechanisms, one after the other. Below: of very many candidates of two scores the chosen ones are independent in the limit, drawn in proportion to e^score, with any noise of the tail e^−x | McSherry, Talwar 2007; Durfee, Rogers 2019, Lemma 4.2
-    TopSelections upper noise=Gumbel: bounded_range(epsilon)**selected
-    TopSelections upper noise=Laplace: pure(epsilon*selected)
-    TopSelections upper noise=Exponential: pure(epsilon*selected)
-    TopSelections lower: bounded_range(epsilon)**selected; alone
 above-threshold | threshold noise s, query noise r in units of the sensitivity: the supremum of the loss is 1/s + 2c/r, or 1/s + c/r where answers move one way; c times that of c = 1 with a fresh threshold; streams at a and 1 come near to it. Endless streams or no noise on answers tell neighbours apart; shown values have no bound. The first answer alone, from 1/2 below the threshold to 1/2 above, is yes if Z < 1/2 instead of Z > 1/2, Z the difference of the noises | Lyu, Su, Li 2017
     AboveThreshold variant=endless: apart()
     AboveThreshold query_scale=0: apart()
@@ -162,7 +154,6 @@ above-threshold | threshold noise s, query noise r in units of the sensitivity: 
 partition-selection | the keys released so that the four inequalities of (ε, δ) hold for every number of users; a key of one user is released with probability δ | Desfontaines, Voss, Gipson, Mandayam 2022
     PartitionSelection upper add-remove: guaranteed(epsilon, delta)
     PartitionSelection lower add-remove: event(delta, 0)
-propose-test-release | a Laplace release after a noisy integer distance passes a threshold: unstable neighbours, which have distance 0, stable ones, and for the others H is convex in the chances of passing, so largest at distances 0 and next to the threshold | π(n) = e^(−r) π(n + 1) below the threshold, 1 − π alike above
 threshold | a user in k keys, of which j are new: all of j new keys stay hidden with probability P(noise < τ − D)^j, else one is shown that has no other origin; the k − j others move by D | the definition
 counter | an input is in h measured sums of a tree with noise h/ε (or of √h/μ each), or moves R x by a vector of length μ in units of its noise: h Laplace laws at distance ε/h, or N(μ, 1), exact if n ≥ k^(h − 1) and the outputs determine the sums; else an upper bound. The first output of a HonakerTree is a measured sum, and with v_0 = 1 and w_i = 2u/(1 + 2u), u = 2^(i − 1)/(2^i − 1), its outputs show of Gaussian noise, level by level, V = w² + (1 − w)²V and the largest of d²/V, d = w on the left and w + (1 − w)d on the right. With c contributions noise is c times as large; the first c positions fill cells of sizes K_i, as many wholly as they can, and no others have a larger Σ s² in any level; the outputs show Σ (1 − K_(i + r + 1)/K_i)s² of it, pooled r, and no more if they end before the last of the filled cells of the first level. an output of a SmoothBinary has the noise of l sums, the least l with C(2l, l) > n, and an input is in at most the h of them with C(2l − i, l) ≤ n, 1 ≤ i ≤ l | Dwork, Naor, Pitassi, Rothblum 2010; post-processing
     BinaryTree DelannoyCounter SquareRootFactorization NormalizedSquareRoot mu!=None contributions=1: gaussian(mu)
@@ -910,25 +901,6 @@ def _threshold(args: Arguments, *_: Any) -> Worst:
     return Worst(remove, add, {"threshold"})
 
 
-def _propose_test_release(args: Arguments, *_: Any) -> Worst:
-    tau, r = args["threshold"], 1 / args["test_scale"]
-    release = laws.laplace(args["sensitivity"] / args["scale"])
-
-    def passes(margin: Number) -> Number:
-        rare = exp(-maximum([margin, -margin])) / 2
-        return rare if told(margin, ">=", ZERO) else 1 - rare
-
-    a = passes(tau * r)
-    unstable = table([(a, ZERO), (1 - a, 1 - a), (ZERO, a)])
-    found = [replace(unstable, symmetric=True), release]
-    near = whole(tau)
-    for n in sorted({0, near - 1, near, near + 1}):
-        if n >= 0:
-            low, high = passes((tau - n) * r), passes((tau - n - 1) * r)
-            found += [laws.tested(release, high, low), laws.tested(release, low, high)]
-    return _same("propose-test-release", *found)
-
-
 def _shuffled(args: Arguments, _: str | None, budget: Budget) -> Worst:
     inner, n = args.noise["mechanism"], args.integer("users")
     found, below = worst(inner, "replace-one", args.value, budget), list[Law]()
@@ -1176,7 +1148,6 @@ SPECIAL: dict[str, Special] = {
     "MatrixMechanism": _matrix,
     "MixtureOfGaussians": _mixture,
     "PoissonSubsampled": _sampled,
-    "ProposeTestRelease": _propose_test_release,
     "RandomAllocation": _allocated,
     "RankOneGaussian": _rank_one,
     "SampledWithoutReplacement": _sampled,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 from itertools import accumulate
 from typing import Any, final
 
-from flint import arb
+from flint import acb, arb
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, ArrayLike, np
@@ -20,7 +21,6 @@ from dpassay.accountant.core.randomness import Randomness
 from dpassay.accountant.core.validate import Integer, OneOf, Positive, Switch
 from dpassay.accountant.errors import NotApplicableError, expected
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
-from dpassay.accountant.mechanisms.additive.integers import DiscreteLaplace
 from dpassay.accountant.mechanisms.additive.laplace import (
     Laplace,
     LaplacePair,
@@ -28,19 +28,15 @@ from dpassay.accountant.mechanisms.additive.laplace import (
     LogisticPair,
 )
 from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.integral import integral
+from dpassay.accountant.numbers.interval import START_PRECISION
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.pairs import maxima
-from dpassay.accountant.pairs import maxima as gaussian_maxima
 from dpassay.accountant.pairs.between import Between
-from dpassay.accountant.pairs.maxima import (
-    GaussianMaximaPair,
-    MaximaPair,
-    TwoCandidates,
-    TwoDiscreteCandidates,
-    UnequalMaximaPair,
-)
+from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
+from dpassay.accountant.pairs.gaussian import normal_cdf
+from dpassay.accountant.pairs.own_density import OwnDensityPair
 from dpassay.accountant.release import sampling
-from dpassay.accountant.release.comparisons import places_of_largest
+from dpassay.accountant.release.comparisons import place_of_largest
 
 """What the selections of one of several candidates share."""
 
@@ -87,6 +83,94 @@ def _listed(scores: ArrayLike) -> list[Any]:
         raise expected("scores", scores, "to be a list of at least two numbers")
     values: list[Any] = array.tolist()
     return values
+
+
+"""The choice between two noisy scores: pairs that neighbours of every selection have."""
+
+STEPS = 8
+"""Steps in which a score may stand behind, from 0 to the whole move."""
+
+
+def _laplace(x: arb, ratio: arb) -> arb:
+    """Return P(X − rY ≥ x) for x ≥ 0, X and Y Laplace variables of scale 1."""
+    if ratio == 1:
+        return (2 + x) * (-x).exp() / 4
+    square = ratio**2
+    return (square * (-x / ratio).exp() - (-x).exp()) / (2 * (square - 1))
+
+
+_TAILS: dict[str, Callable[[arb, arb], arb]] = {
+    "Exponential": lambda x, _: (-x).exp() / 2,
+    "Laplace": _laplace,
+    "Gaussian": lambda x, _: normal_cdf(-x / arb(2).sqrt()),
+}
+"""P(X − Y ≥ x) for x ≥ 0: the tail of the difference of two noises."""
+
+
+@final
+@dataclass(frozen=True)
+class TwoCandidates(FiniteLaws):
+    """Which of two noisy scores is larger: the first gains t units of noise on the second.
+
+    Of n steps, under Q pair number i has the first score it/n behind, under P (n − i)t/n ahead. Of
+    Gumbel noise its losses are s and s − t, s = (2i + 1)t/(2n + 2). The other way round it is pair
+    n − i.
+
+    Parameters
+    ----------
+    noise
+        "Gumbel", "Exponential", "Laplace" or "Gaussian".
+    distance
+        t > 0.
+    ratio
+        The scale of the second noise, for Laplace noise.
+    steps
+        n, of which there are n + 1 pairs.
+    """
+
+    noise: str
+    distance: ExactReal
+    ratio: ExactReal = ExactReal.of_rational(1)
+    steps: int = STEPS
+
+    @property
+    def pairs(self) -> tuple[FinitePair, ...]:
+        """All of them."""
+        return tuple(FinitePair(self, i) for i in range(self.steps + 1))
+
+    def divergence(self, order: arb) -> arb:
+        """Return their largest D_order, a lower bound, to few digits."""
+        with ctx.workprec(START_PRECISION):
+            found = arb(0)
+            for pair in self.pairs:
+                found = found.max(pair.renyi(order))
+            return found
+
+    def outcomes(self, index: int) -> Sequence[object]:
+        """Name the candidates."""
+        return "the one that rises", "the other one"
+
+    def masses(self, index: int) -> tuple[Balls, Balls]:
+        """Return P(X − Y < a) and the rest at a = (8 − i)t/8 and at a = −it/8."""
+        t, ratio = self.distance.ball(), self.ratio.ball()
+        if self.noise == "Gumbel":
+            s = t * (2 * index + 1) / (2 * self.steps + 2)
+            rises, falls = (s - t).expm1() / (-t).expm1(), s.expm1() / t.expm1()
+            return [rises, falls], [rises * (-s).exp(), falls * (t - s).exp()]
+        ahead = _TAILS[self.noise](t * (self.steps - index) / self.steps, ratio)
+        behind = _TAILS[self.noise](t * index / self.steps, ratio)
+        return [1 - ahead, ahead], [behind, 1 - behind]
+
+    def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
+        """Return s and s − t of Gumbel noise."""
+        if self.noise != "Gumbel":
+            return None, None
+        share = Fraction(2 * index + 1, 2 * self.steps + 2)
+        return [ExactReal.of_rational(part) * self.distance for part in (share, share - 1)]
+
+    def is_mirrored(self, index: int) -> bool:
+        """Whether both are as far apart under P as under Q."""
+        return 2 * index == self.steps
 
 
 """The exponential mechanism."""
@@ -203,7 +287,7 @@ class ExponentialMechanism(Choice):
 
     @property
     def dominated_by(self) -> Mechanism:
-        """Logistic noise; compositions of equal ones have a closer bound (`bounded_range`)."""
+        """Logistic noise."""
         return Logistic(ExactReal.of_rational(1) / self.epsilon)
 
     def attained(self) -> tuple[Pair, ...]:
@@ -401,13 +485,10 @@ class PermuteAndFlip(Choice):
 
 """Report noisy max: the index of the largest of some scores with independent noise."""
 
-_LEAST = 2
-"""Candidates of a choice."""
-_KNOWN = 3
-"""Candidates up to which ρ with Gaussian noise is known exactly."""
-_FEW = ((1, 7), (1, 5), (1, 4), (1, 3), (1, 2), (2, 4), (2, 3), (2, 2), (3, 3))
-"""Candidates of equal scores that rise, and others; no other sizes are known to be worse by 1 %
-where ε ≤ 0.9t. Nearer to t more others are: at 0.99t one against six by 13 %."""
+_DIFFERENCE = "(1+abs(x))*exp(-abs(x))/4"
+"""The density of the difference of two Laplace variables of scale 1."""
+_LEAST = Fraction(1, 10**9)
+"""Distances, and their reciprocals, below which its integrals are too long."""
 
 
 @declared
@@ -417,76 +498,73 @@ class ReportNoisyMax(Choice):
     Dwork and Roth (2014), section 3.3. Let t be the largest move between two scores in units of
     the noise. With Gumbel noise it is the exponential mechanism, with exponential noise
     permute-and-flip: both exact, and t-DP. With Laplace noise it is t-DP for any number of
-    candidates, and its profile lies between two bounds, which meet for two candidates. So with
-    discrete Laplace noise, of integer scores: of equal noisy scores the first one is reported.
-    With Gaussian noise the profile is exact for every number of candidates.
+    candidates. With Laplace or Gaussian noise the profile is exact for two candidates, and lies
+    between two bounds for more: that of two of them, and that of a noise that dominates.
 
     Parameters
     ----------
     noise
-        "Laplace", "Gaussian", "Exponential", "Gumbel" or "DiscreteLaplace".
+        "Laplace", "Gaussian", "Exponential" or "Gumbel".
     scale
         The standard deviation of Gaussian noise, and the scale of every other noise: the mean of
         exponential noise, b in e^{−|x|/b} and in e^{−e^{−x/b}}.
     candidates
         How many there are, ≥ 2; they do not depend on the data.
     sensitivity
-        Δ > 0: no score differs by more between neighbours; an integer for discrete noise.
+        Δ > 0: no score differs by more between neighbours.
     monotone
         Whether all scores change in the same direction: two of them then move by at most Δ against
         each other, otherwise by 2Δ.
 
     Notes
     -----
-    The proofs are at the head of `gaussian_maxima` and `maxima` in `dpassay.accountant.pairs`. A
-    Laplace density changes by at most e^s where it is moved by s; so, as for permute-and-flip,
-    Laplace noise at distance t dominates.
+    *Of two candidates* the difference of both noises decides, moved by t: a law with one mode, so
+    that the full move is worst.
+
+    *Laplace noise at distance t dominates.* Count scores in units of the noise, and let F be the
+    distribution function of Laplace noise. Whatever the noise of the others, a set of candidates
+    wins if one of it, of noise z_i, has z_i ≥ c_i; where the set is s further ahead, if one has
+    z_i ≥ c_i − s. Given the latter, the first such i has z_i ≥ c_i with a chance of e^{−s} or more.
+    So the probability p(s) that the set wins has p′ ≤ p, and, with the others in the role of the
+    set, p′ ≤ 1 − p, as for `PermuteAndFlip`: p(t) ≤ F(F⁻¹(p(0)) + t).
+
+    *Gaussian noise.* A move of all scores by the same amount changes no choice. What is left of the
+    moves of k scores is longest where half of them rise by t: √(⌊k/2⌋⌈k/2⌉/k) t, the distance of
+    the vector of noisy scores.
     """
 
     example = "ReportNoisyMax(noise='Gaussian', scale=2, candidates=10)"
     noise_argument = "scale"
 
-    noise: OneOf = OneOf("Laplace", "Gaussian", "Exponential", "Gumbel", "DiscreteLaplace")
+    noise: OneOf = OneOf("Laplace", "Gaussian", "Exponential", "Gumbel")
     scale: Positive = Positive()
-    candidates: Integer = Integer(least=_LEAST)
+    candidates: Integer = Integer(least=_LEAST_CANDIDATES)
     sensitivity: Positive = Positive(1)
     monotone: Switch = Switch(False)
 
-    def __post_init__(self) -> None:
-        if self._is_discrete and not _is_integer(self.sensitivity):
-            raise expected("sensitivity", self.sensitivity, "to be an integer for this noise")
-
-    @property
-    def _is_discrete(self) -> bool:
-        return self.noise == "DiscreteLaplace"
-
-    @property
-    def _moved(self) -> ExactReal:
-        """How far two scores move against each other."""
-        return self.sensitivity * ExactReal.of_rational(1 if self.monotone else 2)
-
     @property
     def distance(self) -> ExactReal:
-        """The same in units of the noise, t."""
-        return self._moved / self.scale
+        """How far two scores move against each other in units of the noise, t."""
+        move = self.sensitivity * ExactReal.of_rational(1 if self.monotone else 2)
+        return move / self.scale
 
     @property
     def dominated_by(self) -> Mechanism:
         """Noise whose trade-off function is below every one of this: of several releases too."""
-        one = ExactReal.of_rational(1)
+        unit = ExactReal.of_rational(1) / self.distance
         if self.noise == "Gumbel":
-            return Logistic(one / self.distance)
-        if self._is_discrete:
-            return DiscreteLaplace(self.scale, math.floor(self._moved))
+            return Logistic(unit)
         if self.noise in ("Exponential", "Laplace"):
-            return Laplace(one / self.distance)
-        joint = GaussianMaximaPair(self.candidates, self.distance).joint_rho
-        return Gaussian(self.scale, self._moved * ExactReal.of_root(2 * joint))
+            return Laplace(unit)
+        return self._gaussian(self.candidates)
+
+    def _gaussian(self, k: int) -> Gaussian:
+        """Return the vector of k noisy scores as the noise of one number."""
+        longest = ExactReal.of_root(Fraction(k // 2 * (k - k // 2), k))
+        return Gaussian(self.scale, self.distance * self.scale * longest)
 
     def attained(self) -> tuple[Pair, ...]:
         """Return those of two candidates, the others far below."""
-        if self._is_discrete:
-            return TwoDiscreteCandidates(self.distance, math.floor(self._moved)).pairs
         return TwoCandidates(self.noise, self.distance).pairs
 
     def same(self) -> ExponentialMechanism | PermuteAndFlip | None:
@@ -501,32 +579,19 @@ class ReportNoisyMax(Choice):
         same = self.same()
         if same is not None:
             return same.worst_case(adjacency)
+        least, t = self.attained(), self.distance.rational
         if self.noise == "Gaussian":
+            least = self._gaussian(_LEAST_CANDIDATES).worst_case(adjacency).remove
+        elif self.candidates == _LEAST_CANDIDATES and t is not None and _LEAST < t < 1 / _LEAST:
+            least = (OwnDensityPair(_DIFFERENCE, t, False),)
+        if self.candidates == _LEAST_CANDIDATES and len(least) == 1:
             return WorstCase.symmetric(
-                GaussianMaximaPair(self.candidates, self.distance),
-                "The best event is a set of candidates that rise while the others fall; its "
-                "probability moves most for equal scores in it, and equal ones outside.",
+                least[0], "The best event is that of the candidate that rises, from the worst gap."
             )
-        t = math.floor(self._moved) if self._is_discrete else None
-        if self.candidates == _LEAST:
-            return WorstCase.symmetric(
-                MaximaPair(1, 1, self.distance, t),
-                "The best event is that of the candidate that rises, from the worst gap.",
-            )
-        least = tuple(
-            MaximaPair(*size, self.distance, t)
-            for few in _FEW
-            for size in dict.fromkeys((few, few[::-1]))
-            if sum(size) <= self.candidates
-        )
-        most: Pair = UnequalMaximaPair(self.candidates, self.distance)
-        if self._is_discrete:
-            (most,) = self.dominated_by.worst_case(adjacency).remove
+        (most,) = self.dominated_by.worst_case(adjacency).remove
         return WorstCase.symmetric(
             Between(least, most, "which scores of several candidates are worst"),
-            "Below: a few equal scores rise, a few others fall. Above: what the largest of several "
-            "noises of any scores can do, or each step of the scores costs what a step of one "
-            "noise does.",
+            "Below: two candidates, the others far below them. Above: a noise that dominates.",
         )
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
@@ -537,26 +602,9 @@ class ReportNoisyMax(Choice):
         same = self.same()
         if same is not None:
             return same.releases(value, times, rng)
-        if self._is_discrete:
-            return self._first_of_the_largest(known, times, rng)
         law = {"Gaussian": "normal", "Laplace": "laplace"}[self.noise]
         scores = [score / self.scale for score in known]
-        found = places_of_largest(lambda: [u.ball() for u in scores], law, times, 1, rng=rng)
-        return np.asarray(found[:, 0])
-
-    def _first_of_the_largest(self, scores: list[ExactReal], times: int, rng: Randomness) -> Array:
-        """Add integers to integers."""
-        for i, score in enumerate(scores):
-            if not _is_integer(score):
-                raise expected(f"scores[{i}]", score, "to be an integer, for this noise")
-        whole = [math.floor(score) for score in scores]
-        drawn = DiscreteLaplace(self.scale).sample(times * len(whole), rng=rng).tolist()
-        found = np.empty(times, int)
-        for row in range(times):
-            noise = drawn[row * len(whole) : (row + 1) * len(whole)]
-            noisy = [score + z for score, z in zip(whole, noise, strict=True)]
-            found[row] = noisy.index(max(noisy))
-        return found
+        return place_of_largest(lambda: [u.ball() for u in scores], law, times, rng=rng)
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw what equal scores give."""
@@ -565,31 +613,34 @@ class ReportNoisyMax(Choice):
     def worst_answers(self) -> list[tuple[Any, Any]]:
         """Return equal scores of which half rise and half fall, and one that catches up."""
         k, move = self.candidates, WITHIN * float(self.sensitivity)
-        if self._is_discrete:
-            move = float(self.sensitivity)
         down = 0.0 if self.monotone else -move
         half = [move] * (k // 2) + [down] * (k - k // 2)
-        behind = [-(move - down) // 2 if self._is_discrete else -(move - down) / 2] + [0.0] * (
-            k - 1
-        )
+        behind = [-(move - down) / 2] + [0.0] * (k - 1)
         return [([0.0] * k, half), (behind, [behind[0] + move] + [down] * (k - 1))]
 
     def chance_of_best(self, distance: arb) -> arb:
         """Return P(the best is chosen) where the others are all so many units of noise below it.
 
-        Of Laplace or Gaussian noise.
+        Of Laplace or Gaussian noise: ∫ f(x) F(x + d)^n dx, n others. Of Laplace noise the parts
+        below −d and above 0 have closed forms.
         """
-        if self.noise == "Gaussian":
-            return gaussian_maxima.difference(self.candidates, 1, distance)[0]
-        return maxima.chance_of_best(self.candidates, distance)
+        n, half = self.candidates - 1, arb("0.5")
+        if self.noise == "Laplace":
+            q = (-distance).exp() / 2
 
-    def exact_rho(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return t²(k − 1)/(2k) of Gaussian noise for two and three candidates."""
-        if self.noise != "Gaussian" or self.candidates > _KNOWN:
-            return None
-        pair = GaussianMaximaPair(self.candidates, self.distance)
-        return self.distance.squared.times(pair.joint_rho)
+            def between(s: acb, _: bool) -> acb:  # x = −ds
+                below = 1 - half * (-distance * (1 - s)).exp()
+                return half * distance * (-distance * s).exp() * below**n
 
+            ends = q / (arb(2) ** n * (n + 1)) + (1 - (1 - q) ** (n + 1)) / (2 * q * (n + 1))
+            middle: arb = integral(between, arb(0), arb(1)).real
+            return ends + middle
+        reach = (2 * arb(2).log() * ctx.prec).sqrt().upper()
 
-def _is_integer(value: ExactReal) -> bool:
-    return value == ExactReal.of_rational(math.floor(value))
+        def normal(x: acb, _: bool) -> acb:
+            below = half * (-(x + distance) / arb(2).sqrt()).erfc()
+            return (-x * x / 2).exp() / (2 * arb.pi()).sqrt() * below**n
+
+        beyond = 2 * normal_cdf(-reach)
+        found: arb = integral(normal, -reach, reach).real + arb(0).union(beyond)
+        return found

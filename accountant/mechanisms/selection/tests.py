@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 from flint import arb
 
@@ -15,7 +16,7 @@ from dpassay.accountant.core.adjacency import Adjacency, require
 from dpassay.accountant.core.arrays import Array, ArrayLike, np
 from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import Pair, WorstCase
+from dpassay.accountant.core.pair import Known, MirroredPair, Pair, Tails, WorstCase, rho_bound
 from dpassay.accountant.core.randomness import Randomness
 from dpassay.accountant.core.validate import (
     Integer,
@@ -29,19 +30,276 @@ from dpassay.accountant.core.validate import (
 from dpassay.accountant.errors import AdjacencyError, NotApplicableError, expected
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.mechanisms.additive.integers import DiscreteLaplace
-from dpassay.accountant.mechanisms.additive.laplace import Laplace, LaplacePair
-from dpassay.accountant.mechanisms.selection.candidates import WITHIN
+from dpassay.accountant.mechanisms.additive.laplace import Laplace
+from dpassay.accountant.mechanisms.selection.candidates import WITHIN, TwoCandidates
 from dpassay.accountant.mechanisms.wrappers.channel import Tabulated
 from dpassay.accountant.mechanisms.wrappers.composed import Composed, Guaranteed
-from dpassay.accountant.numbers.exact import ExactReal, exact
-from dpassay.accountant.numbers.interval import Interval, ball, enclose
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import START_PRECISION, Interval, ball, enclose
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.between import inverse_between, narrow_enough
 from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
 from dpassay.accountant.pairs.gaussian import normal_cdf
-from dpassay.accountant.pairs.selection import AboveThresholdPair, TestedReleasePair, tail
 from dpassay.accountant.release import sampling
 from dpassay.accountant.release.comparisons import stream
 
-"""The sparse vector technique: which answers of a stream are above a threshold."""
+"""The sparse vector technique: which answers of a stream are above a noisy threshold.
+
+The threshold, 0 with Laplace noise of scale s, is compared with every answer, with Laplace noise of
+scale r; the stream ends after c answers above. Lengths are in units of the sensitivity: each answer
+moves by at most 1. The loss is at most 1/s + 2c/r, or 1/s + c/r where all answers move in the same
+direction (Lyu, Su and Li 2017): with the threshold moved by 1 no answer becomes less probable to be
+below, and c answers above do by a factor of at most e^{2/r} or e^{1/r} each.
+
+It comes as near to that as one likes. Let m > c + r/s answers come first, at a under P and at a + 1
+under Q, and then c answers at 1 under P (0 where monotone) and at 0 under Q; the output is that the
+m are below and the c above. As a grows, the integral over the noisy threshold
+
+    P(output) = ∫ f(z/s)/s F((z − a)/r)^m (1 − F((z − 1)/r))^c dz
+
+has its mass near a, where the first and the last factor are exponentials. So there Q(output), at
+z + 1, is e^{−1/s − 2c/r} or e^{−1/s − c/r} times as large.
+
+At other ε, for one threshold: let it be z under P and z + 1 under Q, which is Laplace noise at
+distance 1/s. Given z, what is said has under P at most e^u times its probability under Q, u = 2c/r
+or c/r. So both together are dominated by that noise and by a pair of the loss u for sure, (1, 0)
+and (e^{−u}, 1 − e^{−u}): H(ε) ≤ H_Laplace(ε − u). That is less than what a loss of at most t allows
+where ε is near t, by half.
+
+With a fresh threshold after each answer above the parts between them are independent, and the loss
+is c times that for c = 1. If the noisy value of an answer above is shown, a value v ≤ 0 says that
+the noisy threshold is below v, where F((z − a)/r) is an exponential for a ≥ 0: m answers below, at
+0 under P and at 1 under Q, have a loss of exactly m/r, for any m.
+"""
+
+Terms = list[tuple[arb, int]]
+"""Sums of c e^{λz}, as (c, λ)."""
+_PLACES = (0, 1, 2, 4, 8, 16, 32, 64)
+"""Places a of the answers below that are tried, in units of r."""
+_MOST_ABOVE = 16
+"""Answers above in an output that is tried."""
+_MOST_BELOW = 100
+"""Answers below besides, at most: an output of more is less probable, and its sum is long."""
+_LEAST_STEP = Fraction(1, 1 << 10)
+"""The first step towards an ε, at least: that of a tiny loss would never reach an ε < 0."""
+_TOO_LARGE = 1 << 64
+"""A loss from which on no ε is looked for: it hides nothing, and a bracket is long."""
+
+
+def _power(n: int, rate: int, at: Fraction, sign: int) -> tuple[Terms, Terms]:
+    """Return F(z − at)^n (sign 1) or F(at − z)^n (−1), where z is below `at` and above it."""
+    half, place = arb("0.5"), ball(at)
+    tail: Terms = [(half**n * (-sign * n * rate * place).exp(), sign * n * rate)]
+    most: Terms = [
+        (math.comb(n, i) * (-half) ** i * (sign * i * rate * place).exp(), -sign * i * rate)
+        for i in range(n + 1)
+    ]
+    return (tail, most) if sign > 0 else (most, tail)
+
+
+def _chance(scales: tuple[Fraction, Fraction], *sides: tuple[int, Fraction, int]) -> arb:
+    """Return P(n answers at a are below, or above), (n, a, 1) or (n, a, −1) given for each a.
+
+    In a unit of z of which both rates are multiples the integrand is a sum of exponentials with
+    integer rates between 0 and all a.
+    """
+    (a, b), (c, d) = (rate.as_integer_ratio() for rate in (1 / scales[0], 1 / scales[1]))
+    unit = Fraction(math.gcd(a * d, c * b), b * d)
+    s, r = (int(1 / (scale * unit)) for scale in scales)
+    factors = [(Fraction(0), ([(arb(s) / 2, s)], [(arb(s) / 2, -s)]))]
+    factors += [(at * unit, _power(n, r, at * unit, sign)) for n, at, sign in sides]
+    ends = sorted({at for at, _ in factors})
+    found = arb(0)
+    for low, high in zip([None, *ends], [*ends, None], strict=True):
+        terms: Terms = [(arb(1), 0)]
+        for at, parts in factors:
+            part = parts[low is not None and low >= at]
+            terms = [(x * y, rate + also) for x, rate in terms for y, also in part]
+        for x, rate in terms:
+            found += x * (_primitive(high, rate) - _primitive(low, rate))
+    return found
+
+
+def _primitive(x: Fraction | None, rate: int) -> arb:
+    """Return a primitive of e^{λx}, 0 at the infinite end where it is integrable."""
+    if x is None:
+        return arb(0)
+    return (rate * ball(x)).exp() / rate if rate else ball(x)
+
+
+@final
+@dataclass(frozen=True)
+class AboveThresholdPair(MirroredPair):
+    """All pairs of streams: their largest loss, and outputs that bound H(ε) from below.
+
+    The scales are in units of the sensitivity; `variant` is "standard", "fresh-threshold" or
+    "noisy-values". Neighbours change places.
+    """
+
+    threshold: Fraction
+    query: Fraction
+    count: int
+    monotone: bool
+    variant: str
+
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(
+            upper=self._upper,
+            attained=lambda _: self,
+            max_loss=self._exact_max_loss,
+            inverse=self._inverse,
+            rho=lambda: self.renyi(arb(1)),
+            # a loss in [−t, t]
+            rho_bound=lambda: self.max_loss() ** 2 / 2,
+        )
+
+    def _exact_max_loss(self) -> ExactReal | None:
+        """Return the supremum of the losses where it is finite."""
+        return None if self.variant == "noisy-values" else ExactReal.of_rational(self._largest)
+
+    @property
+    def _largest(self) -> Fraction:
+        part = (1 if self.monotone else 2) / self.query
+        if self.variant == "fresh-threshold":
+            return self.count * (1 / self.threshold + part)
+        return 1 / self.threshold + self.count * part
+
+    @property
+    def one_answer(self) -> TwoCandidates:
+        """Whether one answer is above, which moves by 1, in units of r."""
+        unit, ratio = map(ExactReal.of_rational, (1 / self.query, self.threshold / self.query))
+        return TwoCandidates("Laplace", unit, ratio)
+
+    def _outputs(self, epsilon: ExactReal) -> Iterator[tuple[arb, arb, str]]:
+        """Yield P and Q of outputs whose loss is large, and which streams and output these are."""
+        if self.variant == "noisy-values":  # ∫ f(v) ∫_{z ≤ v} f(z/s)/s F(z)^m dz dv over v ≤ 0
+            s, r = 1 / self.threshold, 1 / self.query
+            m = max(1, math.floor(epsilon / ExactReal.of_rational(r)) + 1)
+            p = ball(s * r / ((s + m * r) * (s + (m + 1) * r))) / arb(2) ** (m + 2)
+            yield (
+                p,
+                p * ball(-m * r).exp(),
+                f"{m} answers, 0 under P and 1 under Q, are below, and one at 0 is shown as v ≤ 0",
+            )
+            return
+        for i, pair in enumerate(self.one_answer.pairs):
+            (p, _), (q, _) = pair.source.masses(pair.index)
+            yield p, q, f"one answer, {i}/8 lower than the threshold under Q, is above"
+        fresh, most = self.variant == "fresh-threshold", min(self.count, _MOST_ABOVE)
+        times = self.count if fresh else 1
+        for c in (1,) if fresh else dict.fromkeys((1, most)):
+            yield from self._of_streams(c, times)
+
+    def _of_streams(self, c: int, times: int) -> Iterator[tuple[arb, arb, str]]:
+        """Yield those of answers that are below, and then c above."""
+        m = c + min(math.floor(self.query / self.threshold), _MOST_BELOW) + 2
+        scales, raised = (self.threshold, self.query), Fraction(0 if self.monotone else 1)
+        again = f", {times} times" if times > 1 else ""
+        for place in _PLACES:
+            a = place * self.query
+            p = _chance(scales, (m, a, 1), (c, raised, -1))
+            q = _chance(scales, (m, a + 1, 1), (c, Fraction(0), -1))
+            yield (
+                p**times,
+                q**times,
+                f"{m} answers at {a} under P, {a + 1} under Q, are below, and then {c} at "
+                f"{raised} under P, 0 under Q, above{again}",
+            )
+
+    def _best(self, epsilon: ExactReal) -> tuple[arb, arb, str]:
+        """Return P and Q of the output that shows the largest H(ε), and which it is."""
+        factor = epsilon.ball().exp()
+        return max(
+            self._outputs(epsilon), key=lambda each: float((each[0] - factor * each[1]).mid())
+        )
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return a ball from the best output up to what the largest loss allows."""
+        least, largest = -epsilon.ball().expm1(), self.known.max_loss()
+        if largest is not None and epsilon >= largest:
+            return arb(0)
+        if largest is not None and epsilon <= -largest:
+            return least
+        low = self._lower(epsilon)
+        if largest is None:
+            return low.union(arb(1))
+        with ctx.workprec(START_PRECISION):  # more digits of bounds that are apart help nobody
+            return low.union(self._most(epsilon))
+
+    def _upper(self, epsilon: ExactReal) -> arb:
+        """Return the larger end: a ball around both has a radius of 30 bits."""
+        largest = self.known.max_loss()
+        if largest is None or not -largest < epsilon < largest:
+            return self.hockey_stick(epsilon).upper()
+        with ctx.workprec(START_PRECISION):
+            return self._most(epsilon).upper()
+
+    def _most(self, epsilon: ExactReal) -> arb:
+        """Return the least of the bounds in closed form."""
+        largest = self.known.max_loss()
+        assert largest is not None
+        t, e = largest.ball(), epsilon.ball()
+        return self._of_threshold(e).min((t.exp() - e.exp()) / (t.exp() + 1))
+
+    def _lower(self, epsilon: ExactReal) -> arb:
+        """Return what the best output shows, or all of them."""
+        with ctx.workprec(START_PRECISION):
+            factor, (p, q, _) = epsilon.ball().exp(), self._best(epsilon)
+            return (p - factor * q).max(-epsilon.ball().expm1()).max(arb(0))
+
+    def _of_threshold(self, epsilon: arb) -> arb:
+        """Return H_Laplace(ε − u), 0 from 1/s on; 1 for several thresholds.
+
+        At d = 1/s it is 1 − e^{−x/2}, x = d + u − ε, for 0 ≤ x ≤ 2d, and 1 − e^{d − x} beyond.
+        """
+        if self.variant != "standard" and self.count > 1:
+            return arb(1)
+        distance = ball(1 / self.threshold)
+        paid = ball(self.count * (1 if self.monotone else 2) / self.query)
+        left = (distance + paid - epsilon).max(arb(0))
+        return -(-(left / 2).max(left - distance)).expm1()
+
+    def _inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
+        """Enclose ε(δ) by where both bounds pass δ; UndecidedError where that is too wide."""
+        why = "no profile of the sparse vector technique is known"
+        if self.known.max_loss() is None:
+            least_end = enclose(lambda: arb.log1p(-delta.ball())).lower
+            found = Interval(least_end, Interval.of_ball(arb.pos_inf()).upper)
+            return narrow_enough(found, relative_width, why)
+        if self._largest > _TOO_LARGE:
+            least = enclose(lambda: arb.log1p(-delta.ball()))
+            return narrow_enough(least.hull(Interval.of_exact(self._largest)), relative_width, why)
+        step = max(self._largest / 4, _LEAST_STEP)
+        ends = self._lower, lambda at: self.hockey_stick(at).upper()
+        return inverse_between(ends, delta, step, relative_width, why)
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return those of the best output against all others."""
+        p, q, _ = self._best(epsilon)
+        return Tails(p, 1 - p, q, 1 - q)
+
+    def renyi(self, order: arb) -> arb:
+        """Return a wide ball: from 0 up to what a loss in [−t, t] allows."""
+        return arb(0).union(order * rho_bound(self))
+
+    def law(self) -> dict[str, object]:
+        """Return the scales, the count and the variant."""
+        return {
+            "law": "above-threshold",
+            "threshold": str(ExactReal.of_rational(self.threshold)),
+            "query": str(ExactReal.of_rational(self.query)),
+            "count": self.count,
+            "monotone": self.monotone,
+            "fresh": self.variant == "fresh-threshold",
+            "values": self.variant == "noisy-values",
+        }
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Describe the streams and the output that show most."""
+        return f"{self._best(epsilon)[2]}; in units of the sensitivity, from the threshold on"
+
 
 _CERTAIN = Tabulated([1, 0], [0, 1])
 """What tells neighbours apart for sure."""
@@ -81,7 +339,7 @@ class AboveThreshold(Mechanism):
     shares of both halves that are above differ as the laws of the noise do. So does a stream
     without noise on its answers, of any count: answers rise slowly, and neighbours differ by which
     half of them is the first to be above any threshold. The other proofs are at
-    the head of `above_threshold` in `dpassay.accountant.pairs`.
+    the head of this file's part about the technique.
     """
 
     example = "AboveThreshold(threshold_scale=2, query_scale=4)"
@@ -169,167 +427,6 @@ class AboveThreshold(Mechanism):
     def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Draw what is said of some answers."""
         return self.release(answer, size, rng=rng)
-
-
-"""Propose a bound of the local sensitivity, test it, and release with noise for it."""
-
-_DIGITS = 15
-"""Digits to which the chance of a wrong pass is rounded up for compositions."""
-_FAR = 2**20
-"""Answers of an unstable dataset, in units of the noise, that an audit tells apart."""
-
-
-@declared
-class ProposeTestRelease(Mechanism, FiniteLaws):
-    """Release an answer with noise for a proposed sensitivity, if a noisy distance is at least τ.
-
-    Propose-test-release (Dwork and Lei 2009; Vadhan 2017, section 3.2). The distance of a dataset
-    is the least number of records to change until its local sensitivity exceeds Δ: an integer ≥ 0,
-    which differs by at most 1 between neighbours. The noise is Laplace noise, of both.
-
-    Parameters
-    ----------
-    test_scale
-        s > 0, the scale of the noise of the distance.
-    threshold
-        τ > 0: the answer is released if the noisy distance is at least τ.
-    scale
-        b > 0, the scale of the noise of the answer.
-    sensitivity
-        Δ > 0, what was proposed.
-
-    Notes
-    -----
-    Let π(n) be the chance of a pass at the distance n, and t = Δ/b. The pairs of neighbours are:
-
-    - both at distance 0: answers may differ by any amount, and a pass shows whose it is, in the
-      limit: (π(0), 1 − π(0), 0) against (0, 1 − π(0), π(0)). δ ≥ π(0) at every ε;
-    - distances n and n + 1: the local sensitivity at n + 1 is at most Δ. So the answer moves by at
-      most t (`dpassay.accountant.pairs.selection`), and less is post-processing of that noise;
-    - both at n ≥ 1: a pass with chance π(n) and noise at distance t. H is convex, so it is at most
-      that of the noise alone, which is the limit of large n.
-
-    For n + 1 ≤ τ it is π(n) = e^{−1/s}π(n + 1), for n ≥ τ it is 1 − π(n + 1) = e^{−1/s}(1 − π(n)).
-    In both ranges P and Q are affine functions of one number, so that H, a convex function of both,
-    is largest at an end: n = 0, the last n with n + 1 ≤ τ, the first n ≥ τ, and large n. Between
-    the ranges there is at most one n. Which end is worst depends on ε: a trade-off function in
-    between may lie below those of both ends, but not below that of the largest H.
-    """
-
-    example = "ProposeTestRelease(test_scale=1, threshold=12, scale=1)"
-    no_variance = "ProposeTestRelease may release nothing: it has no variance."
-    noise_argument = "scale"
-
-    test_scale: Rational = Rational(least=0, strict=True)
-    threshold: Rational = Rational(least=0, strict=True)
-    scale: Rational = Rational(least=0, strict=True)
-    sensitivity: Rational = Rational(1, least=0, strict=True)
-
-    @property
-    def _distance(self) -> Fraction:
-        """The move of the answer in units of its noise, t."""
-        return self.sensitivity / self.scale
-
-    def passes(self, distance: int) -> tuple[arb, arb]:
-        """Return π(n) and 1 − π(n), each without cancellation."""
-        return tail((self.threshold - distance) / self.test_scale)
-
-    @property
-    def dominated_by(self) -> Mechanism:
-        """Noise on the distance and on the answer, and a mass for a wrong pass, rounded up."""
-        wrong = Interval.of_ball(self.passes(0)[0], _DIGITS).upper
-        most = min(ExactReal.of_rational(Fraction(wrong)), ExactReal.of_rational(1))
-        both = Laplace(exact(self.test_scale)), Laplace(exact(self.scale), exact(self.sensitivity))
-        return Composed((*both, Guaranteed(0, most)))
-
-    def attained(self) -> tuple[Pair, ...]:
-        """Return the pairs of unstable neighbours, and of very stable ones."""
-        return FinitePair(self, 0), LaplacePair(exact(self._distance))
-
-    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the pairs at the ends of both ranges, and between them."""
-        bend = math.floor(self.threshold)
-        places = sorted({n for n in (0, bend - 1, bend, math.ceil(self.threshold)) if n >= 0})
-        step = 1 / self.test_scale
-        tested = tuple(
-            TestedReleasePair(self._distance, (self.threshold - n) * step, step, rises)
-            for n in places
-            for rises in (True, False)
-        )
-        pairs = (*self.attained(), *tested)
-        return WorstCase(
-            pairs,
-            pairs,
-            "Unstable neighbours may have answers far apart. Of the others a distance at an end of "
-            "a range is worst, in which the laws are affine functions of one number.",
-            enveloped=True,
-        )
-
-    def outcomes(self, index: int) -> Sequence[object]:
-        """Name the answers of two unstable neighbours, and no answer."""
-        return "near the first answer", "nothing", "near the other answer"
-
-    def masses(self, index: int) -> tuple[list[arb], list[arb]]:
-        """Return those of two unstable neighbours."""
-        passes, fails = self.passes(0)
-        return [passes, fails, arb(0)], [arb(0), fails, passes]
-
-    def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
-        """Return 0 where there is no answer."""
-        return None, ExactReal.of_rational(0), None
-
-    def is_mirrored(self, index: int) -> bool:
-        """Whether the reverse pair has the same outcomes backwards: it has."""
-        return True
-
-    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Return 1 and the answer with noise on a lattice, or 0 and 0 where the test fails.
-
-        The test is drawn exactly: no rounding changes its probability.
-
-        The value: the answer, and the distance of its dataset.
-        """
-        answer, distance = self._read(value)
-        passed = sampling.indices_by_inversion(lambda: [self.passes(distance)[1]], times, rng=rng)
-        sampler = self._noise.lattice_sampler()
-        noisy = np.asarray(sampler.release(answer, times, rng=rng), float).reshape(times)
-        found = np.stack([passed == 1, np.where(passed == 1, noisy, 0.0)], axis=-1).astype(float)
-        return found
-
-    def _read(self, value: Any) -> tuple[float, int]:
-        try:
-            answer, distance = (float(entry) for entry in value)
-        except (TypeError, ValueError):
-            answer, distance = 0.0, -1.0
-        if distance < 0 or not distance.is_integer():
-            raise expected("value", value, "to be an answer and a distance, an integer ≥ 0")
-        return answer, int(distance)
-
-    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw the noise of the answer."""
-        return self._noise.sample(size, rng=rng)
-
-    @property
-    def _noise(self) -> Laplace:
-        return Laplace(exact(self.scale), exact(self.sensitivity))
-
-    def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return unstable neighbours, and those about the threshold, and stable ones."""
-        move, n = float(self.sensitivity), max(0, math.floor(self.threshold) - 1)
-        far = _FAR * float(self.scale)
-        stable = n + math.ceil(_FAR * float(self.test_scale))
-        return [((0.0, 0), (far, 0)), ((0.0, n), (move, n + 1)), ((0.0, stable), (move, stable))]
-
-    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw releases: their last digits tell nothing of the answer."""
-        return self.release(answer, size, rng=rng)
-
-    def variances(self) -> list[arb]:
-        """Raise NotApplicableError: no answer has no error."""
-        raise NotApplicableError(
-            "ProposeTestRelease may release nothing: it has no variance. That of a released "
-            f"answer is the variance of {self._noise!r}."
-        )
 
 
 """The optimal way to keep or drop one key by the number of its users."""
@@ -515,6 +612,8 @@ class PartitionSelection(Mechanism, FiniteLaws):
 
 """Noisy counts of keys that are released where they reach a threshold."""
 
+_DIGITS = 15
+"""Digits to which the chance of a new key is rounded up for compositions."""
 _ROUNDING = 1 + 2.0**-50
 """More than what rounding a threshold and a released count to doubles takes."""
 

@@ -117,7 +117,6 @@ def test_every_mechanism_is_listed() -> None:
         "PartitionSelection",
         "PermuteAndFlip",  # as the exponential mechanism
         "PoissonSubsampled",
-        "ProposeTestRelease",
         "RandomAllocation",
         "RandomizedResponse",
         "Rappor",
@@ -130,7 +129,6 @@ def test_every_mechanism_is_listed() -> None:
         "TruncatedGeometric",
         "TruncatedLaplace",
         "UnaryEncoding",
-        "TopSelections",  # as the exponential mechanism
     }
 
 

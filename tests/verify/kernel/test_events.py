@@ -23,12 +23,8 @@ EXACT = [
 BETWEEN = [
     "ReportNoisyMax('Laplace', 2, 2)",
     "ReportNoisyMax('Laplace', 1, 2, monotone=True)",
-    "ReportNoisyMax('DiscreteLaplace', '3/2', 2, sensitivity=2)",
     "ReportNoisyMax('Gaussian', 2, 3)",
     "ReportNoisyMax('Laplace', 2, 5)",
-    "ReportNoisyMax('DiscreteLaplace', 2, 3)",
-    "TopSelections('1/2', 3)",
-    "TopSelections('1/2', 2, noise='Laplace')",
     "Composed(ExponentialMechanism(1), 4)",
     "Composed([PermuteAndFlip(1), Gaussian(2)])",
     "KNorm(2, 3)",

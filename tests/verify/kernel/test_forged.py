@@ -13,7 +13,7 @@ from dpassay.verifier.kernel.numbers import Budget
 Data = dict[str, Any]
 BOX: Data = {"type": "Gaussian", "objective": "total", "space": {"type": "Box", "bounds": ["1"]}}
 LOCAL = "Channel(matrix=[['3/4','1/4',0],['1/4','3/4',0],[0,0,1]], neighbours=[[0,1]])"
-NOISY = "ReportNoisyMax(noise='DiscreteLaplace', scale=1, candidates=3, monotone=True"
+NOISY = "DiscreteLaplace(scale=1"
 ROOTS = "LaplaceVector(scale=1, shifts=[{}, sqrt(2) - 1600e-117])".format(
     ", ".join(["sqrt(2) - 915e-117"] * 999)
 )

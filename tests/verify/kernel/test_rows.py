@@ -143,7 +143,6 @@ def test_flags_and_lists_are_what_they_should_be(text: str) -> None:
         ("ReportNoisyMax(noise='Gaussian', scale=2, candidates=10)", None),
         ("RankOneGaussian(dimension=5, sigma_star=400)", None),
         ("RandomAllocation(mechanism=Gaussian(standard_deviation=1), steps=10)", "add-remove"),
-        ("TopSelections(epsilon='1/2', selected=3)", None),
     ],
 )
 def test_both_ends_of_a_bound(text: str, adjacency: str | None) -> None:

@@ -64,7 +64,6 @@ QUICK = [
     "sparse-vector/stoddard",
     "sparse-vector/chen",
     "noisy-max/exponential",
-    "propose-test-release/half",
     "subset-selection/pure",
     "odometer/pure",
     "odometer/filter",

@@ -21,11 +21,9 @@ import dpassay
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.mechanisms import (
-    Composed,
     ExponentialMechanism,
     PermuteAndFlip,
     ReportNoisyMax,
-    TopSelections,
 )
 from dpassay.accountant.questions import guarantees, profile, tradeoff
 from dpassay.verifier.audit import audit
@@ -57,13 +55,6 @@ def flips(values: list[float], factor: float) -> np.ndarray:
     return np.asarray(found / math.factorial(len(values)))
 
 
-def orders(values: list[float], factor: float) -> np.ndarray:
-    """Return the probability of every two, selected one after the other."""
-    p = softmax(values, factor)
-    pairs = itertools.permutations(range(len(values)), 2)
-    return np.array([p[i] * p[j] / (1 - p[i]) for i, j in pairs])
-
-
 def chances(noise: str, scores: list[float]) -> np.ndarray:
     """Integrate the density of one noisy score times P(all others are lower)."""
     law, step, reach = NOISES[noise]
@@ -93,7 +84,6 @@ KINDS = {
     "exponential": Kind(lambda k, m: ExponentialMechanism("1/4", monotone=m), softmax, 1 / 4),
     "exponential-2": Kind(lambda k, m: ExponentialMechanism(2, monotone=m), softmax, 2),
     "flip": Kind(lambda k, m: PermuteAndFlip(2, monotone=m), flips, 2),
-    "top": Kind(lambda k, m: TopSelections(1, 2, monotone=m), orders, 1, 1e-9),
     "Gaussian": Kind(lambda k, m: ReportNoisyMax("Gaussian", 1, k, monotone=m),
                      lambda u, _: chances("Gaussian", u), 1, 1e-9, noise=True),
     # a kink of Laplace noise costs the step² / 8 at most
@@ -128,7 +118,7 @@ def test_no_neighbouring_scores_are_worse(
     after = [score + (up if monotone else move) for score, move, up in candidates]
     factor = kind.factor if monotone else kind.factor / 2
     p, q = kind.law(after, factor), kind.law(before, factor)
-    epsilon = share * (2 if name == "top" else 1) * kind.factor
+    epsilon = share * kind.factor
     delta, third = upper_ends(name, len(candidates), monotone, epsilon)
     for one, other in ((p, q), (q, p)):
         assert float(np.maximum(one - math.exp(epsilon) * other, 0).sum()) <= delta + kind.spare
@@ -141,7 +131,6 @@ DRAWN: list[tuple[Any, np.ndarray, int]] = [
     (ExponentialMechanism(2, sensitivity="1/2", monotone=True), softmax(SCORES, 4), 40_000),
     (PermuteAndFlip(2, sensitivity="1/2", monotone=True), flips(SCORES, 4), 40_000),
     (PermuteAndFlip(2), flips(SCORES, 1), 1),
-    (TopSelections(4, 2), orders(SCORES, 2), 3000),
     (ReportNoisyMax("Gaussian", "1/2", 4), chances("Gaussian", [2 * u for u in SCORES]), 40_000),
     (ReportNoisyMax("Laplace", "1/2", 4), chances("Laplace", [2 * u for u in SCORES]), 40_000),
 ]
@@ -153,15 +142,11 @@ def test_selections_have_their_probabilities(about: Any, expected: np.ndarray, s
         exact = [float(value.mid()) for value in about.probabilities(SCORES)]
         assert exact == pytest.approx(list(expected), rel=1e-12)
     drawn = about.release(SCORES, size, rng=np.random.default_rng(3))
-    several = isinstance(about, TopSelections)
-    assert drawn.shape == ((size, 2) if several else (size,))
+    assert drawn.shape == (size,)
     if size > 1:
-        outcomes = list(itertools.permutations(range(4), 2)) if several else list(range(4))
-        seen = drawn.tolist()
-        counts = [seen.count(list(x) if isinstance(x, tuple) else x) for x in outcomes]
+        counts = np.bincount(drawn, minlength=4)
         assert chisquare(counts, expected / expected.sum() * size).pvalue > FALSE_ALARM
-    best = np.atleast_1d(about.release([0, 10**6, 5 * 10**5, 0]))
-    assert best.tolist() == ([1, 2] if several else [1])
+    assert about.release([0, 10**6, 5 * 10**5, 0]) == 1
 
 
 @pytest.mark.parametrize("noise", NOISES)
@@ -178,7 +163,6 @@ BAD = [[1], 3, [[1, 2]], ["x", 1], [1, float("inf")]]
     ("about", "bad"),
     [
         *((kind(1), bad) for kind in (ExponentialMechanism, PermuteAndFlip) for bad in BAD),
-        *((TopSelections(1, k), bad) for k, bad in ((2, [1, 2]), (1, [3]), (3, [1, 2, 3]))),
         (ReportNoisyMax("Laplace", 1, 3), [0, 1]),
     ],
     ids=str,
@@ -186,11 +170,6 @@ BAD = [[1], 3, [[1, 2]], ["x", 1], [1, float("inf")]]
 def test_bad_scores_are_named(about: Any, bad: object) -> None:
     with pytest.raises(InvalidInputError, match=r"scores|value"):
         about.release(bad)
-
-
-def test_what_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="selected"):
-        TopSelections(1, 10**6)
 
 
 # ---------------------------------------------------------------- the exponential mechanism
@@ -280,32 +259,3 @@ def test_flips_choose_no_worse_than_the_exponential_mechanism(candidates: int) -
     q = math.exp(-float(flip) / 2)
     taken = sum((1 - q) ** j for j in range(candidates)) / candidates
     assert taken == pytest.approx(0.9, rel=1e-12)
-
-
-# ---------------------------------------------------------------- the best few
-
-
-def test_many_candidates_of_two_scores_are_about_as_bad_as_independent_selections() -> None:
-    about, n = TopSelections(1, 2), 2000
-    for odds in (0.3, 1.0, 3.0):  # of the candidates that rise, under Q
-        sides = []
-        for weight in (odds * math.e, odds):
-            found = {}
-            for first, second in itertools.product((0, 1), repeat=2):
-                each = np.array([1.0, weight]) / n  # n candidates of each score
-                left = np.array([1.0, weight])
-                chance = left[first] / left.sum()
-                left[first] -= each[first]
-                found[first, second] = chance * left[second] / left.sum()
-            sides.append(np.array([*found.values()]))
-        attained = float(np.maximum(sides[0] - math.exp(0.5) * sides[1], 0).sum())
-        assert attained <= float(profile.delta(about, "1/2").upper)
-        if odds == 0.3:
-            assert attained > 0.7 * float(profile.delta(about, "1/2").lower)
-
-
-def test_several_selections_compose() -> None:
-    twice = profile.delta(Composed(TopSelections(1, 2), 2), 1)
-    four = profile.delta(Composed(ExponentialMechanism(1), 4), 1)
-    assert 0.9 * float(four.lower) < twice.lower < twice.upper <= float(four.upper) * (1 + 1e-9)
-    assert dpassay.verify(TopSelections("1/2", 3), epsilon="3/2").verdict.value == "HOLDS"

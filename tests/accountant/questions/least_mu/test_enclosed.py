@@ -27,7 +27,6 @@ def ends(text: str) -> Interval:
 
 MECHANISMS = [
     "AboveThreshold(threshold_scale=2, query_scale=4)",
-    "TopSelections(epsilon='1/2', selected=3)",
     "ReportNoisyMax('Laplace', scale=2, candidates=5)",
     "Composed(PermuteAndFlip(epsilon=1), 10)",
 ]
@@ -62,7 +61,7 @@ def test_a_loss_of_at_most_t_needs_the_mu_of_randomised_response() -> None:
 
 def test_a_wide_answer_is_given_to_those_who_ask_for_it() -> None:
     pairs = profile.worst_pairs(parse(MECHANISMS[1]), None, None)
-    with pytest.raises(UndecidedError, match=r"Reached the least mu in \[0\.46"):
+    with pytest.raises(UndecidedError, match=r"Reached the least mu in \[0\.61"):
         least_mu(pairs, WIDE)
     assert least_mu(pairs, Fraction(1)).lower > 0
     shown = dpassay.AboveThreshold(2, 4, variant="noisy-values")

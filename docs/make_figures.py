@@ -21,18 +21,20 @@ from dpassay.figures.description import Settings, Size
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "figures.md"
 TABLES = ROOT / "figures" / "tables"
-_ROW = re.compile(r"\| `([^`]+)` \| (.*) \| (.*) \|$")
+_ROW = re.compile(r"\| `([^`]+)` \| (.*) \| “(.*)” \((.*)\) \|$")
 _HEAD = """\
 # Figures
 
 `dpassay figures` makes every figure below: PNG, PDF, SVG, the plotted numbers as CSV, provenance as
-JSON, and a gallery page with each paper's statement and its verdicts. `--fast` takes a reduced
-grid, `--check` compares recomputed numbers with the tables in `figures/tables/`, `--full` takes the
-papers' own sizes, `--data DIR` the original data files.
+JSON, and a gallery page with each paper's statement and its verdicts. `--column` draws for the
+width of a paper's column (3.4 inches), `--fast` takes a reduced grid, `--check` compares recomputed
+numbers with the tables in `figures/tables/`, `--full` takes the papers' own sizes, `--data DIR` the
+original data files.
 
-Each title is the finding of the figure, with its numbers.
+Each title is the finding of the figure, with its numbers. Beside it are the paper's own words; "…"
+stands for what is left out. Only a title that says "Printed" quotes a number of the paper.
 
-| id | in the paper | title |
+| id | title | the paper's sentence |
 |---|---|---|
 """
 
@@ -69,13 +71,14 @@ def _known() -> dict[str, str]:
     """Return the titles that the page has."""
     lines = PAGE.read_text("utf-8").splitlines() if PAGE.exists() else []
     rows = filter(None, map(_ROW.match, lines))
-    return {row[1]: row[3].replace("\\|", "|") for row in rows}
+    return {row[1]: row[2].replace("\\|", "|") for row in rows}
 
 
 def _write(titles: dict[str, str]) -> None:
     rows = []
     for name in registry.FIGURES:
-        cells = (registry.description(name).number, titles.get(name, ""))
+        about = registry.description(name)
+        cells = (titles.get(name, ""), f"“{about.quote}” ({about.where})")
         escaped = " | ".join(cell.replace("|", "\\|") for cell in cells)
         rows.append(f"| `{name}` | {escaped} |")
     PAGE.write_text(_HEAD + "\n".join(rows) + "\n", encoding="utf-8")

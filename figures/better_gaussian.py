@@ -77,7 +77,7 @@ def _draw_1(table: Table) -> style.Figure:
         "Algorithm 1": style.CURVES[0].options(),
         "optimal": style.CURVES[3].options(),
     }
-    names = {"standard": "N(0, 2I)", "half": "half as large", "diagonal": "shared noise"}
+    names = {"standard": "N(0, 2I)", "half": "noise, half as large", "diagonal": "shared noise"}
     with style.panels(1, 4, height=2.9, share_y=True) as (figure, grid):
         for axes, panel in zip(grid, _PANELS, strict=True):
             for curve in table.distinct("curve", panel=panel):
@@ -88,6 +88,7 @@ def _draw_1(table: Table) -> style.Figure:
                     name = names.get(str(curve), str(curve))
                     axes.plot(xs, ys, label=name, **looks[str(curve)])
             axes.plot([0], [0], "x", color="#c00000", markersize=6, markeredgewidth=1.6)
+            style.tag(axes, (0, 0), "f(X)", shift=(4, -9))
             axes.set_aspect("equal")
             axes.set(xlim=(-1.8, 1.8), ylim=(-1.8, 2.6), xticks=[-1, 0, 1], yticks=[-1, 0, 1])
             axes.set_xlabel("change of count 1 (records)")

@@ -14,6 +14,7 @@ Henzinger, Upadhyay and Upadhyay bound it by C²(1 + ln(4n/5)/π)², C = (2/ε)�
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -123,10 +124,10 @@ def draw(axes: Axes, table: Table, panel: str, step: int) -> None:
             axes.fill_between([first + 0.1, last - 0.1], level - 0.3, level - 0.16, **shade)
     axes.plot([0, step], [-0.7, -0.7], color="black", linewidth=2, solid_capstyle="butt")
     axes.text(step / 2, -1.15, f"prefix of {step} inputs", ha="center", va="center")
-    axes.set(ylim=(-1.5, top + 0.3), yticks=range(int(top) + 1))
+    axes.set(ylim=(-1.9, top + 0.3), yticks=range(int(top) + 1))
     axes.set(xlabel="inputs (time steps)", ylabel="level")
     axes.grid(visible=False)
-    axes.legend(loc="upper left", title="vertices")
+    axes.legend(loc="lower right", ncols=2, columnspacing=1, handletextpad=0)
 
 
 def _used(table: Table, panel: str) -> int:
@@ -304,7 +305,7 @@ def _compute_error_by_arity(settings: Settings) -> Table:
     for n in _STEPS:
         found = {k: tree_error(k, n, signed=True) for k in arities}
         least = min(found.values())
-        rows += [("exact", f"n = {n}", k, error / least) for k, error in found.items()]
+        rows += [("exact", f"n = {n:,}", k, error / least) for k, error in found.items()]
     return Table.of(columns_of("panel", "curve", k="children", error="1"), rows, n=list(_STEPS))
 
 
@@ -316,15 +317,16 @@ def _draw_error_by_arity(table: Table) -> style.Figure:
                 xs, ys = table.points("k", "error", panel=panel, curve=curve)
                 axes.plot(xs, ys, label=str(curve), markersize=3, **look.dots())
                 lowest = ys.index(min(ys))
-                axes.plot([xs[lowest]], [ys[lowest]], look.marker, color=look.colour, markersize=7)
+                at = xs[lowest], ys[lowest]
+                axes.plot(*at, "o", markersize=9, color=look.colour, markerfacecolor="none")
                 if panel == "constant":
-                    at, shift = (xs[lowest], ys[lowest]), (-30, -14 if "odd" in str(curve) else 8)
+                    shift = -30, -14 if "odd" in str(curve) else 8
                     style.tag(axes, at, f"k = {at[0]:g}: {at[1]:.4f}", shift=shift)
             axes.set_xlabel("k (children per vertex)")
         left.set(ylim=(0.05, 0.5), ylabel="leading constant of MSE·ε²/lg(n)³")
-        right.set(ylim=(0.9, 4), ylabel="mean squared error over the least")
+        right.set(ylim=(0.8, 4), ylabel="mean squared error over the least")
         left.legend(loc="upper right")
-        right.legend(loc="upper right", title="large mark: best k")
+        right.legend(loc="upper right", title="ring: best k")
         style.letter((left, right), ("constants", "exact, with subtraction"))
         best = []
         for curve in table.distinct("curve", panel="exact"):
@@ -358,7 +360,7 @@ def _compute_crossover(settings: Settings) -> Table:
             noise = Gaussian(standard_deviation=exact(math.sqrt(variance)))
             found = profile.log_delta(noise, eps, relative_width=quantities.WIDTH)
             rows.append((f"exact, best k, ε = {eps}", n, float(found.lower) / math.log(10)))
-        rows += [(f"n^(−{power})", n, -power * math.log10(n)) for power in _ASYMPTOTIC]
+        rows += [(f"order n^−{power}", n, -power * math.log10(n)) for power in _ASYMPTOTIC]
     columns = columns_of("curve", n="inputs", lg_delta="decades")
     return Table.of(columns, rows, epsilons=["1", "0.1"], arities="2 to 64", largest_n=last)
 
@@ -367,11 +369,19 @@ def _draw_crossover(table: Table) -> style.Figure:
     with style.panels(height=4.0, width=5.2) as (figure, (axes,)):
         for look, curve in zip(style.CURVES, table.distinct("curve"), strict=False):
             xs, ys = table.points("n", "lg_delta", curve=curve)
-            if str(curve).startswith("n^"):
-                axes.plot(xs, ys, label=str(curve), color="0.6", linestyle=look.dashes, zorder=1)
+            if str(curve).startswith("order"):
+                axes.plot(
+                    xs,
+                    ys,
+                    label=re.sub(r"n\^(.*)", r"$n^{\1}$", str(curve)),
+                    color="0.6",
+                    linestyle=look.dashes,
+                    zorder=1,
+                )
             else:
                 axes.plot(xs, ys, label=str(curve), **look.marked(len(xs), marks=6))
-        axes.set(xscale="log", xlabel="n (inputs)", ylabel="lg₁₀ of the largest δ (decades)")
+        axes.set(xscale="log", xlabel="n (inputs)", ylabel="largest δ (probability)")
+        style.decades(axes)
         style.key(figure, [axes], 3)
         n = max(table.numbers("n"))
         bound, least = table.values(
@@ -410,9 +420,10 @@ def _draw_laplace_variance(table: Table) -> style.Figure:
         for axes, name in zip(grid, ("over_classic", "over_analytic"), strict=True):
             style.curves(axes, table, "delta", name)
             axes.axhline(2, color="0.5", linewidth=0.8, zorder=1)
-            axes.set(xscale="log", xlim=(1e-30, 1))
+            axes.set(xscale="log", xlim=(1e-30, 2))
             axes.set(xlabel="δ (probability)", ylabel="variance ratio")
         grid[0].set_ylim(0, 3)
+        style.tag(grid[0], (1e-29, 2), "ε ≤ 0.1 fall together,\nbelow ε = 1", shift=(0, -26))
         grid[1].set_yscale("log")
         style.key(figure, grid[:1])
         practical = [d for d in table.numbers("delta", curve="ε = 0.001") if d <= _PRACTICAL]
@@ -460,7 +471,8 @@ def _draw_laplace_guarantee(table: Table) -> style.Figure:
         style.curves(axes, table, "epsilon", "lg_delta")
         axes.plot([1], [-6], "o", color="black", markersize=5, zorder=4)
         style.tag(axes, (1, -6), "(1, 10⁻⁶)", shift=(6, 3))
-        axes.set(xlabel="ε (nats)", ylabel="lg₁₀ δ (decades)")
+        axes.set(xlabel="ε (nats)", ylabel="δ (probability)")
+        style.decades(axes)
         axes.set(xlim=(-0.05, 1.6), ylim=(_LEAST, 0.4))
         looks = dict(zip(map(str, table.distinct("curve")), style.CURVES, strict=False))
         style.fall(axes, table, "epsilon", "lg_delta", looks=looks)

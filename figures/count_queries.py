@@ -188,13 +188,18 @@ def _draw_1(table: Table) -> style.Figure:
         for name in table.distinct("curve", panel="needed"):
             xs, ys = table.points("x", "y", panel="needed", curve=name)
             profile.plot(xs, ys, "o", color=LOOKS[str(name)].colour, markeredgecolor="black")
+            if xs[0] > float(_EPSILON) + 1:
+                left = "as printed" in str(name)
+                style.tag(
+                    profile, (xs[0], ys[0]), f"{xs[0]:.2f}", shift=(3, 3) if left else (-21, -9)
+                )
         profile.axhline(_TILDE, color="0.5", linewidth=0.8, zorder=1)
         profile.axvline(float(_EPSILON), color="0.5", linewidth=0.8, zorder=1)
         style.tag(profile, (float(_EPSILON), 0.6), f"ε = {_EPSILON}", shift=(3, 0))
         for axes in (plain, log):
             axes.set(xlabel="noise z (records)", ylabel="P(Z = z)")
         profile.set(xlabel="ε (nats)", ylabel="exact δ(ε)")
-        style.letter((plain, log, profile), ("as printed", "with others", "exact δ(ε)"))
+        style.letter((plain, log, profile), ("as printed", "all laws, log scale", "exact δ(ε)"))
         style.key(figure, [log], 3)
         ours, wrong, same = table.values("x", "curve", names[:3], panel="needed")
         style.finding(

@@ -68,9 +68,10 @@ def _draw_1(table: Table) -> style.Figure:
             axes.set_yscale("log")
         for look, curve in zip(
             style.CURVES[3:], table.distinct("curve", panel=_EACH), strict=False
-        ):  # coordinates are discrete: no line joins them
+        ):  # a line where all coordinates have one variance, else marks, which no line joins
             xs, ys = table.points("x", "y", panel=_EACH, curve=curve)
-            grid[2].plot(xs, ys, label=str(curve), **look.dots())
+            drawn = look.options() if str(curve).startswith("spherical") else look.dots()
+            grid[2].plot(xs, ys, label=str(curve), **drawn)
         for axes in grid[:2]:
             axes.set(ylim=(0.9, 130), ylabel="variance, spherical over elliptical")
         grid[0].set_xlabel("s in Δⱼ = j⁻ˢ")
@@ -154,7 +155,7 @@ def _parts(
 
 
 def _draw_2(table: Table) -> style.Figure:
-    with style.panels(1, 3, height=3.3) as (figure, grid):
+    with style.panels(1, 3, height=3.4) as (figure, grid):
         for axes, noise in zip(grid[:2], _BOTH, strict=True):
             for look, part in zip(style.CURVES, _PARTS, strict=False):
                 where = {"noise": noise, "part": part}
@@ -166,7 +167,7 @@ def _draw_2(table: Table) -> style.Figure:
             axes.set_xticks([0.5, 1, 2, 4, 8], ["0.5", "1", "2", "4", "8"])
             axes.minorticks_off()
             axes.set(ylim=(1e-3, 1e6), xlabel="half-width of the box, c (sⱼ)")
-            axes.set_ylabel("squared error; mark: simulated (data units²)")
+            axes.set_ylabel("squared error (data units²)")
         for look, noise in zip(style.CURVES[4:], _BOTH, strict=False):
             xs, ys = table.points("x", "error", noise=noise, part="least")
             grid[2].plot(xs, ys, label=noise, **look.marked(len(xs)))
@@ -183,7 +184,7 @@ def _draw_2(table: Table) -> style.Figure:
             figure,
             f"Normal data fit no box: clipping biases. In its best box elliptical noise has "
             f"{same / ours:.1f} times less error than spherical noise at n = {n:,.0f}",
-            "Data: simulated normal records",
+            "Data: simulated normal records; lines: theory, marks: simulation",
         )
         return figure
 

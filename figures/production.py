@@ -82,6 +82,8 @@ def _write(name: str, settings: Settings, table: Table, out: Path, started: floa
     paths[".json"].parent.mkdir(parents=True, exist_ok=True)
     paths[".json"].unlink(missing_ok=True)
     figure = registry.load(name).draw(table)
+    if settings.column:
+        style.narrow(figure)
     if settings.size is Size.FAST:
         style.watermark(figure, _WATERMARK)
     for suffix in PICTURES:
@@ -152,6 +154,7 @@ def key(name: str, settings: Settings) -> str:
         str(_SCHEMA_VERSION),
         name,
         settings.size.value,
+        str(settings.column),
         str(settings.seed),
         *_data_files(settings.data),
         *(f"{library} {version(library)}" for library in _LIBRARIES),

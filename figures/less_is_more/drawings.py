@@ -128,7 +128,7 @@ def _triangle(panel: str, degrees: float) -> list[Row]:
         "s": (apex[0] * 1.1, apex[1] + 0.08 * radius * 2),
         "f(x)": (-0.5 - 0.24 * radius, -0.06),
         "f(x')": (0.5 + 0.26 * radius, -0.06),
-        "d/2": (centre[0] + 0.2 * radius, centre[1] - 0.72 * radius),
+        "d/2": (centre[0] + 0.2 * radius, centre[1] - 0.3 * radius),
     }
     return rows + named(panel, names)
 
@@ -148,8 +148,8 @@ def _draw_1(table: Table) -> style.Figure:
         )
         style.finding(
             figure,
-            f"The proof of Theorem 5 bounds the two sides by 2/sin θ; it is {bound / largest:.0f} "
-            f"times too large at θ = {at:g}°, where their sum is at most {largest:.2f}‖v‖",
+            f"The proof of Theorem 5 bounds the sum of the two sides by 2‖v‖/sin θ: "
+            f"{bound / largest:.0f} times the largest possible sum at θ = {at:g}°",
         )
         style.letter(grid, ("|ρ₁| + |ρ₂|", "θ < π/2", "θ > π/2", "bounds"))
         return figure
@@ -207,14 +207,15 @@ def _pair(panel: str, share: float, left: float, right: float, directed: bool) -
 
 
 def _draw_2(table: Table) -> style.Figure:
-    with style.panels(1, 5, height=2.5) as (figure, grid):
+    with style.panels(mosaic="abee;cdee", height=3.9) as (figure, (a, b, e, c, d)):
+        grid = [a, b, c, d, e]
         for axes, panel in zip(grid[:4], _DRAWN, strict=True):
             draw(axes, table, panel)
-            axes.set(xlim=(-0.8, 0.8), ylim=(-0.25, 1.25))
+            axes.set(xlim=(-0.8, 0.8), ylim=(-0.2, 1.1))
         axes = grid[4]
         style.curves(axes, table, "x", "y", marks=4, panel="probability")
-        axes.set(xscale="log", xticks=[1e-6, 1e-3, 1], ylim=(0, 1.05))
-        axes.set(xlabel="ε (nats)", ylabel="probability")
+        axes.set(xscale="log", ylim=(0, 1.05))
+        axes.set(xlabel="ε (nats)", ylabel="probability of a triangle")
         style.key(figure, grid[4:])
         name = f"M = {_DIMENSIONS[-1]}"
         xs, ys = table.points("x", "y", panel="probability", curve=name)
@@ -224,7 +225,7 @@ def _draw_2(table: Table) -> style.Figure:
             f"No ε is too large for the triangle of Remark 1: its probability is {ys[place]:.2f} "
             f"at ε = {xs[place]:.2g} and {ys[-1]:.1g} at ε = {xs[-1]:g} ({name}, δ = {_DELTA:g})",
         )
-        style.letter(grid, [*_DRAWN, "P(triangle)"])
+        style.letter(grid, [*_DRAWN, "how probable a triangle is"])
         return figure
 
 
@@ -261,7 +262,7 @@ def _plane() -> list[Row]:
     rows = traced(panel, "line", "circle", circled((0, 0), 1))
     rows += traced(panel, "line", "n null", [(-1.35 * y, 1.35 * x), (1.35 * y, -1.35 * x)])
     rows += traced(panel, "arrow", "v", [(0, 0), _FIRST])
-    return rows + named(panel, {"v₁": (1.22 * x, 1.2 * y), "Null(v₁)": (0.95, 0.98)})
+    return rows + named(panel, {"v₁": (1.22 * x, 1.2 * y), "Null(v₁)": (1.12, 0.86)})
 
 
 def _sphere(points: int) -> list[Row]:
@@ -308,7 +309,12 @@ def _draw_3(table: Table) -> style.Figure:
             draw(axes, table, panel)
         axes = grid[2]
         style.curves(axes, table, "x", "y", panel="mass")
-        axes.set(xscale="log", yscale="log", xlabel="w", ylabel="P(|⟨u, v⟩| ≤ w)")
+        axes.set(
+            xscale="log",
+            yscale="log",
+            xlabel="w (share of the length of v)",
+            ylabel="P(|⟨u, v⟩| ≤ w)",
+        )
         style.key(figure, grid[2:])
         name = f"M = {_DIMENSIONS_3[-1]}"
         xs, ys = table.points("x", "y", panel="mass", curve=name)

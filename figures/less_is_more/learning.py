@@ -171,9 +171,10 @@ def model_of(
 def draw(table: Table) -> style.Figure:
     """Draw the accuracies, printed above verified; solid: test, dashed: training."""
     from matplotlib.lines import Line2D
+    from matplotlib.ticker import MaxNLocator
 
     totals = [str(x) for x in table.distinct("total epsilon")]
-    with style.panels(2, 2, height=5.2, share_y=True) as (figure, grid):
+    with style.panels(2, 2, height=5.2) as (figure, grid):
         for row, kind in enumerate(_KINDS):
             for column, total in enumerate(totals):
                 axes = grid[2 * row + column]
@@ -185,7 +186,10 @@ def draw(table: Table) -> style.Figure:
                         if what == "train":
                             drawn |= {"linewidth": 0.8, "marker": ""}
                         axes.plot(xs, ys, **drawn)
-                axes.set(ylim=(0, 1), xlabel="epochs", ylabel="accuracy")
+                least = min(table.numbers("train", kind=kind) + table.numbers("test", kind=kind))
+                bottom = max(0, math.floor(10 * least) - 1) / 10
+                axes.set(ylim=(bottom, 1), xlabel="epochs", ylabel="accuracy (share)")
+                axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         panels = [(kind, total) for kind in _KINDS for total in totals]
         words = [f"{losses.KINDS[k]}, ε = {t}\n{_about(table, k, t)}" for k, t in panels]
         style.letter(grid, map(style.powers, words))
@@ -225,7 +229,7 @@ def _about(table: Table, kind: str, total: str) -> str:
     gaussian = table.numbers("about", curve="DP-SGD", **where)[0]
     rank_one = table.numbers("about", curve="R1SMG-SGD", **where)[0]
     if kind == "printed":
-        return f"DP-SGD: exact ε = {gaussian:.4g}; R1SMG step: δ ≥ {rank_one:.2g}"
+        return f"DP-SGD: ε = {gaussian:.4g}; R1SMG step: δ ≥ {rank_one:.2g}"
     return f"DP-SGD: σ = {gaussian:.4g}; R1SMG: σ_* = {rank_one:.2g} C²"
 
 

@@ -186,7 +186,9 @@ def _draw_5(table: Table) -> style.Figure:
                 height = 104 + 6 * _NAMES.index(name)  # the three printed means are one number
                 axes.plot(xs, [height] * len(xs), "X", color=look.colour, markersize=5)
             axes.set(xscale="log", xlim=(1e1, 1e23), ylim=(0, 128), xlabel="L = ‖n‖² (counts²)")
-        grid[0].set_ylabel(f"draws of {_DRAWS}; ×: printed")
+            axes.set_yticks(range(0, _DRAWS + 1, 25))
+        grid[0].set_ylabel(f"draws of {_DRAWS}")
+        grid[0].text(10**5.2, 112, "×: the means that the paper prints")
         grid[1].text(10**6.6, 60, "classic, analytic and MVG\nare one Gaussian law")
         for axes, look, name in zip(grid[2:], style.CURVES, _NAMES, strict=False):
             where = {"kind": "printed", "mechanism": name}
@@ -267,6 +269,7 @@ def _draw_9(table: Table) -> style.Figure:
 
     dashes: dict[str, Any] = {"1e-7": "solid", "1e-8": (0, (5, 2)), "1e-9": (0, (1, 1.5))}
     looks = dict(zip((*_MECHANISMS, "Gaussian"), [*style.CURVES[:3], style.CURVES[2]], strict=True))
+    same = ""
     with style.panels(1, 2, height=3.6, share_y=True) as (figure, grid):
         for axes, panel in zip(grid, ("printed", "verified"), strict=True):
             names = table.distinct("mechanism", panel=panel)
@@ -276,8 +279,7 @@ def _draw_9(table: Table) -> style.Figure:
                 apart = table.distinct("epsilon", **where)
                 if _one_line(table, where):
                     apart = apart[:1]
-                    xs, ys = table.points("M", "loss", epsilon=apart[0], **where)
-                    style.tag(axes, (xs[0], ys[0]), "one line for the three ε", shift=(0, 24))
+                    same = f"; {name}: one line"
                 for eps in apart:
                     xs, ys = table.points("M", "loss", epsilon=eps, **where)
                     marked = look.marked(len(xs), marks=5) | {"linestyle": dashes[str(eps)]}
@@ -285,12 +287,12 @@ def _draw_9(table: Table) -> style.Figure:
             keys = [Line2D([], [], label=str(n), **looks[str(n)].dots()) for n in names]
             if panel == "printed":
                 both = keys + [
-                    Line2D([], [], color="0.3", linestyle=dash, label=f"ε = {eps}")
+                    Line2D([], [], color="0.3", linestyle=dash, label=style.powers(f"ε = {eps}"))
                     for eps, dash in dashes.items()
                 ]
             axes.set(xscale="log", yscale="log", xlabel="M (coordinates)")
         grid[0].set(ylim=(1e6, 1e30), ylabel="E‖n‖² (Δ²)")
-        style.letter(grid, KINDS.values())
+        style.letter(grid, (KINDS["printed"], KINDS["verified"] + same))
         figure.legend(handles=both, loc="outside lower center", ncols=3)
         grow = {}
         for panel in ("printed", "verified"):
@@ -375,12 +377,16 @@ def _draw_table_1(table: Table) -> style.Figure:
     with style.panels(height=0.6 + 0.2 * len(lines)) as (figure, (axes,)):
         axes.axis("off")
         drawn = axes.table(
-            [heads, *lines], loc="center", edges="horizontal", cellLoc="right", bbox=Bbox.unit()
-        )
+            [heads, *lines], edges="horizontal", cellLoc="right", bbox=Bbox.unit(),
+            colWidths=[0.5, 1.7, 1.8, 1.4, 1.2, 1.1],
+        )  # fmt: skip
         drawn.auto_set_font_size(value=False)
         drawn.set_fontsize(7.5)
         for (row, column), cell in drawn.get_celld().items():
             cell.set_linewidth(0.4)
+            if column == 1:
+                cell.set_text_props(ha="left")
+                cell.PAD = 0.2
             if row == 0 or (bold[row - 1] and column in (3, 5)):
                 cell.set_text_props(fontweight="bold")
         where = {"M": _SHAPES[1][0] * _SHAPES[1][1], "mechanism": _STABLE}
@@ -389,7 +395,7 @@ def _draw_table_1(table: Table) -> style.Figure:
         style.finding(
             figure,
             f"By Table 1 R1SMG is stable and loses least, {printed:,.0f} Δ² at M = {where['M']}. "
-            f"Privacy takes {true:.2g} Δ² there, {times:,.0f} times Gaussian noise, and no loss "
+            f"Privacy takes {true:.2g} Δ² there, {times:.2g} times Gaussian noise, and no loss "
             "varies more, whatever M is",
             f"E L for ε = 1/(2M), which Remark 1 allows, and δ = {_DELTA_TABLE_1}",
         )

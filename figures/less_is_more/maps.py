@@ -123,8 +123,9 @@ def _deviation(kind: str, mechanism: str, epsilon: str) -> float:
 def draw(
     table: Table, rows: int, columns: int, places: dict[tuple[str, str, str], int]
 ) -> style.Figure:
-    """Draw the maps in a grid of panels, with one scale up to 60 pickups."""
+    """Draw the maps in a grid of panels, with one scale, of square roots, up to 60 pickups."""
     import numpy as np
+    from matplotlib.colors import PowerNorm
 
     cells = [c.name for c in table.columns if c.name.startswith("c")]
     with style.panels(rows, columns, height=rows * (style.PAGE / columns + 0.5) + 1.2) as (
@@ -139,8 +140,9 @@ def draw(
             where = {"kind": kind, "mechanism": mechanism, "epsilon": epsilon}
             values = np.array([table.column(c, **where) for c in cells], dtype=float).T
             image = axes.imshow(
-                values, origin="lower", cmap="viridis", vmin=0, vmax=60, interpolation="none"
-            )
+                values, origin="lower", cmap="viridis", norm=PowerNorm(0.5, 0, 60),
+                interpolation="none",
+            )  # fmt: skip
             largest = table.numbers("largest", **where)[0]
             error = table.numbers("error", **where)[0]
             least, most = (table.numbers(c, **where)[0] for c in ("error_least", "error_most"))
@@ -158,9 +160,17 @@ def draw(
                     -0.04, 0.5, side, rotation=90, ha="right", va="center",
                     transform=axes.transAxes,
                 )  # fmt: skip
+        for axes in grid:
+            if not axes.has_data():
+                axes.remove()
         if image is not None:
             bar = figure.colorbar(
-                image, ax=grid, orientation="horizontal", fraction=0.025, aspect=60, extend="max"
+                image,
+                ax=figure.axes,
+                orientation="horizontal",
+                fraction=0.025,
+                aspect=60,
+                extend="max",
             )
             bar.set_label("pickups per cell; blank: no valid cell")
         exact = next(eps for kind, name, eps in places if (kind, name) == ("verified", EXACT))

@@ -11,9 +11,14 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 from dpassay.accountant.errors import NotApplicableError
-from dpassay.figures import gallery, production, registry
+from dpassay.figures import gallery, production, registry, style
 from dpassay.figures.cli import COMMAND
 from dpassay.figures.description import Settings, Size
 from dpassay.verifier import processes
@@ -91,25 +96,27 @@ def test_every_figure_has_its_tables_its_words_and_its_claims() -> None:
             assert production.stored_table(name, size), (name, size)
 
 
-_ROW = re.compile(r"^\| `([^`]+)` \| (.*) \| (.*) \|$", re.MULTILINE)
+_ROW = re.compile(r"^\| `([^`]+)` \| (.*) \| (“.*” \(.*\)) \|$", re.MULTILINE)
 _SAID = re.compile(r"[Pp]rinted \((.+?)\): (.*?)(?:[.;] |$)")
 _DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _NUMBER = re.compile(r"(?<![A-Za-z])\d+(?:\.\d+)?")
 
 
-def titles() -> dict[str, str]:
-    """Return the title that the page of figures has for each."""
+def titles() -> dict[str, tuple[str, str]]:
+    """Return the title of each figure and the paper's sentence that the page has beside it."""
     page = (Path(__file__).parents[2] / "docs" / "figures.md").read_text("utf-8")
-    return {row[0]: row[2].replace("\\|", "|") for row in _ROW.findall(page)}
+    rows = [[cell.replace("\\|", "|") for cell in row] for row in _ROW.findall(page)]
+    return {name: (title, said) for name, title, said in rows}
 
 
 def test_a_title_that_says_printed_names_where_and_its_numbers_stand_there() -> None:
     found = titles()
     assert list(found) == list(registry.FIGURES)
     quoting = 0
-    for name, title in found.items():
+    for name, (title, beside) in found.items():
         about = registry.description(name)
         assert title, name
+        assert beside == f"“{about.quote}” ({about.where})"
         assert "rinted" not in _SAID.sub("", title), title
         for place, said in _SAID.findall(title):
             quoting += 1
@@ -122,7 +129,45 @@ def test_a_title_that_says_printed_names_where_and_its_numbers_stand_there() -> 
 @pytest.mark.parametrize("name", [NAME, "less-is-more/2"])
 def test_the_page_has_the_title_that_is_drawn(name: str) -> None:
     plot = registry.load(name)
-    assert plot.draw(plot.compute(Settings())).get_label() == titles()[name]
+    assert plot.draw(plot.compute(Settings())).get_label() == titles()[name][0]
+
+
+def words(figure: Figure) -> dict[str, Bbox]:
+    """Return where the title, the panels' titles, labels and legends of a drawn figure stand."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()  # type: ignore[no-untyped-call]
+    renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]
+    parts: list[Text | Legend] = [*figure.texts, *figure.legends]
+    for axes in figure.axes:
+        parts += [axes.xaxis.label, axes.yaxis.label, *axes.texts]
+        parts += [child for child in axes.get_children() if isinstance(child, Text)]
+    shown = [part for part in parts if part.get_visible()]
+    boxes = {f"{n} {p}": p.get_window_extent(renderer) for n, p in enumerate(shown)}
+    return {name: box for name, box in boxes.items() if box.width > 0}
+
+
+QUICK = [name for name in registry.FIGURES if not registry.description(name).needs]
+DRAWN = [
+    pytest.param(name, marks=[] if name in (NAME, "less-is-more/2") else pytest.mark.slow)
+    for name in QUICK
+]
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_no_word_is_cut_off_or_on_the_title_at_the_width_of_a_page_or_column(name: str) -> None:
+    plot = registry.load(name)
+    table = plot.compute(FAST)
+    for column in (False, True):
+        figure = plot.draw(table)
+        if column:
+            style.narrow(figure)
+        title, *others = words(figure).items()
+        page = figure.bbox.padded(2)
+        for word, box in (title, *others):
+            assert page.x0 <= box.x0 <= box.x1 <= page.x1, word
+            assert page.y0 <= box.y0 <= box.y1 <= page.y1, word
+        assert not [word for word, box in others if box.overlaps(title[1])]
+        assert round(figure.get_figwidth(), 1) <= (style.COLUMN if column else style.PAGE)
 
 
 @pytest.mark.parametrize(
@@ -212,9 +257,6 @@ def test_one_command_makes_figures_and_a_page_that_needs_nothing_else(
         assert all(texts.values())
         assert "#1a1a1a" not in picture
     assert "://" not in re.sub(r'xmlns(:\w+)?="[^"]*"', "", page).replace("href", "")
-
-
-QUICK = [name for name in registry.FIGURES if not registry.description(name).needs]
 
 
 FIRST = [next(figures) for _, figures in itertools.groupby(QUICK, lambda n: n.split("/")[0])]

@@ -42,6 +42,6 @@ def draw(series: Sequence[Series], *, title: str, x: str = "") -> Figure:
         axes.set(yscale="log", ylim=(least / _ROOM, 1))
         if len(series) > 1:
             axes.legend()
-        axes.set(xlabel=x or "error z", ylabel="least δ" if x else "P(Z = z)")
+        axes.set(xlabel=x or "error z", ylabel="δ" if x else "P(Z = z)")
         axes.set_title(title, fontsize=9, loc="left")
         return figure

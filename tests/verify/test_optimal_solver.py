@@ -108,10 +108,13 @@ def test_a_sweep_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     sweep = ["optimal", "count-noise", "--ratio", "3", "--eta", "0.6,0.5", "--support", "2,4"]
     assert main([*sweep, "--plot", str(tmp_path / "sweep.png")], laws=draw) == 0
     ((curves, x, title),) = drawn
-    assert (x, title) == ("eta", "Least delta of count-noise, singular, ratio 3")
-    assert [label for label, _, _ in curves] == ["support 2", "support 4"]
-    assert curves[1][1] == [0.5, 0.6]
-    assert abs(curves[1][2][0] - 1 / 232) < 1e-12
+    assert (x, title) == ("η", "Least δ of single outcomes of noise for a count, E = 3")
+    singles, events = "of single outcomes", "as (ε, δ)-DP"
+    labels = [f"{kind}, D = {d}" for d in (2, 4) for kind in (singles, events)]
+    assert [label for label, _, _ in curves] == labels
+    assert curves[2][1] == curves[3][1] == [0.5, 0.6]
+    assert abs(curves[2][2][0] - 1 / 232) < 1e-12
+    assert abs(curves[3][2][0] - 4 / 232) < 1e-12
     assert (tmp_path / "sweep.png").stat().st_size > 1000
     assert "wrote" in capsys.readouterr().err
     assert main([*sweep, "--certificate", str(tmp_path / "c.json")]) == 2

@@ -18,7 +18,6 @@ from dpassay.verifier.terminal import columns
 
 if TYPE_CHECKING:
     from dpassay.accountant.geometry.spaces import Space
-    from dpassay.accountant.numbers.interval import Interval
     from dpassay.lp.count_noise import Solution
     from dpassay.lp.integer_noise import IntegerNoiseSolution
     from dpassay.lp.local import LocalOptimum
@@ -100,7 +99,8 @@ _COUNT_OPTIONS = """\
 --certificate FILE  write laws and multipliers, for dpassay check
 --plot FILE  draw the laws, or a sweep (.png, .pdf or .svg)
 """
-_AXES = ("epsilon", "ratio", "eta", "support")
+_SYMBOLS = {"epsilon": "ε", "ratio": "E", "eta": "η", "support": "D"}
+"""Of the parameters that a sweep varies."""
 """The options that may have several values."""
 _MOST_SHOWN = 6
 """Laws that are printed and drawn: of more, the first ones and the last."""
@@ -111,7 +111,7 @@ def _run_count(options: argparse.Namespace, draw: DrawLaws | None) -> int:
     from dpassay.lp import count_noise
 
     path = checked_path(options.plot, draw)
-    given = {name: getattr(options, name) for name in _AXES}
+    given = {name: getattr(options, name) for name in _SYMBOLS}
     axes = {name: text.split(",") for name, text in given.items() if text is not None}
     if any(len(values) > 1 for values in axes.values()):
         if options.certificate is not None:
@@ -155,14 +155,16 @@ def _sweep(
     path: Path | None,
     draw: DrawLaws | None,
 ) -> int:
-    """Solve and print every cell; draw δ against the first axis with several values.
+    """Solve and print every cell; draw both δ against the first axis with several values.
 
     A cell without an answer (an infeasible one) carries its "error".
     """
     from dpassay.accountant.numbers.exact import exact
 
     found: list[dict[str, Any]] = []
-    solved: list[tuple[dict[str, str], Interval]] = []
+    solved: list[tuple[dict[str, str], Solution]] = []
+    kinds = {"singular": "of single outcomes", "true-delta": "as (ε, δ)-DP"}
+    other = next(kind for kind in kinds if kind != options.objective)
     for values in itertools.product(*axes.values()):
         cell = dict(zip(axes, values, strict=True))
         try:
@@ -172,9 +174,12 @@ def _sweep(
             said = str(error)
         else:
             fraction = None if solution.exact is None else str(solution.exact)
-            found.append({"cell": cell, "delta": solution.delta.to_json(), "exact": fraction})
-            solved.append((cell, solution.delta))
-            said = f"delta={fraction or solution.delta}"
+            reached = {name: value.to_json() for name, value in solution.reached.items()}
+            answer = {"delta": solution.delta.to_json(), "exact": fraction, "reached": reached}
+            found.append({"cell": cell} | answer)
+            solved.append((cell, solution))
+            said = f"delta={fraction or solution.delta}  {kinds[options.objective]}"
+            said += f"; {kinds[other]} {solution.reached[other]}"
         if not options.json:
             say("  ".join([*(f"{name}={value}" for name, value in cell.items()), said]))
     if options.json:
@@ -183,19 +188,21 @@ def _sweep(
         return ExitCode.USAGE
     if path is not None and draw is not None:
         several = [name for name, values in axes.items() if len(values) > 1]
-        same = [f"{name} {values[0]}" for name, values in axes.items() if len(values) == 1]
+        same = [
+            f"{_SYMBOLS[name]} = {values[0]}" for name, values in axes.items() if len(values) == 1
+        ]
         curves: dict[str, list[tuple[float, float]]] = {}
-        for cell, delta in solved:
-            label = ", ".join(f"{name} {cell[name]}" for name in several[1:])
-            curves.setdefault(label, []).append(
-                (float(exact(cell[several[0]])), float(delta.upper))
-            )
+        for cell, solution in solved:
+            labels = [f"{_SYMBOLS[name]} = {cell[name]}" for name in several[1:]]
+            for kind, said in kinds.items():
+                point = float(exact(cell[several[0]])), float(solution.reached[kind].upper)
+                curves.setdefault(", ".join([said, *labels]), []).append(point)
         series = [
             (label, [x for x, _ in sorted(points)], [y for _, y in sorted(points)])
             for label, points in curves.items()
         ]
-        title = ", ".join([f"Least delta of count-noise, {options.objective}", *same])
-        draw(series, path, title=title, x=several[0])
+        title = ", ".join([f"Least δ {kinds[options.objective]} of noise for a count", *same])
+        draw(series, path, title=title, x=_SYMBOLS[several[0]])
         note(f"wrote {path}")
     return ExitCode.DONE
 

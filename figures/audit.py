@@ -179,12 +179,13 @@ def _histogram(table: Table, axes: Axes) -> None:
     looks = zip(sides, table.shares, style.CURVES, strict=False)
     colours = {1: "0.85", -1: "0.94"}
     if table.edges:
-        widths = np.diff(table.edges)
+        with np.errstate(over="ignore", invalid="ignore"):
+            widths = np.diff(table.edges)
         for mark, low, high in zip(table.marks, table.edges[:-1], table.edges[1:], strict=True):
             if mark:
                 axes.axvspan(low, high, color=colours[mark], linewidth=0)
         for name, shares, look in looks:
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
                 density = np.where(widths > 0, np.array(shares) / widths, np.nan)
             axes.stairs(density, table.edges, label=name, **look.options())
         axes.set(xlabel=table.score, ylabel="density")

@@ -1,11 +1,13 @@
-"""The verdict of a statistical test, and a dataset in one line."""
+"""The verdict of a statistical test, its arguments, and a dataset in one line."""
 
 from __future__ import annotations
 
+import numbers
+import secrets
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from dpassay.accountant.errors import shortened
+from dpassay.accountant.errors import expected, shortened
 
 if TYPE_CHECKING:
     from dpassay.verifier.verdict import Finding
@@ -28,6 +30,31 @@ class Outcome(StrEnum):
 def decided(outcome: Outcome | None, finding: Finding | None) -> Outcome | None:
     """Return what runs say, but REFUTED where a claim is known exactly to be false."""
     return Outcome.REFUTED if finding is not None and finding.refuted else outcome
+
+
+def read_significance(value: Any) -> float:
+    """Return a significance; raise InvalidInputError where it is none."""
+    if isinstance(value, numbers.Real) and 0 < (level := float(value)) < 1:
+        return level
+    raise expected("significance", value, "in (0, 1)", "Write 0.05, or 1e-6 for a proof.")
+
+
+def read_count(value: Any, name: str = "samples") -> int:
+    """Return a number of runs or the like; raise InvalidInputError where it is none."""
+    if isinstance(value, numbers.Integral) or (
+        isinstance(value, numbers.Real) and float(value).is_integer()
+    ):
+        return int(value)
+    raise expected(name, value, "to be a whole number")
+
+
+def read_seed(value: Any) -> int:
+    """Return a seed, drawn where none is given; raise InvalidInputError for what is none."""
+    if value is None:
+        return secrets.randbits(63)
+    if (seed := read_count(value, "seed")) >= 0:
+        return seed
+    raise expected("seed", value, "≥ 0")
 
 
 def shown(dataset: Any) -> str:

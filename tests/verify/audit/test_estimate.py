@@ -184,3 +184,23 @@ def test_pictures_and_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "<svg" in page.read_text("utf-8")
     assert "█" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_difference_of_distances_shows_no_last_bits(seed: int) -> None:
+    """Where the largest entry is far away the difference is one number, but for rounding."""
+
+    def released(dataset: Any, size: int, rng: np.random.Generator) -> Any:
+        return dataset + rng.laplace(0.0, 5.0, (size, 5))  # epsilon = 1
+
+    found = dpassay.audit(
+        released,
+        epsilon=1,
+        pair=(np.zeros(5), np.ones(5)),
+        samples=20_000,
+        significance=LEVEL,
+        seed=seed,
+        bits=False,
+    )
+    assert isinstance(found, dpassay.AuditResult)
+    assert not found.refuted

@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -342,3 +343,43 @@ def test_bad_files_are_one_clear_line(
     assert code == 2
     assert message in text
     assert len(text.strip().splitlines()) == 1
+
+
+def test_negative_zero_is_an_output_of_its_own() -> None:
+    signs = np.random.default_rng(1).random(400) < 0.5
+    found = audit_samples(np.where(signs, 0.0, -0.0), np.zeros(300), 1, seed=1)
+    assert found.refuted
+    assert "-0.0" in found.rule.event()["description"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"significance": "0.05"}, "Expected significance='0.05' in"),
+        ({"significance": math.nan}, "Expected significance=nan in"),
+        ({"seed": "x"}, "Expected seed='x' to be a whole number"),
+        ({"seed": 1.5}, "Expected seed=1.5 to be a whole number"),
+        ({"seed": -1}, "Expected seed=-1 ≥ 0"),
+        ({"names": ("one",)}, "to be two words"),
+    ],
+)
+def test_wrong_arguments_are_one_clear_line(words: dict[str, Any], said: str) -> None:
+    rng = np.random.default_rng(1)
+    with pytest.raises(InvalidInputError, match=said):
+        audit_samples(rng.normal(size=100), rng.normal(size=100), 1, **words)
+
+
+def test_delta_is_asked_for_at_epsilons_from_0_on() -> None:
+    rng = np.random.default_rng(1)
+    found = audit_samples(rng.normal(2, 1, 200), rng.normal(size=200), seed=1)
+    assert found.delta("1/2") >= found.delta(1) > found.delta(10**6) == 0
+    for epsilon in (-1, math.nan):
+        with pytest.raises(InvalidInputError, match="Expected epsilon="):
+            found.delta(epsilon)
+
+
+def test_masked_entries_are_refused() -> None:
+    rng = np.random.default_rng(1)
+    rows = np.ma.masked_less(rng.normal(size=100), 0.0)
+    with pytest.raises(InvalidInputError, match="without masked entries"):
+        audit_samples(rows, rng.normal(size=100), 1)

@@ -14,7 +14,6 @@ What needs no run: the exact verdict on a claim about a mechanism of this packag
 from __future__ import annotations
 
 import math
-import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -29,6 +28,7 @@ from dpassay.accountant.errors import DpassayError
 from dpassay.accountant.numbers.exact import Number
 from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.audit.kinds.result import AuditResult
+from dpassay.verifier.audit.outcome import read_count, read_seed, read_significance
 from dpassay.verifier.audit.runs import blocks
 from dpassay.verifier.audit.runs.blocks import Datasets, time_limit
 from dpassay.verifier.audit.runs.plan import Plan, can_refute, own_pairs, train
@@ -213,12 +213,12 @@ def audit_until_refuted(
     Other arguments and errors as for `audit`.
     """
     whole = guarantee(claim, adjacency=options.get("adjacency"))
-    sizes = [samples]
+    level, fixed = read_significance(significance), read_seed(seed)
+    sizes = [read_count(samples)]
     while sizes[0] >= _STEP * _SMALLEST:
         sizes.insert(0, sizes[0] // _STEP)
-    level = significance / len(sizes)
+    level /= len(sizes)
     listed = None if pairs is None else list(pairs)
-    fixed = secrets.randbits(63) if seed is None else int(seed)
     for size in sizes:
         if size < samples and not can_refute(whole, size, level):
             continue

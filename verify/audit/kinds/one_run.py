@@ -89,7 +89,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
 from dpassay.accountant.errors import InvalidInputError, expected
-from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.exact import Number, exact
 from dpassay.accountant.numbers.reading import few
 from dpassay.accountant.numbers.solve import halved
 from dpassay.verifier.audit.kinds.result import AuditResult
@@ -97,6 +97,7 @@ from dpassay.verifier.audit.kinds.samples import real_numbers
 from dpassay.verifier.audit.learning.features import Coordinate
 from dpassay.verifier.audit.learning.learn import Tested
 from dpassay.verifier.audit.learning.rule import Chosen, Histogram, Partition, Ranked, Rule
+from dpassay.verifier.audit.outcome import read_count, read_seed, read_significance
 from dpassay.verifier.audit.statistics import exact_test
 from dpassay.verifier.audit.statistics.curve import Curve
 from dpassay.verifier.audit.statistics.exact_test import (
@@ -429,7 +430,7 @@ def audit_one_run(
     included: ArrayLike,
     claim: Claim | None = None,
     *,
-    delta: float = 1e-5,
+    delta: Number = "1e-5",
     guesses: int | Sequence[int] | None = None,
     significance: float = 0.05,
     seed: int = 0,
@@ -470,23 +471,22 @@ def audit_one_run(
     """
     started = time.perf_counter()
     values, coins = _read(scores, included)
-    if not 0 < significance < 1:
-        raise expected("significance", significance, "in (0, 1)")
-    if not 0 <= delta < 1:
-        raise expected("delta", delta, "in [0, 1)")
+    significance, seed = read_significance(significance), read_seed(seed)
+    about = epsilon_delta(0, delta)
+    at = float(about.points[0].delta)
     m = len(values)
     numbers = _numbers(guesses, m)
     whole = None if claim is None else guarantee(claim)
     level = significance / len(numbers)
     _require_enough(whole, m, None if guesses is None else numbers, significance)
-    about = epsilon_delta(0, str(delta)) if whole is None else whole
+    about = about if whole is None else whole
     order = _order(values, seed)
     right = {r: _right(order, coins, r) for r in numbers}
     points = points_of(about)
     found = {r: least_bound(v, r, m, points, level) for r, v in right.items()}
     best = min(numbers, key=lambda r: found[r][0])
     if whole is None:
-        best = max(numbers, key=lambda r: _epsilon(right[r], r, m, delta, level))
+        best = max(numbers, key=lambda r: _epsilon(right[r], r, m, at, level))
     rule, histogram = _rule(values[order], coins[order], best, found[best][1], about)
     guessed = Guesses(
         values,
@@ -494,7 +494,7 @@ def audit_one_run(
         seed,
         right,
         best,
-        float(delta),
+        at,
         found[best][1],
         Curve(histogram, significance, significance),
         significance,
@@ -512,7 +512,7 @@ def audit_one_run(
             rule.counts(histogram),
             min(1.0, len(numbers) * found[best][0]),
             0.0,
-            guessed.epsilon(float(delta)),
+            guessed.epsilon(at),
             guessed.delta(float(rule.point.epsilon)),
         ),
         bits=None,
@@ -618,7 +618,8 @@ def _numbers(guesses: int | Sequence[int] | None, m: int) -> tuple[int, ...]:
     if guesses is None:
         found = {m // share for share in _SHARES if m // share >= _FEWEST} or {m}
         return tuple(sorted(found, reverse=True))
-    found = {guesses} if isinstance(guesses, int) else {int(number) for number in guesses}
+    listed = [guesses] if isinstance(guesses, (int, str)) else guesses
+    found = {read_count(number, "guesses") for number in listed}
     for number in found:
         if not 1 <= number <= m:
             raise expected("guesses", number, f"in [1, {m}]", "There are so many canaries.")

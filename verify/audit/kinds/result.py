@@ -17,8 +17,8 @@ from dpassay.accountant.core import asking
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.asking import Drawable
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.errors import DpassayError, NeitherTrueNorFalse
-from dpassay.accountant.numbers.exact import floats_in_short
+from dpassay.accountant.errors import DpassayError, NeitherTrueNorFalse, expected
+from dpassay.accountant.numbers.exact import Number, exact, floats_in_short
 from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.audit.learning.learn import Tested, decide, shares_of
 from dpassay.verifier.audit.learning.rule import Chosen, Histogram, Rule
@@ -179,15 +179,18 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
         """δ at which ε is bounded: the tested one, or of canaries the one that was named."""
         return float(self.point.delta) if self.guesses is None else self.guesses.bounded_at
 
-    def delta(self, epsilon: float) -> float:
-        """Return a lower bound of δ(ε), at confidence 1 − significance."""
-        if epsilon == float(self.point.epsilon):
-            return (
-                self.tested.delta
-                if self.claimed
-                else max(self.tested.delta, self._curve.delta(epsilon))
-            )
-        return self._curve.delta(epsilon)
+    def delta(self, epsilon: Number) -> float:
+        """Return a lower bound of δ(ε), at confidence 1 − significance.
+
+        Raises InvalidInputError unless ε ≥ 0.
+        """
+        number = exact(epsilon, "epsilon")
+        if number.sign < 0:
+            raise expected("epsilon", epsilon, "≥ 0")
+        at = float(number.ball())
+        if at != float(self.point.epsilon):
+            return self._curve.delta(at)
+        return self.tested.delta if self.claimed else max(self.tested.delta, self._curve.delta(at))
 
     @property
     def mu(self) -> float | None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 import numbers
-import secrets
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
@@ -36,6 +35,7 @@ from dpassay.verifier.audit.learning.learn import (
 from dpassay.verifier.audit.learning.outputs import Alphabet, Matrix, on_host
 from dpassay.verifier.audit.learning.rule import Ranked, Rule, all_worded
 from dpassay.verifier.audit.learning.rule import counted as cell_counts
+from dpassay.verifier.audit.outcome import read_seed, read_significance
 from dpassay.verifier.audit.runs.blocks import generator
 from dpassay.verifier.audit.runs.plan import Plan, oddities, training_runs
 from dpassay.verifier.audit.runs.target import GIVEN
@@ -134,6 +134,10 @@ def real_numbers(given: Any, what: str) -> NDArray[np.float64]:
 def _listed(rows: Any, name: str) -> Any:
     """Return an array of plain values, or a list of outputs."""
     rows = [on_host(row) for row in rows] if isinstance(rows, list) else on_host(rows)
+    if np.ma.is_masked(rows):
+        raise InvalidInputError(
+            f"Expected {name} without masked entries: what was the output of those runs?"
+        )
     if hasattr(rows, "__array__"):  # frames too
         array = np.asarray(rows)
         rows = array.tolist() if array.dtype == object or not array.ndim else array
@@ -247,9 +251,10 @@ def _chunks(rows: Matrix) -> Iterator[Matrix]:
 
 
 def _all_rows_are(row: Matrix, sides: Sequence[Matrix]) -> bool:
-    """Whether every row of both sides is this one; NaN is NaN."""
+    """Whether every row of both sides is this one; NaN is NaN, and -0.0 is not 0.0."""
     return all(
         np.array_equal(part, np.broadcast_to(row, part.shape), equal_nan=True)
+        and not ((part == 0) & (np.signbit(part) != np.signbit(row))).any()
         for side in sides
         for part in _chunks(side)
     )
@@ -293,7 +298,8 @@ def _long(rows: Matrix, places: NDArray[np.intp]) -> int:
     if not len(places) or not np.issubdtype(rows.dtype, np.floating):
         return 0
     listed = rows[places]
-    fractions = np.frexp(np.where(np.isfinite(listed), listed, 0.0))[0] * 2.0**_LONG
+    parts = np.frexp(np.where(np.isfinite(listed), listed, 0.0))[0]
+    fractions = parts.astype(np.float64) * 2.0**_LONG
     long = fractions != np.floor(fractions)
     if long.any():
         long &= ~np.array([_rounded(column) for column in rows.T])
@@ -307,7 +313,8 @@ def _rounded(column: NDArray[Any]) -> bool:
     gaps = gaps[gaps > 2.0**-_LONG * np.abs(points).max(initial=0.0)]  # the others are rounding
     if not len(gaps):
         return True
-    steps = (points - points[0]) / gaps.min()
+    with np.errstate(over="ignore", invalid="ignore"):  # between the ends of all doubles
+        steps = (points - points[0]) / gaps.min()
     return bool((np.abs(steps - np.rint(steps)) < _NEAR).all())
 
 
@@ -372,14 +379,14 @@ def audit_samples(
     """
     started = time.perf_counter()
     whole = guarantee((0, delta) if claim is None else claim, adjacency=adjacency)
-    if not 0 < significance < 1:
-        raise expected("significance", significance, "in (0, 1)")
+    level, fixed = read_significance(significance), read_seed(seed)
+    if isinstance(names, str) or len(names) != 2:
+        raise expected("names", names, "to be two words, one for each side")
     sides, form = matrices(first, second, names)
-    fixed = secrets.randbits(63) if seed is None else int(seed)
     least = min(map(len, sides))
     what = Named(" and ".join(names))
     claimed = claim is not None
-    plan = Plan(what, whole, (names,), least, significance, fixed, None, claimed, bits)
+    plan = Plan(what, whole, (names,), least, level, fixed, None, claimed, bits)
     plan.require_enough()
     training = training_runs(plan, sides[0].shape[1])
     lots = [generator(fixed, _SPLIT, i).permutation(len(rows)) for i, rows in enumerate(sides)]
@@ -390,7 +397,7 @@ def audit_samples(
         learning[1],
         whole,
         runs=least - training,
-        significance=significance,
+        significance=level,
         values=(features.plain,) if names == SCORES else VALUES,
         bits=bits_of(bits),
         shares=shares_of(bits, claimed=claimed),

@@ -164,7 +164,8 @@ def _binades(first: Matrix, second: Matrix, view: View) -> Values:
     if not len(size):
         return np.empty(0)
     low, high = np.frexp(np.quantile(size, [0.01, 0.999], method="lower"))[1]
-    powers = np.ldexp(1.0, np.arange(max(int(low), int(high) - _BINADES), int(high) + 1))
+    top = min(int(high), np.finfo(np.float64).maxexp - 1)
+    powers = np.ldexp(1.0, np.arange(max(int(low), top - _BINADES), top + 1))
     return np.concatenate([-powers[::-1], powers])
 
 

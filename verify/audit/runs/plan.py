@@ -14,7 +14,6 @@ them, so that the search costs training runs and no significance.
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -30,6 +29,7 @@ from dpassay.verifier.audit.learning.features import Proposer
 from dpassay.verifier.audit.learning.learn import VALUES, bits_of, choose, shares_of
 from dpassay.verifier.audit.learning.outputs import Alphabet, Matrix, Sides, joined, stacked
 from dpassay.verifier.audit.learning.rule import Chosen, all_worded
+from dpassay.verifier.audit.outcome import read_count, read_seed, read_significance
 from dpassay.verifier.audit.runs import blocks
 from dpassay.verifier.audit.runs.blocks import (
     PROBING,
@@ -212,16 +212,15 @@ class Plan:
         bits: bool | None = None,
     ) -> Plan:
         """Check the arguments."""
-        if not 0 < significance < 1:
-            raise expected("significance", significance, "in (0, 1)")
+        level, samples = read_significance(significance), read_count(samples)
         if samples < 20:
             raise expected("samples", samples, "≥ 20", "Training and test need some runs each.")
         listed = own_pairs(mechanism) if pairs is None else _read(pairs)
-        fixed = secrets.randbits(63) if seed is None else int(seed)
+        fixed = read_seed(seed)
         runs = target(mechanism, errors_are_outputs=errors_are_outputs)
         if isinstance(runs, MechanismTarget) and not claimed:
             runs, bits = replace(runs, simulated=True), False
-        plan = Plan(runs, whole, listed, samples, significance, fixed, timeout, claimed, bits)
+        plan = Plan(runs, whole, listed, samples, level, fixed, timeout, claimed, bits)
         plan.require_enough()
         return plan
 

@@ -33,6 +33,8 @@ Array: TypeAlias = NDArray[Any]
 
 EPSILONS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
 """Where δ(ε) is told, and where upper bounds are computed."""
+_LARGEST = 700.0
+"""ε up to which e^ε is a double."""
 DELTAS = (0.0, 1e-5, 1e-3, 1e-2, 0.1)
 """Where ε(δ) is told."""
 
@@ -51,12 +53,12 @@ class Curve:
 
     def delta(self, epsilon: float) -> float:
         """Return a lower bound of δ(ε), in the worse order of the pair."""
-        factor = math.exp(epsilon)
+        factor = math.exp(min(epsilon, _LARGEST))  # beyond, every bound is 0
         return max(float(np.max(p - factor * q, initial=0.0)) for p, q in self._bounds)
 
     def delta_estimate(self, epsilon: float) -> float:
         """Return P̂(E) − e^ε Q̂(E) of the event of the largest lower bound; 0 for a negative one."""
-        factor = math.exp(epsilon)
+        factor = math.exp(min(epsilon, _LARGEST))
         found = []
         for (p, q), (low, high) in zip(self._rates, self._bounds, strict=True):
             place = int(np.argmax(low - factor * high))
@@ -66,7 +68,7 @@ class Curve:
     def delta_upper(self, epsilon: float) -> float:
         """Return an upper bound of δ(ε) of the binned mechanism."""
         factors = np.exp(EPSILONS)
-        return float(np.interp(math.exp(epsilon), factors, self._uppers))
+        return float(np.interp(math.exp(min(epsilon, _LARGEST)), factors, self._uppers))
 
     def epsilon(self, delta: float) -> float:
         """Return a lower bound of ε(δ): the largest ε with δ̲(ε) > δ; 0 where there is none."""

@@ -41,10 +41,10 @@ def read_significance(value: Any) -> float:
 
 def read_count(value: Any, name: str = "samples") -> int:
     """Return a number of runs or the like; raise InvalidInputError where it is none."""
-    if isinstance(value, numbers.Integral) or (
-        isinstance(value, numbers.Real) and float(value).is_integer()
-    ):
+    if isinstance(value, numbers.Integral):
         return int(value)
+    if isinstance(value, numbers.Real) and (number := float(value)).is_integer():
+        return int(number)
     raise expected(name, value, "to be a whole number")
 
 

@@ -19,7 +19,6 @@ from dpassay.accountant.numbers import ledger
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import START_PRECISION, Interval
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.verifier.budget import SpentError, within_budget
 from dpassay.verifier.claim import (
     Claim,
     Decision,
@@ -348,20 +347,15 @@ def verify_with_evidence(
     And the claim as it was looked at: where the grid supports it and a search refutes it, its grid
     is the counterexample that was found.
 
-    Raises UndecidedError where that takes more than `dpassay.verifier.budget` has.
+    Raises UndecidedError where that takes more memory than there is.
     """
+    lemmas = tuple(lemmas)
     try:
-        return within_budget(_looked_at, claim, tuple(lemmas))
-    except (SpentError, MemoryError) as spent:
-        why = str(spent) or "it takes more memory than there is"
-        raise UndecidedError(f"Claim {claim.id!r} is not decided: {why}.") from None
-
-
-def _looked_at(
-    claim: Claim, lemmas: Sequence[Claim]
-) -> tuple[Finding, tuple[Scope, Decision], Claim]:
-    """Decide a claim; where that is open, look for a counterexample beyond the listed values."""
-    finding, case = _decided(claim, lemmas)
+        finding, case = _decided(claim, lemmas)
+    except MemoryError:
+        raise UndecidedError(
+            f"Claim {claim.id!r} is not decided: it takes more memory than there is."
+        ) from None
     if finding.verdict in _OPEN and claim.has_range() and (other := counterexample(claim)):
         found, case = _decided(other, ())
         reason = f"{found.reason} It was found by a search beyond the listed values."

@@ -40,7 +40,6 @@ from dpassay.accountant.pairs import invert
 from dpassay.accountant.pairs.gaussian import normal_cdf
 from dpassay.accountant.pairs.rank_one import theorem_5_sigma_star
 from dpassay.accountant.questions import profile
-from dpassay.verifier.budget import MOST_BITS
 from dpassay.verifier.rules import LONGEST
 
 """The values that expressions are made of: exact numbers, balls, mechanisms, texts, lists."""
@@ -422,6 +421,8 @@ _ROUNDING_PRECISION = 1024
 """Their arguments are evaluated at no less, so that the result does not depend on the precision."""
 _MAX_EXPONENT = 100_000
 """Largest exponent, and bits of a power, that are multiplied out exactly."""
+_LONGEST_KEPT = 1 << 17
+"""Bits of a rational number that is kept exactly; a longer one becomes a ball."""
 _MAX_TERMS = 1_000_000
 """Terms of a sum."""
 
@@ -705,7 +706,7 @@ def _arithmetic(op: ast.operator, left: RealValue, right: RealValue, source: str
 def _long(left: Fraction, right: Fraction) -> bool:
     """Whether a sum or product of two fractions may have more digits than are kept."""
     ends = (left.numerator, left.denominator, right.numerator, right.denominator)
-    return sum(end.bit_length() for end in ends) > MOST_BITS
+    return sum(end.bit_length() for end in ends) > _LONGEST_KEPT
 
 
 def _power(left: RealValue, right: RealValue, source: str) -> RealValue:

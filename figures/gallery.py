@@ -21,7 +21,7 @@ from dpassay.figures.pages.template import render
 from dpassay.verifier import report
 from dpassay.verifier.batch import concluded, decide_all
 from dpassay.verifier.cli.verify import ledger, with_lemmas
-from dpassay.verifier.remedy import remedy
+from dpassay.verifier.refutation import remedy
 from dpassay.verifier.verdict import Finding
 
 

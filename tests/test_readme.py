@@ -12,7 +12,7 @@ import pytest
 
 import dpassay
 from dpassay.verifier import document
-from dpassay.verifier.exact import verify
+from dpassay.verifier.ask import verify
 from dpassay.verifier.report import statements
 from dpassay.verifier.verdict import Finding
 

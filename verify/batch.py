@@ -15,9 +15,9 @@ import msgspec
 
 from dpassay.accountant.errors import DpassayError, InvalidInputError, UndecidedError
 from dpassay.verifier.claim import Claim
-from dpassay.verifier.exact import verify
+from dpassay.verifier.decide import decide as decided
 from dpassay.verifier.processes import workers
-from dpassay.verifier.proof import conclude, plain, reachable
+from dpassay.verifier.proof import conclude, reachable
 from dpassay.verifier.verdict import Finding, Verdict
 
 _FEW = 4
@@ -47,7 +47,7 @@ def decide(claim: Claim, lemmas: Sequence[Claim] = (), *, certified: bool = True
     """Decide one claim; an error is an outcome too, so that the others go on."""
     try:
         if not certified:
-            return Outcome(verify(claim, lemmas=lemmas))
+            return Outcome(decided(claim, lemmas).finding)
         from dpassay.verifier import prover
 
         return Outcome(*prover.decided(claim, lemmas))
@@ -112,7 +112,7 @@ def fingerprint(claim: Claim, lemmas: Sequence[Claim] = ()) -> str:
     """Return a digest of the claim, of what its proof names, and of the version that decides."""
     from dpassay.verifier.kernel import VERSION
 
-    data = [_version(), VERSION, *map(plain, [claim, *lemmas])]
+    data = [_version(), VERSION, *(each.plain() for each in (claim, *lemmas))]
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 

@@ -170,6 +170,11 @@ class Claim(
         """The kind in a claim file."""
         return str(self.__struct_config__.tag)
 
+    def plain(self) -> dict[str, Any]:
+        """Return the claim as a claim file has it."""
+        data: dict[str, Any] = msgspec.to_builtins(self)
+        return data
+
     def expressions(self) -> dict[str, str]:
         """Return every field that is an expression, by name (for checks on reading)."""
         return {**{name: getattr(self, name) for name in self.written}, **self.let}

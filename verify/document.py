@@ -12,10 +12,11 @@ import msgspec
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import InvalidInputError, one_line, suggestion
+from dpassay.verifier import rules
 from dpassay.verifier.claim import Claim
 from dpassay.verifier.claims import KINDS
 from dpassay.verifier.expression import Expression, split_relation
-from dpassay.verifier.proof import corrected_by, misread, named
+from dpassay.verifier.proof import corrected_by, named
 
 SCHEMA_VERSION = 1
 """Version of the claim files that are read."""
@@ -183,7 +184,9 @@ def _texts(value: object) -> object:
 
 def _meaning_errors(claim: Claim, path: str) -> list[str]:
     """Check names, expressions, assumptions and the adjacency before anything is computed."""
-    found = [(f"{path}.{where}" if where else path, what) for where, what in misread(claim)]
+    found = [
+        (f"{path}.{where}" if where else path, what) for where, what in rules.errors(claim.plain())
+    ]
     errors = [f"{where}: {what}." for where, what in found]
     for name, text in claim.expressions().items() if not errors else ():
         try:

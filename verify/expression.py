@@ -40,7 +40,6 @@ from dpassay.accountant.pairs import invert
 from dpassay.accountant.pairs.gaussian import normal_cdf
 from dpassay.accountant.pairs.rank_one import theorem_5_sigma_star
 from dpassay.accountant.questions import profile
-from dpassay.verifier.rules import LONGEST
 
 """The values that expressions are made of: exact numbers, balls, mechanisms, texts, lists."""
 
@@ -421,6 +420,8 @@ _ROUNDING_PRECISION = 1024
 """Their arguments are evaluated at no less, so that the result does not depend on the precision."""
 _MAX_EXPONENT = 100_000
 """Largest exponent, and bits of a power, that are multiplied out exactly."""
+LONGEST = 100_000
+"""Characters of one expression."""
 _LONGEST_KEPT = 1 << 17
 """Bits of a rational number that is kept exactly; a longer one becomes a ball."""
 _MAX_TERMS = 1_000_000

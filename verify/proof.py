@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from dpassay.verifier import rules
 from dpassay.verifier.claim import Claim, Scope
 from dpassay.verifier.verdict import Finding, Rigour, Verdict
 
@@ -67,22 +66,11 @@ def reachable(claim: Claim, lemmas: Iterable[Claim] | Mapping[str, Claim]) -> li
     return [found[name] for name in sorted(found)]
 
 
-def plain(claim: Claim) -> dict[str, Any]:
-    """Return a claim as a claim file has it."""
-    data: dict[str, Any] = msgspec.to_builtins(claim)
-    return data
-
-
-def misread(claim: Claim) -> rules.Errors:
-    """Return what a claim must not say, as `dpassay.verifier.rules` has it, each with its field."""
-    return rules.errors(plain(claim))
-
-
 def theorem_of(claim: Claim, verdict: str) -> dict[str, Any]:
     """Return what the kernel reads of a claim, with the verdict that is to be proved."""
     from dpassay.verifier.kernel.schema import KINDS
 
-    fields = plain(claim)
+    fields = claim.plain()
     names = KINDS[claim.kind][0]["properties"].keys() & fields.keys()
     return {
         **{name: texts(fields[name]) for name in names},
@@ -131,7 +119,7 @@ def _stated(
     """Return what puts the values that are named in the place of a claim's variables."""
     from dpassay.verifier.kernel import expressions
 
-    fields = texts(plain(lemma))
+    fields = texts(lemma.plain())
     where = fields.get("where") or {}
     listed = list(product(*where.values()))
     place = str(entry.get("case", "0"))

@@ -14,9 +14,8 @@ from dpassay.accountant.errors import InvalidInputError, one_line
 from dpassay.accountant.numbers import reading
 from dpassay.accountant.numbers.exact import exact, floats_in_short, in_short
 from dpassay.accountant.numbers.interval import Interval, enclose
-from dpassay.verifier.by_hand import by_hand
 from dpassay.verifier.document import Document
-from dpassay.verifier.remedy import TYPED, remedy
+from dpassay.verifier.refutation import TYPED, event, program, remedy
 from dpassay.verifier.terminal import Row, console, fitted, is_pretty
 from dpassay.verifier.terminal import show as show_rows
 from dpassay.verifier.verdict import Finding, Verdict, distinct_errors
@@ -48,8 +47,6 @@ VERDICTS = tuple(verdict.value for verdict in _WORST_FIRST)
 """The words of the verdicts, what a reader wants to know first."""
 _PAIRS = (("left", "right"), ("delta", "gaussian_delta"))
 """Names of two true numbers that are compared with each other."""
-PROGRAM = "Check it without dpassay: this prints P(S), Q(S) and the inequality."
-"""Stands above the lines of Python that check a refutation."""
 _FEW_DIGITS = 4
 """Digits below which a number is shown by both of its ends."""
 
@@ -182,7 +179,7 @@ def details(finding: Finding) -> list[tuple[str, str]]:
     elif "relation" in finding.claimed:
         rows.append(("claimed", finding.claimed["relation"]))
     rows += [(f"true {c.name}", _in_words(c, finding)) for c in comparisons(finding)]
-    rows += [("because", finding.reason), *_event(finding)]
+    rows += [("because", finding.reason), *event(finding)]
     rows += [
         ("worst case", str(witness.get("worst_case", ""))),
         ("cause", finding.cause),
@@ -199,19 +196,6 @@ def plain(finding: Finding) -> str:
         rows[:2] = [(finding.verdict.value, rows[1][1])]
     width = max(len(label) for label, _ in rows)
     return "".join(f"{label.ljust(width)}  {text}\n" for label, text in rows) + program(finding)
-
-
-def evidence(finding: Finding) -> str:
-    """Return the event of a refutation and the program that checks it; empty without an event."""
-    return "".join(f"{label}: {text}\n" for label, text in _event(finding)) + program(finding)
-
-
-def program(finding: Finding) -> str:
-    """Return the lines of Python that check a refutation, to be copied; empty where none do."""
-    found = by_hand(finding)
-    if found is None or not found.program:
-        return ""
-    return "\n".join(["", PROGRAM, "", *found.program]) + "\n"
 
 
 def _name(finding: Finding) -> str:
@@ -278,19 +262,6 @@ def _as_said(value: Interval | str) -> str:
     if isinstance(value, Interval) and value.lower == value.upper:
         return in_short(value.lower)
     return str(value)
-
-
-def _event(finding: Finding) -> list[tuple[str, str]]:
-    """Return the event of a refutation, with both of its probabilities."""
-    found = by_hand(finding)
-    if found is None:
-        return []
-    return [
-        ("datasets", found.datasets),
-        ("event S", found.event),
-        ("P(S), Q(S)", f"{found.p}, {found.q}"),
-        ("so", found.inequality),
-    ]
 
 
 def _bare(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What a claim may say: one reader for `verify` and `check`, on plain data, before any arithmetic.
+"""What a claim may say, on plain data, before any arithmetic.
 
 A name stands for a listed value (`where`), for what is ranged over (`for_all`, the `variable` of a
 limit, of a minimiser or of a monotone function, `epsilon` or `alpha` of a curve), for a named
@@ -26,10 +26,10 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
 
+from dpassay.verifier.expression import FORMS, FUNCTIONS, LONGEST, QUESTIONS
+
 MOST_CASES = 100_000
 """Combinations of listed values that one claim is decided for."""
-LONGEST = 100_000
-"""Characters of one expression."""
 LARGEST_EXPONENT = 10_000
 """Largest power of ten of a printed number."""
 TEXT = r"^(?![\s\S]*[0-9.][eE][+-]?[0-9_]{6})[\t\n -\"$-\[\]-~]*(?![\s\S])"
@@ -37,74 +37,10 @@ TEXT = r"^(?![\s\S]*[0-9.][eE][+-]?[0-9_]{6})[\t\n -\"$-\[\]-~]*(?![\s\S])"
 _PLAIN = re.compile(TEXT)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _MECHANISM = re.compile(r"[A-Z][a-z]\w*")
-RESERVED = frozenset(
-    [
-        "inf",
-        "infinity",
-        "nan",
-        "pi",
-        "sum",
-        "product",
-        "sqrt",
-        "exp",
-        "expm1",
-        "log",
-        "log1p",
-        "log2",
-        "sin",
-        "cos",
-        "tanh",
-        "lgamma",
-        "erf",
-        "erfc",
-        "Phi",
-        "Phi_inverse",
-        "mills",
-        "gamma_upper",
-        "beta_lower",
-        "lambert_w",
-        "float",
-        "abs",
-        "min",
-        "max",
-        "floor",
-        "ceil",
-        "round_up",
-        "round_down",
-        "binomial",
-        "harmonic",
-        "ellipse_defects",
-        "r1smg_sigma_star",
-        "honaker_mse",
-        "count_noise_delta",
-        "count_noise_optimal_delta",
-        "optimal_count_delta",
-        "optimal_count_true_delta",
-        "count_noise_weight",
-        "count_noise_mass",
-        "max_loss",
-        "loss_above",
-        "total_variation",
-        "tree_mse",
-        "tree_height",
-        "tree_load",
-        "tree_terms",
-        "tree_live",
-        "tree_gaps",
-        "tree_misfits",
-        "tree_clashes",
-        "signed_tree_mse",
-        "signed_tree_height",
-        "signed_tree_load",
-        "signed_tree_terms",
-        "signed_tree_live",
-        "signed_tree_gaps",
-        "signed_tree_misfits",
-        "signed_tree_clashes",
-    ]
-)
+_SYMBOLS = QUESTIONS.keys() - {"max_loss", "loss_above", "total_variation"} | {"gamma"}
+RESERVED = frozenset({"inf", "infinity", "nan", *FORMS, *FUNCTIONS} - _SYMBOLS)
 """Constants and functions, whose names no variable has. Quantities of the field (delta, mu, …) are
-asked of a mechanism in brackets, and may be variables as well."""
+asked of a mechanism in brackets, and may be variables as well: these are `_SYMBOLS`."""
 _ENDS = ("low", "above", "high", "below")
 _OWN = {"tradeoff": "alpha", "profile": "epsilon"}
 _NUMBERS = ("mechanism", "epsilon", "delta", "mu", "rho", "order", "low", "high", "value")

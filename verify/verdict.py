@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from decimal import ROUND_CEILING, Context, Decimal
 from enum import StrEnum
@@ -102,11 +102,6 @@ class Finding(msgspec.Struct, NeitherTrueNorFalse, Drawable, frozen=True, kw_onl
     cases: int = 1
     """How many cases were decided."""
     seconds: float = 0.0
-    adviser: ClassVar[Callable[[Finding], str]] = staticmethod(lambda _: "")
-    """Says with which noise a refuted claim is true: set by `dpassay.verifier.ask`, as no
-    certificate may depend on what calibrates."""
-    evidence: ClassVar[Callable[[Finding], str]] = staticmethod(lambda _: "")
-    """Says how to check a refutation by hand: set there too."""
 
     @property
     def holds(self) -> bool:
@@ -142,12 +137,14 @@ class Finding(msgspec.Struct, NeitherTrueNorFalse, Drawable, frozen=True, kw_onl
         text += one_line(self.reason)
         if self.verdict is not Verdict.REFUTED:
             return text
-        noise, least = type(self).adviser(self), floats_in_short(self.true_from)
+        from dpassay.verifier.refutation import evidence, needed_noise
+
+        noise, least = needed_noise(self), floats_in_short(self.true_from)
         remedy = "; ".join(part for part in (noise, least) if part)
         if remedy:
             text += f"\nIt {'' if noise else 'is '}{remedy}."
-        evidence = type(self).evidence(self)
-        return f"{text}\n{evidence}" if evidence else text
+        shown = evidence(self)
+        return f"{text}\n{shown}" if shown else text
 
     @property
     def true_from(self) -> str:

@@ -13,8 +13,7 @@ from dpassay.figures import event, tradeoff
 from dpassay.figures.pages import template
 from dpassay.figures.pages.template import render
 from dpassay.verifier import report
-from dpassay.verifier.by_hand import by_hand
-from dpassay.verifier.remedy import TYPED, remedy
+from dpassay.verifier.refutation import TYPED, by_hand, remedy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

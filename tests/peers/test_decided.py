@@ -28,7 +28,7 @@ from dpassay.accountant.mechanisms import (
 )
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.questions import guarantees, profile
-from dpassay.verifier.exact import verify
+from dpassay.verifier.ask import verify
 from dpassay.verifier.foreign import events
 from tests.peers.rows import FOLDER, event_of
 

@@ -9,7 +9,7 @@ import pytest
 
 import dpassay
 from dpassay.verifier import report
-from dpassay.verifier.by_hand import by_hand
+from dpassay.verifier.refutation import by_hand
 
 CLAIMS = {
     "Gaussian(3) is (1, 1e-5)-DP": "the published value is above 9.5",

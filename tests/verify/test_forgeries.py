@@ -23,9 +23,9 @@ from dpassay.lp.count_noise import optimal_count_noise
 from dpassay.lp.integer_noise import IntegerNoiseProblem, optimal_integer_noise
 from dpassay.lp.problem import CountNoiseProblem
 from dpassay.lp.shapes import GaussianShapeProblem, optimal_gaussian_shape
+from dpassay.verifier.ask import verify
 from dpassay.verifier.audit import Counts, Design, audit_one_run, p_value
 from dpassay.verifier.claims import KINDS
-from dpassay.verifier.exact import verify
 from dpassay.verifier.kernel import Outcome, check
 from dpassay.verifier.kernel.schema import require
 from dpassay.verifier.processes import check_all
@@ -91,7 +91,7 @@ def _decided(text: str) -> str:
     for domain in claim.get("for_all", {}).values():
         domain |= {"statement": "", "grid": domain.get("grid") or [domain.get("high")]}
     try:
-        return verify(msgspec.convert(claim, KINDS[claim["kind"]])).verdict.value
+        return str(verify(msgspec.convert(claim, KINDS[claim["kind"]])).verdict.value)
     except (DpassayError, msgspec.ValidationError, ArithmeticError) as error:
         return str(error)
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dpassay.accountant.errors import InvalidInputError
+from dpassay.verifier.ask import verify
 from dpassay.verifier.claims import Optimality
-from dpassay.verifier.exact import verify
 from dpassay.verifier.verdict import Verdict
 
 BOX = {"type": "Box", "bounds": ["1", "10", "1000"]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpassay.verifier import batch, document, kernel, prover
-from dpassay.verifier.exact import verify
+from dpassay.verifier.ask import verify
 from dpassay.verifier.proof import named, reachable, renamed
 from dpassay.verifier.verdict import Verdict
 

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from dpassay.verifier import kernel as checker
+from dpassay.verifier.ask import verify
 from dpassay.verifier.claim import Claim, Domain, Range
 from dpassay.verifier.claims.behaviour import Minimiser, Monotone
 from dpassay.verifier.claims.relation import Relation
-from dpassay.verifier.exact import counterexample, verify
+from dpassay.verifier.counterexample import counterexample
 from dpassay.verifier.prover import decided as certify
 
 

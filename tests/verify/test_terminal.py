@@ -12,10 +12,10 @@ import pytest
 
 import dpassay
 from dpassay.verifier import report, terminal
+from dpassay.verifier.ask import verify
 from dpassay.verifier.cli import main
 from dpassay.verifier.cli.verify import ledger
-from dpassay.verifier.exact import verify
-from dpassay.verifier.remedy import remedy
+from dpassay.verifier.refutation import remedy
 from dpassay.verifier.verdict import Finding, Rigour, Verdict
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")

@@ -12,10 +12,10 @@ from flint import ctx
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.mechanisms import Laplace
 from dpassay.accountant.questions import profile
-from dpassay.verifier import document, exact, kernel
+from dpassay.verifier import document, kernel
+from dpassay.verifier.ask import verify
 from dpassay.verifier.claim import Claim, Domain
 from dpassay.verifier.claims import KINDS, ApproximateDP, Relation
-from dpassay.verifier.exact import verify
 from dpassay.verifier.expression import Expression
 from dpassay.verifier.prover import decided as certify
 from dpassay.verifier.verdict import Rigour, Verdict
@@ -197,7 +197,7 @@ def test_floats_with_a_ledger_are_no_balls(mechanism: str, rigour: Rigour) -> No
     claim = ApproximateDP(
         id="x", mechanism=mechanism, epsilon="3", delta="0.01", adjacency="add-remove"
     )
-    found = exact.verify(claim)
+    found = verify(claim)
     assert found.verdict is Verdict.HOLDS
     assert found.rigour is rigour
 

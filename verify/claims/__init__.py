@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from dpassay.accountant.numbers.exact import Number, exact
 
 if TYPE_CHECKING:
     from dpassay.verifier.claim import Claim
@@ -44,26 +46,41 @@ _HOME = {name: f"dpassay.verifier.claims.{module}" for module, name in _CLASS.va
 __all__ = list(_HOME)
 
 
-class _Kinds(Mapping[str, "type[Claim]"]):
-    """Kind in a claim file → class; a class is imported when it is looked up."""
+class _Kinds(dict[str, Any]):
+    """Kind in a claim file → class, which is imported when it is looked up."""
 
-    def __getitem__(self, kind: str) -> type[Claim]:
-        _, name = _CLASS[kind]
-        found: type[Claim] = globals().get(name) or __getattr__(name)
-        return found
-
-    def __contains__(self, kind: object) -> bool:
-        return kind in _CLASS
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_CLASS)
-
-    def __len__(self) -> int:
-        return len(_CLASS)
+    def __getitem__(self, kind: str) -> Any:
+        module, name = super().__getitem__(kind)
+        return getattr(import_module(f"{__name__}.{module}"), name)
 
 
-KINDS: Mapping[str, Any] = _Kinds()
+KINDS: Mapping[str, Any] = _Kinds(_CLASS)
 """Kind → class; each class has fields of its own."""
+_FORMS = {
+    ("epsilon", "delta"): ("approximate-dp", "({epsilon}, {delta})-DP"),
+    ("epsilon",): ("pure-dp", "{epsilon}-DP"),
+    ("mu",): ("gaussian-dp", "{mu}-GDP"),
+    ("rho",): ("zcdp", "{rho}-zCDP"),
+    ("order", "renyi"): ("renyi-dp", "({order}, {renyi})-RDP"),
+}
+
+
+def guarantee(numbers: Mapping[str, Number], **fields: Any) -> Claim:
+    """Return the claim of (ε, δ)-DP, ε-DP, μ-GDP, ρ-zCDP or of a Rényi divergence.
+
+    >>> guarantee({"epsilon": 1, "delta": "1e-5"}, mechanism="Gaussian(3)").assertion()
+    'Gaussian(3) is (1, 1e-5)-DP'
+    """
+    said = {name: str(exact(value, name)) for name, value in numbers.items()}
+    if said.get("delta") == "0":
+        del said["delta"]
+    names = next(names for names in _FORMS if {*names} == said.keys())
+    kind, form = _FORMS[names]
+    usual = {"id": kind, "statement": f"It is {form.format(**said)}."}
+    if "renyi" in said:
+        said["epsilon"] = said.pop("renyi")
+    claim: Claim = KINDS[kind](**{**usual, **said, **fields})
+    return claim
 
 
 def __getattr__(name: str) -> Any:

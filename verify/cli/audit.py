@@ -82,7 +82,8 @@ _MANY = 500_000
 def run(options: argparse.Namespace) -> int:
     """Audit and print."""
     from dpassay.accountant.core.asking import Drawable
-    from dpassay.verifier.ask import apart, read_claim, read_sentence
+    from dpassay.verifier.ask import apart, read_claim
+    from dpassay.verifier.sentence import read_sentence
 
     claim = None if options.claim is None else read_claim(options.claim)
     if not options.command:

@@ -20,7 +20,7 @@ from dpassay.accountant.mechanisms.wrappers.sampling import PoissonSubsampled
 from dpassay.accountant.numbers.exact import Number
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.verifier.claim import Claim
-from dpassay.verifier.claims.guarantee import guarantee
+from dpassay.verifier.claims import guarantee
 
 """What may be spent: a guarantee for all releases together."""
 

@@ -69,7 +69,7 @@ from dpassay.verifier.compare.sensitivity import (
     l2_sensitivity,
     moved,
 )
-from dpassay.verifier.rules import LONGEST
+from dpassay.verifier.expression import LONGEST
 
 """Counts by keys that come from the data: thresholds, and how large a count appears."""
 

@@ -36,7 +36,7 @@ from dpassay.accountant.mechanisms.wrappers.sampling import (
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.training.batches import TruncatedBatches
 from dpassay.verifier.claim import Claim
-from dpassay.verifier.claims.guarantee import guarantee
+from dpassay.verifier.claims import guarantee
 from dpassay.verifier.foreign.numbers import attribute, count, number
 
 

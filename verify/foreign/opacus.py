@@ -15,7 +15,7 @@ from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.mechanisms.wrappers.composed import Composed
 from dpassay.accountant.mechanisms.wrappers.sampling import PoissonSubsampled
 from dpassay.verifier.claim import Claim
-from dpassay.verifier.claims.guarantee import guarantee
+from dpassay.verifier.claims import guarantee
 from dpassay.verifier.foreign.events import NOTHING, reported
 from dpassay.verifier.foreign.numbers import count, number
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpassay.verifier.decide import Decided, decide
 from dpassay.verifier.kernel import VERSION
 from dpassay.verifier.kernel.check import prove
 from dpassay.verifier.kernel.numbers import Budget, NotProved, Wrong
@@ -19,7 +19,7 @@ from dpassay.verifier.kernel.schema import KINDS, require
 from dpassay.verifier.verdict import Verdict
 
 if TYPE_CHECKING:
-    from dpassay.verifier.claim import Claim, Decision, Scope
+    from dpassay.verifier.claim import Claim
     from dpassay.verifier.verdict import Finding
 
 __all__ = ["argued", "certify", "completed", "decided", "write"]
@@ -31,31 +31,50 @@ _DECIDED = (Verdict.HOLDS, Verdict.REFUTED, Verdict.SUPPORTED)
 
 def decided(claim: Claim, lemmas: Sequence[Claim] = ()) -> tuple[Finding, dict[str, Any] | None]:
     """Decide a claim; return the finding and its certificate (None where there is none)."""
-    from dpassay.verifier.exact import verify_with_evidence
-
-    finding, (scope, decision), claim = verify_with_evidence(claim, lemmas)
-    return finding, certify(claim, finding, scope, decision, lemmas)
+    found = decide(claim, lemmas)
+    return found.finding, certify(found, lemmas)
 
 
-def certify(
-    claim: Claim, finding: Finding, scope: Scope, decision: Decision, lemmas: Iterable[Claim] = ()
-) -> dict[str, Any] | None:
+def certify(found: Decided, lemmas: Iterable[Claim] = ()) -> dict[str, Any] | None:
     """Return the certificate of a finding; None where nothing was decided.
 
-    `scope` and `decision` are the case that is reported and what was decided in it; `lemmas` are
-    the claims that a proof may name.
+    `lemmas` are the claims that a proof may name.
     """
     from dpassay.verifier.proof import theorem_of
 
+    finding, _, _, claim = found
     if finding.verdict not in _DECIDED or claim.kind not in KINDS:
         return None
-    home = "releases" if hasattr(claim, "mechanism") else "statements"
-    written = import_module(f"dpassay.verifier.prover.{home}").witness
     try:
-        witness = written(claim, finding, scope, decision, lemmas)
+        if hasattr(claim, "mechanism"):
+            from dpassay.verifier.prover import releases
+
+            witness = releases.witness(claim, finding, found.scope, lemmas)
+        else:
+            witness = _of_statement(found, lemmas)
         return completed(theorem_of(claim, finding.verdict.value), witness)
     except Wrong:  # the kernel's language has no such text
         return None
+
+
+def _of_statement(found: Decided, lemmas: Iterable[Claim]) -> dict[str, Any]:
+    """Return the case that refutes a statement, or its proof with the lemmas that it names."""
+    from dpassay.verifier.proof import witness_of
+
+    finding, scope, decision, claim = found
+    witness = witness_of(claim, lemmas)
+    if finding.verdict is not Verdict.REFUTED:
+        return witness
+    witness["case"] = scope.to_json()
+    if claim.kind in ("monotone", "minimiser"):
+        points = {key: decision.witness.get(key) for key in ("low", "high", "rival")}
+        witness |= {key: str(point) for key, point in points.items() if point is not None}
+    if claim.kind == "limit":
+        other = witness.get("proof", {}).pop("limit", None)
+        point = decision.witness.get(getattr(claim, "variable", ""), "")
+        where = {"limit": other} if other else {"at": point}
+        witness |= {key: str(text) for key, text in where.items()}
+    return witness
 
 
 def completed(theorem: Mapping[str, Any], witness: Mapping[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from dpassay.verifier.kernel.statements import Statement
 from dpassay.verifier.verdict import Verdict
 
 if TYPE_CHECKING:
-    from dpassay.verifier.claim import Claim, Decision, Scope
+    from dpassay.verifier.claim import Claim, Scope
     from dpassay.verifier.verdict import Finding
 
 Value = Callable[[str], Number]
@@ -49,12 +49,11 @@ _ORDERS = ("1.01", "3/2", "2", "4", "8", "32", "128", "1024")
 
 
 def witness(
-    claim: Claim, finding: Finding, scope: Scope, decision: Decision, lemmas: Iterable[Claim]
+    claim: Claim, finding: Finding, scope: Scope, lemmas: Iterable[Claim]
 ) -> dict[str, Any]:
     """Return the witness of a guarantee: a proof over ranges, or a case and its lattice."""
     from dpassay.verifier.proof import theorem_of, witness_of
 
-    del decision
     theorem, found = theorem_of(claim, finding.verdict.value), witness_of(claim, lemmas)
     theorem = fit(theorem, KINDS[claim.kind][0], "theorem")
     refuted = finding.verdict is Verdict.REFUTED

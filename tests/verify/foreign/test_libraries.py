@@ -27,9 +27,9 @@ from dpassay.accountant.mechanisms import (
     PoissonSubsampled,
 )
 from dpassay.accountant.questions import profile
+from dpassay.verifier.ask import verify
 from dpassay.verifier.compare import Budget, compare
 from dpassay.verifier.document import read_paper
-from dpassay.verifier.exact import verify
 from dpassay.verifier.foreign import as_mechanism, events, opacus, opendp
 from dpassay.verifier.verdict import Verdict
 from tests.verify.foreign.installed import library

@@ -34,8 +34,8 @@ from dpassay.verifier.audit.runs.blocks import Datasets, time_limit
 from dpassay.verifier.audit.runs.plan import Plan, can_refute, own_pairs, train
 from dpassay.verifier.audit.runs.target import MechanismTarget, target
 from dpassay.verifier.audit.statistics.guarantee import Claim, Guarantee, guarantee
-from dpassay.verifier.claims.guarantee import guarantee as claimed_by
-from dpassay.verifier.exact import verify
+from dpassay.verifier.claims import guarantee as claimed_by
+from dpassay.verifier.decide import decide
 from dpassay.verifier.verdict import Finding, Verdict
 
 _WORDS = ({"epsilon"}, {"epsilon", "delta"}, {"mu"}, {"rho"}, {"order", "renyi"})
@@ -54,7 +54,7 @@ def known(mechanism: Any, claim: Claim, adjacency: Adjacency | str | None = None
     relation = Adjacency.read(adjacency)
     near = None if relation is None else relation.value
     findings = [
-        verify(claimed_by(words, mechanism=str(mechanism), adjacency=near, source="audit"))
+        decide(claimed_by(words, mechanism=str(mechanism), adjacency=near, source="audit")).finding
         for words in listed
     ]
     refuted = [finding for finding in findings if finding.verdict is Verdict.REFUTED]

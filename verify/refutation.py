@@ -1,4 +1,4 @@
-"""A refutation in the units of the release, and the few lines of Python that check it.
+"""A refutation for its reader: the event in the units of the release, a check, and a remedy.
 
 A finding holds an event S = {L > ε} with both of its probabilities, which are proved. Here it is
 said of two datasets and of published values, with a program of the standard library alone that
@@ -7,6 +7,7 @@ prints the same numbers in floats.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
@@ -351,3 +352,96 @@ _TELLERS: dict[str, Callable[[Any, Mapping[str, Any], float, float, float], _Tol
     "finite": _finite,
 }
 """How an event is told, by the law of the pair."""
+
+
+PROGRAM = "Check it without dpassay: this prints P(S), Q(S) and the inequality."
+"""Stands above the lines of Python that check a refutation."""
+
+
+def evidence(finding: Finding) -> str:
+    """Return the event of a refutation and the program that checks it; empty without an event."""
+    return "".join(f"{label}: {text}\n" for label, text in event(finding)) + program(finding)
+
+
+def program(finding: Finding) -> str:
+    """Return the lines of Python that check a refutation, to be copied; empty where none do."""
+    found = by_hand(finding)
+    if found is None or not found.program:
+        return ""
+    return "\n".join(["", PROGRAM, "", *found.program]) + "\n"
+
+
+def event(finding: Finding) -> list[tuple[str, str]]:
+    """Return the event of a refutation, with both of its probabilities."""
+    found = by_hand(finding)
+    if found is None:
+        return []
+    return [
+        ("datasets", found.datasets),
+        ("event S", found.event),
+        ("P(S), Q(S)", f"{found.p}, {found.q}"),
+        ("so", found.inequality),
+    ]
+
+
+"""What would make a refuted claim true: more noise, a larger ε, the corrected statement."""
+
+TYPED = ("command line", "Python")
+"""The sources of a claim that a user has typed, whose least noise is found as well."""
+_NOISE_DIGITS = 5
+"""Of the noise, rounded to the side on which the claim is true."""
+_WORDS = ("epsilon", "delta", "mu", "rho")
+
+
+def needed_noise(finding: Finding) -> str:
+    """Say with which noise a mechanism that a user typed has the guarantee; else empty."""
+    from dpassay.accountant import notation
+    from dpassay.accountant.budget.calibrate import calibrate
+    from dpassay.accountant.budget.target import read_target
+    from dpassay.accountant.errors import DpassayError
+
+    if finding.source not in TYPED:
+        return ""
+    with contextlib.suppress(DpassayError):
+        mechanism: Any = notation.parse(str(finding.witness.get("mechanism", "")))
+        argument = mechanism.noise_argument
+        if argument is None:
+            return ""
+        kinds = [n for n in (argument, mechanism.gaussian_noise_argument) if n]
+        argument = next((n for n in kinds if getattr(mechanism, n) is not None), argument)
+        others = {
+            name: getattr(mechanism, name)
+            for name in notation.argument_names(type(mechanism).__name__)
+            if name not in (*kinds, "adjacency") and getattr(mechanism, name) is not None
+        }
+        target = read_target({name: finding.claimed.get(name) for name in _WORDS})
+        found = calibrate(
+            type(mechanism), target, adjacency=finding.adjacency, digits=_NOISE_DIGITS, **others
+        )
+        sign = "≥" if mechanism.noise_grows else "≤"
+        return f"needs {argument} {sign} {getattr(found.mechanism, argument)}"
+    return ""
+
+
+_FALLBACK = "claim it of fewer cases: the case that is shown refutes it"
+_LESS = "add noise, or claim less"
+"""Of one case that was typed."""
+
+
+def remedy(finding: Finding) -> str:
+    """Return what would make a refuted claim true; empty for other verdicts."""
+    if finding.verdict != "REFUTED":
+        return ""
+    parts = [needed_noise(finding), finding.true_from, finding.correction]
+    fallback = _LESS if finding.source in TYPED else _FALLBACK
+    return "; ".join(part for part in parts if part) or _value(finding) or fallback
+
+
+def _value(finding: Finding) -> str:
+    """Give the true value where a number was misprinted."""
+    from dpassay.accountant.numbers.reading import text
+
+    value = finding.true.get("value")
+    if not isinstance(value, dict):
+        return ""
+    return f"print {text(Decimal(value['lower']), Decimal(value['upper']))}"

@@ -17,7 +17,6 @@ from dpassay.verifier import report, rules
 from dpassay.verifier.claim import Claim
 from dpassay.verifier.cli.shell import say, say_json
 from dpassay.verifier.document import read_file, read_text
-from dpassay.verifier.expression import FORMS, FUNCTIONS
 from dpassay.verifier.kernel import check
 
 MOVING = {
@@ -129,25 +128,6 @@ def test_refuses(claim: dict[str, Any], path: str, words: str) -> None:
     """Nothing that bounds a variable depends on it, and names are those of variables."""
     found = rules.errors(claim)
     assert any(where == path and words in what for where, what in found), found
-
-
-def test_reserved_names_are_those_of_the_language() -> None:
-    """A new function is no variable either, unless it is a quantity of the field."""
-    quantities = [
-        "delta",
-        "epsilon",
-        "beta",
-        "renyi",
-        "rho",
-        "mu",
-        "variance",
-        "mse",
-        "quantile",
-        "dimension",
-        "gamma",
-    ]
-    constants = {"inf", "infinity", "nan"}
-    assert ({*FUNCTIONS, *FORMS} | constants) - {*quantities} == rules.RESERVED
 
 
 def toml(claim: dict[str, Any]) -> str:

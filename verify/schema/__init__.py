@@ -8,26 +8,11 @@ from __future__ import annotations
 import inspect
 import json
 from importlib import resources
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Union
 
 import msgspec
 
-from dpassay.verifier.claims import (
-    ApproximateDP,
-    GaussianDP,
-    Limit,
-    Minimiser,
-    Monotone,
-    Optimality,
-    Pending,
-    PrintedNumber,
-    ProfileBound,
-    PureDP,
-    Relation,
-    RenyiDP,
-    TradeoffBound,
-    ZeroConcentratedDP,
-)
+from dpassay.verifier.claims import KINDS
 from dpassay.verifier.kernel import json_schema
 from dpassay.verifier.verdict import Finding
 
@@ -39,33 +24,22 @@ _WORDS = frozenset(
 """Fields of a claim that are words: every other text may also be written as a bare number."""
 
 
-AnyClaim: TypeAlias = (
-    ApproximateDP
-    | GaussianDP
-    | Limit
-    | Minimiser
-    | Monotone
-    | Optimality
-    | Pending
-    | PrintedNumber
-    | ProfileBound
-    | PureDP
-    | Relation
-    | RenyiDP
-    | TradeoffBound
-    | ZeroConcentratedDP
+ClaimFile = msgspec.defstruct(
+    "ClaimFile",
+    [
+        ("schema_version", Literal[1]),
+        ("claims", list[Union[tuple(KINDS[kind] for kind in KINDS)]]),  # type: ignore[misc]  # noqa: UP007
+        ("name", str, ""),
+        ("title", str, ""),
+        ("authors", str, ""),
+        ("numbered", list[str], []),
+    ],
+    kw_only=True,
+    forbid_unknown_fields=True,
+    namespace={
+        "__doc__": "A claim file (TOML): claims, and what the file says about their source."
+    },
 )
-
-
-class ClaimFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A claim file (TOML): claims, and what the file says about their source."""
-
-    schema_version: Literal[1]
-    claims: list[AnyClaim]
-    name: str = ""
-    title: str = ""
-    authors: str = ""
-    numbered: list[str] = []
 
 
 class Findings(msgspec.Struct, kw_only=True):

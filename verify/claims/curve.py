@@ -230,9 +230,8 @@ class ProfileBound(CurveClaim, frozen=True, kw_only=True, tag="profile"):
         if decision.verdict is not Verdict.REFUTED:
             return dataclasses.replace(decision, witness=self.witness(scope, decision.witness))
         eps = Expression(str(decision.witness["epsilon"])).exact(scope)
-        bound = self.limit(scope, "epsilon")
         pair = worst_at(self.worst(scope).pairs(None), eps)
-        shown = event(pair, eps, lambda: bound.at(eps))
+        shown = event(pair, eps)
         return dataclasses.replace(decision, witness=self.witness(scope, shown, epsilon=str(eps)))
 
 

@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
-from decimal import Decimal
 from fractions import Fraction
-from math import inf
 from typing import ClassVar, final
 
-from flint import arb
-
-from dpassay.accountant.core.pair import Pair
-from dpassay.accountant.errors import BetweenError, NotApplicableError, UndecidedError, expected
+from dpassay.accountant.errors import BetweenError, UndecidedError, expected
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, Interval, ball, enclose
-from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, Interval
 from dpassay.accountant.questions import guarantees
 from dpassay.verifier.claim import Decision, Scope, compare
 from dpassay.verifier.claims.privacy import (
     EXCEEDS,
-    FACT_WIDTH,
-    VERDICT_WIDTH,
     PrivacyClaim,
     bounded,
     in_brackets,
-    law,
 )
 from dpassay.verifier.expression import Expression
-from dpassay.verifier.verdict import Verdict
 
 _RHO_WIDTHS = (Fraction(1, 10**4), Fraction(1, 10**8))
-_SEARCH_PRECISION = 96
-"""Bits of divergences that only choose an order."""
-_SEARCH_STEPS = 30
-"""Thirds that are cut off a range of orders: the best one is known to 1e-5 of it."""
-_LARGE_ORDERS = tuple(Fraction(2) ** power for power in range(11, 61))
 
 
 class DivergenceClaim(PrivacyClaim, frozen=True, kw_only=True):
@@ -49,12 +32,9 @@ class DivergenceClaim(PrivacyClaim, frozen=True, kw_only=True):
         reason = f"The exact {name} {EXCEEDS[truth]} the claimed one."
         return bounded(name, truth, value, claimed, reason)
 
-    def with_divergence(self, scope: Scope, decision: Decision, order: ExactReal) -> Decision:
-        """Add why the pair is worst, and its divergence at one order."""
-        pair = max(self.worst(scope).pairs(None), key=lambda pair: _size(pair, order))
-        value = enclose(_divergence(pair, order), relative_width=FACT_WIDTH)
-        shown = {"fact": "renyi", "law": law(pair), "order": str(order), "value": value.to_json()}
-        return dataclasses.replace(decision, witness=self.witness(scope, shown))
+    def explain(self, scope: Scope, decision: Decision) -> Decision:
+        """Add the mechanism, and why its pairs are worst."""
+        return dataclasses.replace(decision, witness=self.witness(scope, {}))
 
 
 def _bounded(bounds: UndecidedError, claimed: ExactReal) -> tuple[Interval, bool | None]:
@@ -72,15 +52,6 @@ def _bounded(bounds: UndecidedError, claimed: ExactReal) -> tuple[Interval, bool
     if not isinstance(bounds, BetweenError):
         raise bounds
     return found, None
-
-
-def _divergence(pair: Pair, order: ExactReal) -> Callable[[], arb]:
-    return lambda: pair.renyi(order.ball())
-
-
-def _size(pair: Pair, order: ExactReal) -> Fraction:
-    lower = enclose(_divergence(pair, order), relative_width=VERDICT_WIDTH).lower
-    return Fraction(lower) if lower.is_finite() else Fraction(10) ** 1000
 
 
 @final
@@ -117,11 +88,6 @@ class RenyiDP(DivergenceClaim, frozen=True, kw_only=True, tag="renyi-dp"):
             truth = True
         return self.against("epsilon", truth, value, {"epsilon": claimed, "order": order})
 
-    def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add the divergence."""
-        order = Expression(self.order).exact(scope)
-        return self.with_divergence(scope, decision, order)
-
 
 @final
 class ZeroConcentratedDP(DivergenceClaim, frozen=True, kw_only=True, tag="zcdp"):
@@ -151,60 +117,3 @@ class ZeroConcentratedDP(DivergenceClaim, frozen=True, kw_only=True, tag="zcdp")
         if known is not None:  # settles a claim that is just met
             truth = known <= claimed
         return self.against("rho", truth, value, {"rho": claimed})
-
-    def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add the divergence at the order where D_a/a is largest, as far as a search finds it.
-
-        D_a/a is the same at every order of a Gaussian pair. A supremum that is the limit at large
-        orders is exceeded there, or hardly so: a refutation looks on, at orders that double.
-        """
-        mu = self.built(scope).exact_gaussian_mu(self.relation())
-        found = _steepest(self.worst(scope).pairs(None)) if mu is None else Fraction(2)
-        if decision.verdict is not Verdict.REFUTED:
-            with contextlib.suppress(UndecidedError):  # of bounds alone there is no digit to show
-                order = ExactReal.of_rational(found)
-                return self.with_divergence(scope, decision, order)
-            return decision
-        claimed = Expression(self.rho).exact(scope)
-        explained = decision
-        for order in map(ExactReal.of_rational, (found, *_LARGE_ORDERS)):
-            try:
-                explained = self.with_divergence(scope, decision, order)
-            except (UndecidedError, NotApplicableError):
-                continue
-            lower = Decimal(explained.witness["value"]["lower"])
-            if lower == inf or ball(Fraction(lower)) > (claimed * order).ball():
-                return explained
-        return explained
-
-
-def _steepest(pairs: Sequence[Pair]) -> Fraction:
-    """Return an order near the largest D_a/a; the first one that is infinite, from above.
-
-    Orders that the engines refuse are passed over.
-    """
-
-    def steepness(order: Fraction) -> float:
-        with ctx.workprec(_SEARCH_PRECISION):
-            try:
-                values = [pair.renyi(ball(order)) / ball(order) for pair in pairs]
-            except UndecidedError:
-                return -inf
-            return max(float(value.mid()) if value.is_finite() else inf for value in values)
-
-    orders: list[Fraction] = [1 + Fraction(2) ** power for power in (*range(10, -11, -1), -20, -40)]
-    best, found = 0, -inf
-    for index, order in enumerate(orders):
-        value = steepness(order)
-        if value > found:
-            best, found = index, value
-        if found == inf:
-            return order
-    high, low = orders[max(best - 1, 0)], orders[min(best + 1, len(orders) - 1)]
-    for _ in range(_SEARCH_STEPS):  # D_a/a has one maximum between two neighbours of the best
-        third = (high - low) / 3
-        if steepness(low + third) < steepness(high - third):
-            low += third
-        else:
-            high -= third
-    return (low + high).limit_denominator(1 << 40) / 2

@@ -153,8 +153,7 @@ class GaussianDP(PrivacyClaim, frozen=True, kw_only=True, tag="gaussian-dp"):
             return dataclasses.replace(decision, witness=self.witness(scope, decision.witness))
         pairs = self.worst(scope).pairs(None)
         eps = Expression(str(decision.witness.get("epsilon", "0"))).exact(scope)
-        target = _standard(Expression(self.mu).exact(scope)).worst_case(None).remove[0]
-        shown = event(worst_at(pairs, eps), eps, lambda: target.hockey_stick(eps))
+        shown = event(worst_at(pairs, eps), eps)
         return dataclasses.replace(decision, witness=self.witness(scope, shown, epsilon=str(eps)))
 
 

@@ -42,12 +42,8 @@ Question: TypeAlias = Callable[[Sequence[Pair]], arb]
 """A number of some pairs, to the width that they are asked for."""
 
 VERDICT_WIDTH = Fraction(1, 10**15)
-FACT_WIDTH = Fraction(1, 10**30)
-"""Width of what a certificate states: enough to decide a claim that is nearly met."""
-WIDTHS = (*(Fraction(1, 10**digits) for digits in (6, 9, 15)), FACT_WIDTH)
+WIDTHS = tuple(Fraction(1, 10**digits) for digits in (6, 9, 15, 30))
 """Widths that a number whose digits take time is asked for in turn, until a claim is decided."""
-FEW_DIGITS = Fraction(1, 10**5)
-"""Of probabilities that are shown, where digits cost nothing."""
 _WIDER = tuple(Fraction(1, 10**digits) for digits in (9, 6, 5, 4, 3, 1))
 """Widths that do where a narrower one is refused: steps of ten where grids end."""
 _FLOATS_WIDTH = Fraction(1, 10**11)
@@ -82,10 +78,9 @@ class PrivacyClaim(Claim, frozen=True, kw_only=True):
         return scope.once("worst", lambda: self.built(scope).worst_case(self.relation()))
 
     def witness(self, scope: Scope, fact: Mapping[str, Any], **more: str) -> dict[str, Any]:
-        """Return the mechanism, why its pairs are worst, and a fact without its name."""
-        shown = {key: value for key, value in fact.items() if key != "name"}
+        """Return the mechanism, why its pairs are worst, and a fact."""
         worst = {"mechanism": str(self.built(scope)), "worst_case": self.worst(scope).reason}
-        return {**worst, **more, **shown}
+        return {**worst, **more, **fact}
 
 
 def reached(number: Question, pairs: Sequence[Pair], first: Fraction = VERDICT_WIDTH) -> Interval:
@@ -177,54 +172,16 @@ def shown_excess(pairs: Sequence[Pair], epsilon: ExactReal, over: Callable[[], a
     return compare(excess, "<=", over) is False
 
 
-def event(pair: Pair, epsilon: ExactReal, above: Callable[[], arb] | None = None) -> dict[str, Any]:
-    """Return the worst event {L > ε} with both probabilities: a checkable fact.
-
-    Where digits take time, they are asked for until P(L > ε) − e^ε Q(L > ε) is seen to exceed
-    `above`; else, and where nothing is given, they are as many as the engine of the pair reaches.
-    """
-
-    def is_seen(found: tuple[Interval, Interval]) -> bool:
-        p, q = (tail.ball() for tail in found)
-        few = [tail for tail in found if (tail.relative_width or 0) > FEW_DIGITS]
-        return above is None or (p - epsilon.ball().exp() * q > above() and not few)
-
-    def enclosed(width: Fraction) -> tuple[Interval, Interval]:
-        if width > FACT_WIDTH:  # both from one call, as narrow as it happens to be
-            with ctx.workprec(START_PRECISION):
-                tails = refined(pair, width).tails(epsilon)
-                return Interval.of_ball(tails.p_above), Interval.of_ball(tails.q_above)
-        p = _tail(lambda asked: asked[0].tails(epsilon).p_above, pair, width)
-        return p, _tail(lambda asked: asked[0].tails(epsilon).q_above, pair, width)
-
-    p, q = _narrowed_until(is_seen, enclosed, _widths(pair, above))
+def event(pair: Pair, epsilon: ExactReal) -> dict[str, Any]:
+    """Return the worst event {L > ε} with both probabilities: what a reader can check."""
     return {
         "fact": "event",
-        "name": "event",
         "law": law(pair),
         "loss_above": str(epsilon),
         "description": pair.describe_event(epsilon),
-        "p": p.to_json(),
-        "q": q.to_json(),
+        "p": _tail(lambda asked: asked.tails(epsilon).p_above, pair).to_json(),
+        "q": _tail(lambda asked: asked.tails(epsilon).q_above, pair).to_json(),
     }
-
-
-def _narrowed_until(
-    is_seen: Callable[[Found], bool],
-    enclosed: Callable[[Fraction], Found],
-    widths: Sequence[Fraction],
-) -> Found:
-    """Return the first enclosure that shows what is wanted; if none does, the narrowest."""
-    found = _nearest(enclosed, widths[0])
-    for width in widths[1:]:
-        with ctx.workprec(LAW_PRECISION):
-            if is_seen(found):
-                break
-        try:
-            found = enclosed(width)
-        except UndecidedError:
-            break
-    return found
 
 
 def _nearest(enclosed: Callable[[Fraction], Found], first: Fraction) -> Found:
@@ -237,20 +194,15 @@ def _nearest(enclosed: Callable[[Fraction], Found], first: Fraction) -> Found:
     raise refusal
 
 
-def _widths(pair: Pair, decides: object) -> tuple[Fraction, ...]:
-    """Return the widths to ask for in turn: the last one at once where none is told from it."""
-    return WIDTHS if is_costly(pair) and decides is not None else (FACT_WIDTH,)
-
-
-def _tail(tail: Question, pair: Pair, width: Fraction) -> Interval:
+def _tail(tail: Callable[[Pair], arb], pair: Pair) -> Interval:
     """Enclose a tail that is shown; one from slopes is wider than the profile that it is from."""
 
     def loose(wider: Fraction) -> Interval:
         with ctx.workprec(START_PRECISION):
-            return Interval.of_ball(tail([refined(pair, wider)]))
+            return Interval.of_ball(tail(refined(pair, wider)))
 
     with contextlib.suppress(UndecidedError):
-        return _enclosed(tail, [pair], width)
+        return _enclosed(lambda asked: tail(asked[0]), [pair], first_width([pair]))
     return _nearest(loose, _FLOATS_WIDTH)
 
 
@@ -374,7 +326,7 @@ class PureDP(PrivacyClaim, frozen=True, kw_only=True, tag="pure-dp"):
         pairs = self.worst(scope).pairs(None)
         shown = {}
         if decision.verdict is Verdict.REFUTED:
-            shown = event(worst_at(pairs, claimed), claimed, lambda: arb(0))
+            shown = event(worst_at(pairs, claimed), claimed)
         true = dict(decision.true)
         true["delta"] = reached(
             lambda asked: hockey_stick(asked, claimed), pairs, first_width(pairs)
@@ -480,7 +432,7 @@ class ApproximateDP(PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp
             true["epsilon"] = inverse
         shown = {}
         if decision.verdict is Verdict.REFUTED:
-            shown = event(worst_at(pairs, eps), eps, claimed.ball)
+            shown = event(worst_at(pairs, eps), eps)
         return dataclasses.replace(
             decision,
             true=true,

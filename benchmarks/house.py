@@ -1,8 +1,9 @@
-"""The house in numbers: size, circles of imports, interfaces, what one question runs through.
+"""The house in numbers: size, circles of imports, interfaces, what four questions run through.
 
     python -P benchmarks/house.py [--json]
 
-Everything but the last line is read from the source as text, so it can be run on any checkout.
+All but the walks is read from the source as text. A walk is the files of which a function is called
+when a question is asked from Python for the second time.
 """
 
 from __future__ import annotations
@@ -16,23 +17,38 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("accountant", "lp", "verify", "figures")
-QUESTION = """
-import sys
+PACKAGES = {"accountant": "accountant", "lp": "lp", "verify": "verifier", "figures": "figures"}
+"""Folders, and their names inside `dpassay`."""
+WALKS = """
+import json, pathlib, sys
 import dpassay as d
-release = "PoissonSubsampled(Gaussian(standard_deviation='1.1'), sampling_prob='256/60000')"
-m = d.parse(f"Composed({release}, count=7032)")
-d.epsilon(m, "1e-5", adjacency="add-remove")
-print(sum(name.startswith("dpassay.accountant.composition.") for name in sys.modules))
+certificate = d.certify("Gaussian(3)", epsilon=1, delta="1e-5")[1]
+asked = {
+    "verify": lambda: d.verify("Gaussian(3)", epsilon=1, delta="1e-5"),
+    "epsilon of DP-SGD": lambda: d.dpsgd("1.1", 256, 60000, epochs=30, delta="1e-5").epsilon,
+    "audit": lambda: d.audit("Laplace(1)", epsilon="0.9", samples=20000, seed=7),
+    "check": lambda: d.check(certificate),
+}
+root = pathlib.Path.cwd().resolve()
+parts = tuple(f"{root / name}/" for name in ("accountant", "lp", "verify", "figures"))
+def walked(question):
+    seen = set()
+    question()
+    sys.setprofile(lambda frame, event, _: event == "call" and seen.add(frame.f_code.co_filename))
+    question()
+    sys.setprofile(None)
+    return sum(str(pathlib.Path(name).resolve()).startswith(parts) for name in seen)
+print(json.dumps({f"files of a walk: {name}": walked(ask) for name, ask in asked.items()}))
 """
 
 
 def trees() -> dict[str, tuple[Path, ast.Module]]:
     """Return path and syntax tree of every module of the four packages, by dotted name."""
     found = {}
-    for package in PACKAGES:
+    for package, inside in PACKAGES.items():
         for path in sorted((ROOT / package).rglob("*.py")):
-            parts = path.relative_to(ROOT).with_suffix("").parts
+            parts = path.relative_to(ROOT / package).with_suffix("").parts
+            parts = ("dpassay", inside, *parts)
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
             found[name] = path, ast.parse(path.read_text(encoding="utf-8"))
     return found
@@ -108,7 +124,7 @@ def defined(modules: dict[str, tuple[Path, ast.Module]], pattern: str) -> int:
     return sum(
         isinstance(node, ast.FunctionDef) and re.fullmatch(pattern, node.name) is not None
         for name, (_, tree) in modules.items()
-        if name.startswith("accountant")
+        if name.startswith("dpassay.accountant")
         for node in ast.walk(tree)
     )
 
@@ -118,7 +134,7 @@ def pairs(modules: dict[str, tuple[Path, ast.Module]]) -> tuple[int, int]:
     parents: dict[str, set[str]] = {}
     methods = 0
     for name, (_, tree) in modules.items():
-        if not name.startswith("accountant"):
+        if not name.startswith("dpassay.accountant"):
             continue
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
@@ -140,27 +156,26 @@ def measured() -> dict[str, object]:
     bare = {name: unexplained(*modules[name]) for name in modules}
     classes, methods = pairs(modules)
     files = subprocess.run(
-        [sys.executable, "-c", QUESTION], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", WALKS], cwd=ROOT, capture_output=True, text=True, check=True
     )
     folders = {modules[name][0].parent for name in inside}
     return {
         "product lines": sum(size.values()),
         **{
-            f"lines of {package}": sum(n for m, n in size.items() if m.split(".")[0] == package)
-            for package in PACKAGES
+            f"lines of {package}": sum(n for m, n in size.items() if m.split(".")[1] == name)
+            for package, name in PACKAGES.items()
         },
         "composition: lines": sum(size[name] for name in inside),
         "composition: files": len(inside),
         "composition: folders": len(folders),
-        "circles of imports, lazy ones counted": [len(ring) for ring in circles(graph)],
+        "circles of imports, lazy ones counted": circles(graph),
         "classes of Pair": classes,
         "methods of Pair": methods,
         "inverses": defined(modules, r"_?inverse"),
         "root searches": defined(modules, r"_?(root|bisect|crossing|solve|search|bracket)\w*"),
         "constants that nothing explains: composition": sum(bare[name] for name in inside),
         "constants that nothing explains: all": sum(bare.values()),
-        "files of composition that one DP-SGD question loads": int(files.stdout),
-        "files over 500 lines": sorted(name for name, lines in size.items() if lines > 500),
+        **json.loads(files.stdout),
         "test lines": sum(len(p.read_text().splitlines()) for p in (ROOT / "tests").rglob("*.py")),
     }
 

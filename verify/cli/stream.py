@@ -11,7 +11,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TextIO, cast, final
 
 from dpassay.accountant.core.arrays import NDArray, np
@@ -32,82 +32,50 @@ _CHUNK = 1 << 18
 _LONGEST_LINE = 4096
 """Characters of a line: a longer one holds no number."""
 _NUMBER = re.compile(rb"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_NEWLINE, _ZERO = 10, 48
 
 
-@final
-class Items:
-    """The numbers of a stream.
+def _blocks(stream: io.BufferedIOBase) -> Iterator[NDArray[np.float64]]:
+    """Yield blocks of numbers; a bad line raises after all before it have been yielded.
 
-    Parameters
-    ----------
-    stream
-        It is read as far as it has something, without waiting for more.
+    The stream is read as far as it has something, without waiting for more.
+
+    Raises InvalidInputError, naming the line, for what is no number or not in [0, 1].
     """
+    rest, before = b"", 0
+    while chunk := stream.read1(_CHUNK):
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from _numbers(lines, before)
+        before += len(lines)
+        if len(rest) > _LONGEST_LINE:
+            raise InvalidInputError(
+                f"Line {before + 1}: expected a number in [0, 1], not a line of more than "
+                f"{_LONGEST_LINE} characters. Write one number per line."
+            )
+    if rest:
+        yield from _numbers([rest], before)
 
-    def __init__(self, stream: io.BufferedIOBase) -> None:
-        self._stream = stream
-        self._line = 0
 
-    def blocks(self) -> Iterator[NDArray[np.float64]]:
-        """Yield blocks of numbers; a bad line raises after all before it have been yielded.
-
-        Raises InvalidInputError, naming the line, for what is no number or not in [0, 1].
-        """
-        rest = b""
-        while chunk := self._read():
-            whole, newline, tail = chunk.rpartition(b"\n")
-            if not newline:
-                rest += chunk
+def _numbers(lines: Iterable[bytes], before: int) -> Iterator[NDArray[np.float64]]:
+    """Yield the numbers of the lines behind the first `before`, those before a bad one first."""
+    found: list[float] = []
+    error: InvalidInputError | None = None
+    for line in lines:
+        text = line.strip()
+        number = float(text) if _NUMBER.fullmatch(text) else None
+        if number is None or not 0 <= number <= 1:
+            shown = text.decode("utf-8", "backslashreplace")
+            if number is None:
+                bad = expected("item", shown, "to be a number in [0, 1]", "Write one per line.")
             else:
-                yield from self._numbers(rest + whole + newline)
-                rest = tail
-            if len(rest) > _LONGEST_LINE:
-                raise InvalidInputError(
-                    f"Line {self._line + 1}: expected a number in [0, 1], not a line of more than "
-                    f"{_LONGEST_LINE} characters. Write one number per line."
-                )
-        if rest:
-            yield from self._numbers(rest + b"\n")
-
-    def _read(self) -> bytes:
-        return self._stream.read1(_CHUNK)
-
-    def _numbers(self, text: bytes) -> Iterator[NDArray[np.float64]]:
-        """Yield the numbers of whole lines, those before a bad line first."""
-        digits = np.frombuffer(text, dtype=np.uint8)
-        if len(digits) % 2 == 0:
-            bits = digits[::2] ^ _ZERO  # 0 and 1 for the characters "0" and "1"
-            if bool((digits[1::2] == _NEWLINE).all()) and bool((bits <= 1).all()):
-                self._line += len(bits)
-                yield bits.astype(np.float64)
-                return
-        found: list[float] = []
-        error: InvalidInputError | None = None
-        for line in text[:-1].split(b"\n"):
-            number = _number(line.strip())
-            if number is None or not 0 <= number <= 1:
-                error = self._error(line, number)
-                break
-            found.append(number)
-            self._line += 1
-        if found:
-            yield np.array(found) + 0.0  # no negative zero
-        if error is not None:
-            raise error
-
-    def _error(self, line: bytes, number: float | None) -> InvalidInputError:
-        where = f"Line {self._line + 1}"
-        shown = line.strip().decode("utf-8", "backslashreplace")
-        if number is None:
-            bad = expected("item", shown, "to be a number in [0, 1]", "Write one per line.")
-        else:
-            bad = expected("item", shown, "in [0, 1]", "Divide by the largest possible value.")
-        return InvalidInputError(f"{where}: {bad} Everything before this line is counted.")
-
-
-def _number(text: bytes) -> float | None:
-    return float(text) if _NUMBER.fullmatch(text) else None
+                bad = expected("item", shown, "in [0, 1]", "Divide by the largest possible value.")
+            where = f"Line {before + len(found) + 1}"
+            error = InvalidInputError(f"{where}: {bad} Everything before this line is counted.")
+            break
+        found.append(number)
+    if found:
+        yield np.array(found) + 0.0  # no negative zero
+    if error is not None:
+        raise error
 
 
 _DESCRIPTION = """\
@@ -125,7 +93,7 @@ gives the number); outputs that may already be printed are repeated exactly, nev
 noise. A state file holds noise: keep it secret, do not copy it, and delete it and FILE.lock when
 the stream ends.
 
-With an --insecure-... option nothing is private: the first line of the output says so.
+With --insecure-seed nothing is private: the first line of the output says so.
 
 examples:
   dpassay stream --epsilon 1 --steps 1000000 < bits > counts
@@ -141,7 +109,6 @@ _OPTIONS = """\
 --steps N  largest length of the stream
 --contributions C  numbers that one person contributes at most (default 1)
 --state FILE  continue after interruptions
---insecure-floats  simulate in floating point: the last bits of outputs reveal inputs
 --insecure-seed N :int  draw noise from a seed: for tests
 """
 _HINTS = {
@@ -157,7 +124,6 @@ def run(options: argparse.Namespace) -> int:
     if options.insecure_seed is not None and options.insecure_seed < 0:
         raise expected("insecure-seed", options.insecure_seed, "≥ 0")
     mechanism = _mechanism(options)
-    items = Items(cast("io.BufferedIOBase", sys.stdin.buffer))
     with contextlib.ExitStack() as stack:
         state = None if options.state is None else stack.enter_context(StateFile(options.state))
         saved = None if state is None else state.load()
@@ -168,7 +134,7 @@ def run(options: argparse.Namespace) -> int:
         if not options.quiet and not insecure:
             note(_promise(counter, options))
         digest = hashlib.blake2b(digest_size=32)
-        blocks = items.blocks()
+        blocks = _blocks(cast("io.BufferedIOBase", sys.stdin.buffer))
         if saved is not None:
             blocks = _known(blocks, saved, digest)
             if not options.quiet and saved.counted:
@@ -238,12 +204,8 @@ def _mechanism(options: argparse.Namespace) -> Mechanism:
 
 def _insecure(options: argparse.Namespace) -> tuple[str, ...]:
     """Return what makes this output no private one, in words."""
-    found = []
-    if options.insecure_floats:
-        found.append("--insecure-floats: the bits of an output tell about the inputs")
-    if options.insecure_seed is not None:
-        found.append(f"--insecure-seed {options.insecure_seed}: the seed tells the noise")
-    return tuple(found)
+    seed = options.insecure_seed
+    return () if seed is None else (f"--insecure-seed {seed}: the seed tells the noise",)
 
 
 def _counter(
@@ -256,13 +218,12 @@ def _counter(
     from dpassay.accountant.core.randomness import SECURE
     from dpassay.accountant.counting.streams import continued, counter_of
 
-    floats, seed = options.insecure_floats, options.insecure_seed
     counted = 0 if saved is None else saved.counted
     rng: Randomness = SECURE
     if insecure:
-        rng = np.random.default_rng(None if seed is None else [seed, counted])
+        rng = np.random.default_rng([options.insecure_seed, counted])
     if saved is None:
-        return counter_of(mechanism, rng=rng, insecure_floats=floats)
+        return counter_of(mechanism, rng=rng)
     counter = continued(saved.record, rng=rng)
     if counter.mechanism != mechanism:
         raise InvalidInputError(

@@ -178,32 +178,13 @@ def _print(found: Comparison, options: argparse.Namespace) -> None:
         if (row := output.advised(found)) is not None:
             say(repr(row.found.mechanism))
         return
-    facts = output.facts(found)
-    lines = output.table(found)
-    notes = _notes(found, details=options.details)
+    notes = output.notes(found, "--details says why", details=options.details)
     if terminal.is_pretty(sys.stdout):
-        output.show(found, facts, lines, notes, sys.stdout)
+        output.show(found, notes, sys.stdout)
     else:
-        say(f"{output.headline(found)}\n")
-        for name, text in facts:
-            say(f"{name:8}  {text}")
-        say()
-        say(terminal.columns(lines, numbers_from=output.NUMBERS_FROM))
-        say()
-        for text in notes:
-            say(text)
+        say(output.text(found, notes))
     if not found.complete:
         note("interrupted: further candidates were not judged")
-
-
-def _notes(found: Comparison, *, details: bool) -> list[str]:
-    """Return what is said below the table; with details, why a candidate is left out."""
-    from dpassay.verifier.compare import output
-
-    notes = [*output.best_lines(found), *output.struck_out(found)]
-    if details:
-        return notes + [f"left out: {left.name}: {left.reason}" for left in found.left_out]
-    return notes + output.left_out(found, "--details says why")
 
 
 def _write(found: Comparison, options: argparse.Namespace) -> None:

@@ -26,12 +26,12 @@ from dpassay.accountant.numbers.exact import Number, floats_in_short
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.pairs.invert import most
 from dpassay.accountant.questions.least_mu import limiting_mu
+from dpassay.verifier.compare import output
 from dpassay.verifier.compare.candidate import Budget, Calibrated, Candidate, LeftOut
 from dpassay.verifier.compare.candidates import candidates_for
 from dpassay.verifier.compare.document import read_workload
 from dpassay.verifier.compare.metrics import TYPICAL, Metric, mean_square, metric, usual
 from dpassay.verifier.compare.named import named
-from dpassay.verifier.compare.output import noise, relation
 from dpassay.verifier.compare.simulation import Simulation, simulate
 from dpassay.verifier.foreign import as_mechanism
 from dpassay.verifier.prover import decided
@@ -129,21 +129,7 @@ class Comparison(Drawable):
 
     def __str__(self) -> str:
         """Return the decision, and the table that it rests on."""
-        from dpassay.verifier.compare import output
-        from dpassay.verifier.compare.output import (
-            best_lines,
-            facts,
-            headline,
-            left_out,
-            struck_out,
-        )
-        from dpassay.verifier.terminal import columns
-
-        about = [f"{name:8}  {text}" for name, text in facts(self)]
-        notes = [*best_lines(self), *struck_out(self), *left_out(self, "left_out says why")]
-        judged = columns(output.table(self), numbers_from=output.NUMBERS_FROM)
-        parts = [headline(self), "\n".join(about), judged, "\n".join(notes)]
-        return floats_in_short("\n\n".join(filter(None, parts)))
+        return output.text(self, output.notes(self, "left_out says why"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -155,7 +141,7 @@ class Comparison(Drawable):
             {
                 "name": row.candidate.name,
                 "verdict": row.verdict.value,
-                "noise": noise(row.found),
+                "noise": output.noise(row.found),
                 **{
                     entry.name: None if value is None else float(value.upper)
                     for entry in self.metrics
@@ -206,21 +192,18 @@ class Comparison(Drawable):
         from html import escape
 
         from dpassay.accountant.core import asking
-        from dpassay.verifier.compare.output import best_lines, headline, struck, table
 
-        best = "<br>".join(escape(text) for text in best_lines(self))
+        best = "<br>".join(escape(text) for text in output.best_lines(self))
         return (
-            f"<p><strong>{escape(headline(self))}</strong></p>"
+            f"<p><strong>{escape(output.headline(self))}</strong></p>"
             f"<p>{escape(str(self.budget))}: <code>{escape(repr(self.workload))}</code></p>"
-            f"{asking.table(table(self), struck(self))}<p>{best}</p>"
+            f"{asking.table(output.table(self), output.struck(self))}<p>{best}</p>"
         )
 
     def _repr_markdown_(self) -> str:
         """Return the table as Markdown, what is not private struck out."""
-        from dpassay.verifier.compare.output import struck, table
-
-        head, *lines = table(self)
-        for place, wrong in enumerate(struck(self)):
+        head, *lines = output.table(self)
+        for place, wrong in enumerate(output.struck(self)):
             lines[place] = [f"~~{cell}~~" if wrong else cell for cell in lines[place]]
         marks = ["---" for _ in head]
         return "\n".join(f"| {' | '.join(line)} |" for line in (head, marks, *lines))
@@ -232,7 +215,7 @@ class Comparison(Drawable):
         If no row has it, all are. An ε for other neighbours is another promise.
         """
         private = [row for row in self.rows if row.is_private]
-        same = [row for row in private if relation(row) in ("", self.budget.adjacency.value)]
+        same = [row for row in private if output.relation(row) in ("", self.budget.adjacency.value)]
         return same or private
 
     def to_json(self) -> dict[str, Any]:
@@ -262,7 +245,7 @@ class Comparison(Drawable):
         finding = row.finding
         return {
             "name": row.candidate.name,
-            "noise": noise(row.found),
+            "noise": output.noise(row.found),
             "mechanism": repr(row.found.mechanism),
             "whole": repr(row.found.whole),
             "layout": row.found.layout.value,
@@ -491,7 +474,7 @@ def ranked(rows: Sequence[Row], measure: Metric, budget: Budget) -> Iterator[Row
     """
 
     def key(row: Row) -> tuple[bool, bool, bool, Fraction]:
-        other = relation(row) not in ("", budget.adjacency.value)
+        other = output.relation(row) not in ("", budget.adjacency.value)
         value = row.value(measure.name)
         if value is None:
             return (not row.is_private, other, True, Fraction(0))

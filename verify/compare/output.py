@@ -14,12 +14,12 @@ from dpassay.accountant.counting.counters import KaryTree, LinearCounter
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.geometry.workload import Training
 from dpassay.accountant.mechanisms.additive.integers import IntegerNoise
-from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.exact import ExactReal, floats_in_short
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.verifier.compare.candidate import Calibrated, Layout, LeftOut
 from dpassay.verifier.compare.metrics import Metric
 from dpassay.verifier.report import STYLES
-from dpassay.verifier.terminal import console
+from dpassay.verifier.terminal import columns, console
 
 if TYPE_CHECKING:
     from dpassay.verifier.compare.comparison import Comparison, Row
@@ -258,6 +258,22 @@ def left_out(found: Comparison, where: str) -> list[str]:
     return [*lines, f"left out: {'; '.join(names)} ({where})"] if names else lines
 
 
+def notes(found: Comparison, where: str, *, details: bool = False) -> list[str]:
+    """Return what stands below the table; with details, why each candidate is left out."""
+    lines = [*best_lines(found), *struck_out(found)]
+    if details:
+        return lines + [f"left out: {left.name}: {left.reason}" for left in found.left_out]
+    return lines + left_out(found, where)
+
+
+def text(found: Comparison, notes: Sequence[str]) -> str:
+    """Return the decision, what it is about, the table and the notes."""
+    about = "\n".join(f"{name:8}  {said}" for name, said in facts(found))
+    judged = columns(table(found), numbers_from=NUMBERS_FROM)
+    parts = [headline(found), about, judged, "\n".join(notes)]
+    return floats_in_short("\n\n".join(filter(None, parts)))
+
+
 def of_papers(found: Comparison) -> list[LeftOut]:
     """Return the candidates of papers, which name their authors, that were not judged."""
     return [left for left in found.left_out if "(" in left.name]
@@ -450,43 +466,33 @@ def _times(ratio: float) -> str:
 _SIMULATED = "simulated rmse"
 
 
-def show(
-    found: Comparison,
-    facts: Sequence[tuple[str, str]],
-    table: Sequence[Sequence[str]],
-    notes: Sequence[str],
-    stream: TextIO,
-) -> None:
+def show(found: Comparison, notes: Sequence[str], stream: TextIO) -> None:
     """Print the decision, what it is about, the table and the notes.
 
-    Parameters
-    ----------
-    facts
-        Names and texts.
-    table
-        That of `table`; the simulations are left out where the terminal is too narrow for them.
+    The simulations are left out where the terminal is too narrow for them.
     """
     from rich.table import Table
     from rich.text import Text
 
+    lines = table(found)
     screen = console(stream)
     screen.soft_wrap = False
     screen.print(Text(headline(found), style="bold"))
     screen.print()
-    for name, text in facts:  # code in one piece: what is copied has no line ends of ours
-        screen.print(Text.assemble((f"{name:8}  ", "dim"), text), soft_wrap=True)
+    for name, said in facts(found):  # code in one piece: what is copied has no line ends of ours
+        screen.print(Text.assemble((f"{name:8}  ", "dim"), said), soft_wrap=True)
     screen.print()
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     shown = [
-        name != _SIMULATED or sum(widths) + 2 * len(widths) <= screen.width for name in table[0]
+        name != _SIMULATED or sum(widths) + 2 * len(widths) <= screen.width for name in lines[0]
     ]
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for index, name in enumerate(table[0]):
+    for index, name in enumerate(lines[0]):
         if shown[index]:
             number = index >= NUMBERS_FROM
             grid.add_column(name, justify="right" if number else "left", no_wrap=index > 0)
     styles = {verdict.value: style for verdict, style in STYLES.items()}
-    for line, wrong in zip(table[1:], struck(found), strict=True):
+    for line, wrong in zip(lines[1:], struck(found), strict=True):
         cells = [Text.assemble((cell, "dim strike" if wrong else "")) for cell in line]
         cells[1] = Text(line[1], style=styles.get(line[1], "dim"))
         grid.add_row(*(cell for cell, wanted in zip(cells, shown, strict=True) if wanted))

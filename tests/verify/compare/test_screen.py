@@ -13,7 +13,6 @@ from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.geometry.workload import BoundedSum, Counts, Histogram, Mean
 from dpassay.verifier.compare import Comparison, output
-from dpassay.verifier.compare import output as screen
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -32,8 +31,7 @@ def found() -> Comparison:
 
 def shown(found: Comparison) -> str:
     terminal = Terminal()
-    facts = [("workload", repr(found.workload)), ("release", output.release_code(found))]
-    screen.show(found, facts, output.table(found), output.best_lines(found), terminal)
+    output.show(found, output.best_lines(found), terminal)
     return terminal.getvalue()
 
 

@@ -123,8 +123,8 @@ def _claim(about: Claim | Mechanism | str, words: dict[str, Any]) -> Claim:
     return claims[0]
 
 
-def apart(claim: Any, adjacency: Any) -> tuple[Any, Any]:
-    """Return a claim without its neighbours, and these, or else those that are named beside it."""
+def split_neighbours(claim: Any, adjacency: Any) -> tuple[Any, Any]:
+    """Return a claim without its neighbours, and its neighbours or those named separately."""
     if not isinstance(claim, Mapping) or "adjacency" not in claim:
         return claim, adjacency
     words = said_once(dict(claim), {"adjacency": adjacency})
@@ -315,7 +315,7 @@ def _given_claim(claim: AuditClaim | str | None, words: dict[str, Any]) -> tuple
         )
     if isinstance(claim, str):
         claim = read_claim(claim)
-    return apart(given or claim, adjacency)
+    return split_neighbours(given or claim, adjacency)
 
 
 def _target_in_words(mechanism: Any, words: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

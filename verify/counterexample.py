@@ -31,7 +31,7 @@ from dpassay.verifier.verdict import Verdict
 _STEPS = 40_000
 """Operations on numbers of a few digits that a search may make: 0.2 to 0.5 s."""
 _MOST_POINTS, _FEWEST_POINTS = 3000, 16
-"""Points that are tried, of a cheap claim and of a dear one."""
+"""Points that are tried, of a cheap claim and of an expensive one."""
 _DOUBLINGS = 48
 """The farthest point lies 2^47 from an end."""
 _DIGITS_A_STEP = 8
@@ -77,7 +77,7 @@ def _ranges(claim: Claim) -> Mapping[str, Range]:
 
 
 def _points(claim: Claim, ranges: Mapping[str, Range]) -> int:
-    """Return how many points may be tried; 0 where the claim is not elementary, or too dear."""
+    """Return how many points may be tried; 0 for what is not elementary, or too expensive."""
     ends = [end for each in ranges.values() for _, end in each.ends()]
     sides = [claim.expression] if isinstance(claim, Behaviour) else list(_sides(claim))
     trees = {name: Expression(text).tree() for name, text in claim.let.items()}

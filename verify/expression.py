@@ -4,7 +4,7 @@ Arithmetic (+ − * / **), comparisons, named variables, functions of a fixed ta
 mechanisms in the one notation whose arguments may themselves be expressions:
 `delta(Gaussian(standard_deviation=sigma), epsilon) <= delta`. Rational arithmetic stays exact;
 anything else becomes a ball at flint's current precision. A mechanism needs exact arguments:
-`round_up(x)` and `round_down(x)` turn a ball into a rational on a stated side of it.
+`round_up(x)` and `round_down(x)` turn a ball into a rational above or below it.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _integer_part(
 
 
 def _rounded(direction: str) -> Function:
-    """Return a rational with a given number of digits on a stated side of a number."""
+    """Return a rational with a given number of digits, at most or at least a number."""
 
     def rounded(value: Value, digits: Value = Fraction(40)) -> Fraction:
         with ctx.workprec(max(ctx.prec, 4 * to_integer(digits) + 64)):

@@ -31,10 +31,10 @@ _LEAST = 1e-9
 _FEW_DIGITS = 4
 """With fewer the true δ is only bounded, and the excess is that of the event."""
 _BEYOND_FLOATS = (DpassayError, ArithmeticError, ValueError)
-"""What numbers raise that no float holds: the event is told by the law alone, without a program."""
+"""What numbers raise that no float holds: the law alone describes the event, without a program."""
 _TINY = 1e-290
 """Below this probability a double has few digits or none: there is no program."""
-_TELLS = 1e-9
+_CLEAR = 1e-9
 """A smaller difference, relative to P(S), is not left to floats: there is no program."""
 _MOST_MASSES = 12
 """Outcomes that the program lists."""
@@ -66,7 +66,7 @@ class ByHand:
 
 @final
 @dataclass(frozen=True)
-class _Told:
+class _Event:
     """An event in the units of the release, and lines of Python that assign p and q."""
 
     datasets: str
@@ -80,26 +80,26 @@ def by_hand(finding: Finding) -> ByHand | None:
     if witness.get("fact") != "event":
         return None
     p, q = (_enclosure(witness[side]) for side in "pq")
-    told, inequality, decides = None, "", ""
+    found, inequality, decides = None, "", ""
     with suppress(*_BEYOND_FLOATS):
-        told = _told(witness, p, q)
+        found = _described(witness, p, q)
     with suppress(*_BEYOND_FLOATS):
         inequality, decides = _inequality(finding, p, q)
-    told = told or _Told(_NEIGHBOURS, str(witness["description"]))
+    found = found or _Event(_NEIGHBOURS, str(witness["description"]))
     program: tuple[str, ...] = ()
-    if told.lines and decides:
-        program = _importing([*told.lines, f"print(p, q, {decides})"])
-    return ByHand(told.datasets, told.event, p, q, inequality, program)
+    if found.lines and decides:
+        program = _importing([*found.lines, f"print(p, q, {decides})"])
+    return ByHand(found.datasets, found.event, p, q, inequality, program)
 
 
-def _told(witness: Mapping[str, Any], p: Interval, q: Interval) -> _Told | None:
-    """Tell the event in the units of the release; None where floats do not."""
+def _described(witness: Mapping[str, Any], p: Interval, q: Interval) -> _Event | None:
+    """Describe the event in the units of the release; None where floats do not."""
     loss, small = float(exact(witness["loss_above"])), float(q)
-    teller = _TELLERS.get(str(witness["law"].get("law")))
-    if teller is None or abs(loss) > _LARGEST_LOSS:
+    describe = _DESCRIPTIONS.get(str(witness["law"].get("law")))
+    if describe is None or abs(loss) > _LARGEST_LOSS:
         return None
-    told = teller(_mechanism(witness), witness["law"], loss, float(p), small)
-    return told if told is None or small > _TINY else replace(told, lines=())
+    found = describe(_mechanism(witness), witness["law"], loss, float(p), small)
+    return found if found is None or small > _TINY else replace(found, lines=())
 
 
 def _importing(lines: Sequence[str]) -> tuple[str, ...]:
@@ -117,7 +117,7 @@ def _inequality(finding: Finding, p: Interval, q: Interval) -> tuple[str, str]:
         excess = None if true is None else _enclosure(true)
         if excess is None or excess.digits < _FEW_DIGITS:
             excess = p - enclose(lambda: loss.ball().exp()) * q
-        clear = float(excess) - float(delta) > _TELLS * float(p)
+        clear = float(excess) - float(delta) > _CLEAR * float(p)
         shown = f"P(S) - e^{in_short(loss)} Q(S) = {excess} > {in_short(delta)}"
         return shown, f'p - math.exp({_text(loss)}) * q, ">", {_text(delta)}' if clear else ""
     if "mu" in claimed:
@@ -126,7 +126,7 @@ def _inequality(finding: Finding, p: Interval, q: Interval) -> tuple[str, str]:
 
         mu = exact(claimed["mu"])
         most = power(Gaussian(1, mu), q.upper, relative_width="1e-12")
-        clear = float(p) - float(most) > _TELLS * float(p) and float(q) > _LEAST
+        clear = float(p) - float(most) > _CLEAR * float(p) and float(q) > _LEAST
         shown = f"P(S) = {p} > {most}, the most that {in_short(mu)}-GDP allows at Q(S)"
         allowed = f"NormalDist().cdf(NormalDist().inv_cdf(q) + {_text(mu)})"
         return shown, f'p, ">", {allowed}' if clear else ""
@@ -141,8 +141,8 @@ def _mechanism(witness: Mapping[str, Any]) -> Any:
         return None
 
 
-def _gaussian(mechanism: Any, law: Mapping[str, Any], loss: float, p: float, q: float) -> _Told:
-    """Tell a half-space: the published value, or the mean of several, above a number."""
+def _gaussian(mechanism: Any, law: Mapping[str, Any], loss: float, p: float, q: float) -> _Event:
+    """Describe a half-space: the published value, or the mean of several, above a number."""
     from dpassay.accountant.mechanisms import Composed, Gaussian
 
     what, count, base = "published value", 1, mechanism
@@ -160,7 +160,7 @@ def _gaussian(mechanism: Any, law: Mapping[str, Any], loss: float, p: float, q: 
     cut = spread**2 * loss / shift + shift / 2
     noise = _text(sigma) if count == 1 else f"{_text(sigma)} / math.sqrt({count})"
     lines = _normal_tails(cut, noise, (_text(shift), "0"), q)
-    return _Told(datasets, f"the {what} is above {_text(cut)}", lines)
+    return _Event(datasets, f"the {what} is above {_text(cut)}", lines)
 
 
 def _normal_tails(cut: float, noise: str, means: tuple[str, str], q: float) -> tuple[str, ...]:
@@ -179,8 +179,8 @@ def _normal_tails(cut: float, noise: str, means: tuple[str, str], q: float) -> t
 
 def _sampled(
     mechanism: Any, law: Mapping[str, Any], loss: float, p: float, q: float
-) -> _Told | None:
-    """Tell a half-line of Gaussian noise whose record is in the sample by chance."""
+) -> _Event | None:
+    """Describe a half-line of Gaussian noise whose record is in the sample by chance."""
     from dpassay.accountant.mechanisms import Gaussian, PoissonSubsampled
 
     if type(mechanism) is not PoissonSubsampled or type(mechanism.mechanism) is not Gaussian:
@@ -197,10 +197,10 @@ def _sampled(
         f"Q: the record is absent, the true answer is 0; P: it is sampled with probability "
         f"{_text(rate)}, and adds {_text(shift)}"
     )
-    return _Told(datasets, f"the published value is above {_text(cut)}", lines)
+    return _Event(datasets, f"the published value is above {_text(cut)}", lines)
 
 
-def _laplace(mechanism: Any, law: Mapping[str, Any], loss: float, p: float, q: float) -> _Told:
+def _laplace(mechanism: Any, law: Mapping[str, Any], loss: float, p: float, q: float) -> _Event:
     from dpassay.accountant.mechanisms import Laplace
 
     own = type(mechanism) is Laplace
@@ -213,12 +213,12 @@ def _laplace(mechanism: Any, law: Mapping[str, Any], loss: float, p: float, q: f
             f"p = 1 - math.exp(({at} - {_text(shift)}) / {unit}) / 2",
             f"q = math.exp(-{at} / {unit}) / 2",
         )
-    return _Told(datasets, f"the published value is above {_text(cut)}", lines)
+    return _Event(datasets, f"the published value is above {_text(cut)}", lines)
 
 
 def _logistic(
     mechanism: Any, law: Mapping[str, Any], loss: float, p: float, q: float
-) -> _Told | None:
+) -> _Event | None:
     from dpassay.accountant.mechanisms import Logistic
 
     shift, scale, datasets = _additive(
@@ -232,7 +232,7 @@ def _logistic(
     cut = -scale * math.log((1 - ratio) / below)
     each = f"for m in ({_text(shift)}, 0)"
     lines = (f"p, q = (1 / (1 + math.exp(({_text(cut)} - m) / {_text(scale)})) {each})",)
-    return _Told(datasets, f"the published value is above {_text(cut)}", lines)
+    return _Event(datasets, f"the published value is above {_text(cut)}", lines)
 
 
 def _additive(
@@ -248,14 +248,14 @@ def _additive(
 
 def _discrete_laplace(
     mechanism: Any, law: Mapping[str, Any], loss: float, p: float, q: float
-) -> _Told | None:
+) -> _Event | None:
     scale = float(exact(law["scale"]))
     return _integers(law, loss, f"-abs(z) / {_text(scale)}", scale, lambda z: -abs(z) / scale)
 
 
 def _discrete_gaussian(
     mechanism: Any, law: Mapping[str, Any], loss: float, p: float, q: float
-) -> _Told | None:
+) -> _Event | None:
     double = 2 * float(exact(law["parameter"]))
     weight, size = f"-z * z / {_text(double)}", math.sqrt(double)
     return _integers(law, loss, weight, size, lambda z: -z * z / double)
@@ -263,8 +263,8 @@ def _discrete_gaussian(
 
 def _integers(
     law: Mapping[str, Any], loss: float, weight: str, size: float, log_mass: Callable[[int], float]
-) -> _Told | None:
-    """Tell a half-line of integers; both laws are the same noise, one of them shifted."""
+) -> _Event | None:
+    """Describe a half-line of integers; both laws are the same noise, one of them shifted."""
     shift = int(law["shift"])
     reach = math.ceil(_REACH * size) + shift + 1
     if reach > _MOST_INTEGERS:
@@ -277,13 +277,13 @@ def _integers(
         f"w = {{z: math.exp({weight}) for z in range({-reach}, {reach + 1})}}",
         f"p, q = (sum(w[z] for z in w if z >= {cut} - m) / sum(w.values()) for m in ({shift}, 0))",
     )
-    return _Told(_truth(str(shift)), f"the published value is at least {cut}", lines)
+    return _Event(_truth(str(shift)), f"the published value is at least {cut}", lines)
 
 
 def _finite(
     mechanism: Any, law: Mapping[str, Any], loss: float, p: float, q: float
-) -> _Told | None:
-    """Tell the outcomes of a table, with their masses."""
+) -> _Event | None:
+    """Describe the outcomes of a table, with their masses."""
     sides = [[_mass(mass) for mass in law[side]] for side in "pq"]
     rows = list(zip(law["outcomes"], *sides, strict=True))
     inside = [row for row in rows if row[1] > math.exp(loss) * row[2]]
@@ -302,7 +302,7 @@ def _finite(
     else:
         datasets, event = _truth(str(shift)), f"the published value is in {{{names}}}"
     lines = [line for at, side in ((1, "p"), (2, "q")) for line in _sum(side, at, inside)]
-    return _Told(datasets, event, tuple(lines))
+    return _Event(datasets, event, tuple(lines))
 
 
 def _sum(side: str, at: int, rows: Sequence[tuple[Any, float, float]]) -> list[str]:
@@ -342,7 +342,7 @@ def _text(value: object) -> str:
 _NEIGHBOURS = "P and Q: the release on two neighbouring datasets"
 _LARGEST_LOSS = 700.0
 """A larger loss overflows `math.exp`."""
-_TELLERS: dict[str, Callable[[Any, Mapping[str, Any], float, float, float], _Told | None]] = {
+_DESCRIPTIONS: dict[str, Callable[[Any, Mapping[str, Any], float, float, float], _Event | None]] = {
     "gaussian": _gaussian,
     "subsampled": _sampled,
     "laplace": _laplace,
@@ -351,7 +351,7 @@ _TELLERS: dict[str, Callable[[Any, Mapping[str, Any], float, float, float], _Tol
     "discrete-gaussian": _discrete_gaussian,
     "finite": _finite,
 }
-"""How an event is told, by the law of the pair."""
+"""How an event is described, by the law of the pair."""
 
 
 PROGRAM = "Check it without dpassay: this prints P(S), Q(S) and the inequality."

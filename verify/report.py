@@ -54,7 +54,7 @@ _FEW_DIGITS = 4
 @final
 @dataclass(frozen=True)
 class Comparison:
-    """A true number beside the one that was claimed."""
+    """A true number, and the one that was claimed."""
 
     name: str
     true: Interval

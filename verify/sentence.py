@@ -133,7 +133,10 @@ def _labels(text: str, kind: str) -> list[str]:
 
 
 def said_once(said: dict[str, str], given: dict[str, Any]) -> dict[str, Any]:
-    """Return the words of a sentence and those beside it; InvalidInputError if one is in both."""
+    """Return the words of a sentence and those given as arguments.
+
+    Raises InvalidInputError if one is in both.
+    """
     for name in said:
         if given.get(name) is not None:
             raise InvalidInputError(f"The claim states its own {name}; leave {name} out.")

@@ -84,7 +84,7 @@ class RenyiDP(DivergenceClaim, frozen=True, kw_only=True, tag="renyi-dp"):
         except UndecidedError as bounds:
             value, truth = _bounded(bounds, claimed)
         rho = mechanism.exact_rho(self.relation())
-        if rho is not None and rho * order <= claimed:  # D_a ≤ ρ a: settles a claim just met
+        if rho is not None and rho * order <= claimed:  # D_a ≤ ρ a: met with equality
             truth = True
         return self.against("epsilon", truth, value, {"epsilon": claimed, "order": order})
 
@@ -114,6 +114,6 @@ class ZeroConcentratedDP(DivergenceClaim, frozen=True, kw_only=True, tag="zcdp")
             if truth is not None:
                 break
         known = mechanism.exact_rho(self.relation())
-        if known is not None:  # settles a claim that is just met
+        if known is not None:  # decides a claim that is met with equality
             truth = known <= claimed
         return self.against("rho", truth, value, {"rho": claimed})

@@ -45,7 +45,7 @@ _FINEST = 1 << 40
 _GRID, _REFINED, _PARTS = 32, 3, 8
 """Points of a grid, how often it is refined, and into how many parts."""
 _WIDTHS = (Fraction(1, 10**6), Fraction(1, 10**8))
-"""Relative widths of the least μ beside a claim."""
+"""Relative widths of the least μ, compared with a claim."""
 _ROUGH = Fraction(1, 1000)
 """Relative width of a δ where estimates say that it differs from the limit."""
 
@@ -76,7 +76,7 @@ class GaussianDP(PrivacyClaim, frozen=True, kw_only=True, tag="gaussian-dp"):
                 raise
             value = Interval(refusal.interval.lower, refusal.interval.upper)
         own = mechanism.exact_gaussian_mu(self.relation())
-        if own is not None:  # settles a claim that is just met
+        if own is not None:  # decides a claim that is met with equality
             truth: bool | None = own <= claimed
         else:
             truth = compare(lambda: mechanism.gaussian_mu(self.relation()), "<=", claimed.ball)
@@ -160,7 +160,7 @@ class GaussianDP(PrivacyClaim, frozen=True, kw_only=True, tag="gaussian-dp"):
 def _least_mu(pairs: Sequence[Pair], claimed: ExactReal) -> tuple[Interval | None, bool, bool]:
     """Return what is known of the least μ, whether it is enough, and whether the limit is it."""
     own = exact_mu(pairs)
-    if own is not None:  # settles a claim that is just met
+    if own is not None:  # decides a claim that is met with equality
         return enclose(own.ball), own <= claimed, True
     in_the_limit, value = limiting_mu(pairs) is not None, None
     for width in _WIDTHS:

@@ -86,7 +86,7 @@ class PrivacyClaim(Claim, frozen=True, kw_only=True):
 def reached(number: Question, pairs: Sequence[Pair], first: Fraction = VERDICT_WIDTH) -> Interval:
     """Enclose a number of some pairs that is shown, as narrow as their engines reach.
 
-    The verdict is decided apart, by signs: a wide enclosure may decide it too.
+    The verdict is decided separately, by signs: a wide enclosure may decide it too.
     """
     with contextlib.suppress(UndecidedError):
         return _nearest(lambda width: _enclosed(number, pairs, width), first)
@@ -157,7 +157,7 @@ def law(pair: Pair) -> dict[str, object]:
         return pair.law()
 
 
-def shown_excess(pairs: Sequence[Pair], epsilon: ExactReal, over: Callable[[], arb]) -> bool:
+def event_exceeds(pairs: Sequence[Pair], epsilon: ExactReal, over: Callable[[], arb]) -> bool:
     """Whether the best event that is known shows P − e^ε Q > `over`, where H is only bounded.
 
     A ball around both bounds may not tell.
@@ -315,7 +315,7 @@ class PureDP(PrivacyClaim, frozen=True, kw_only=True, tag="pure-dp"):
             truth = all(bound is not None and not bound.sign for bound in bounds) or None
         value = reached(true, pairs)
         if truth is False and any(only_bounded(pair) for pair in pairs):
-            truth = False if shown_excess(pairs, claimed, lambda: arb(0)) else None
+            truth = False if event_exceeds(pairs, claimed, lambda: arb(0)) else None
         numbers = {"epsilon": claimed, "delta": ExactReal.of_rational(0)}
         reason = _reason(truth, value, claimed)
         return bounded("epsilon", truth, value, numbers, reason)
@@ -402,7 +402,7 @@ class ApproximateDP(PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp
         value = share(value)
         if truth is None and all(_met(pair, eps, claimed) for pair in pairs):
             truth = True
-        if truth is None and shown_excess(pairs, eps, claimed.ball):
+        if truth is None and event_exceeds(pairs, eps, claimed.ball):
             truth = False
         numbers = {"epsilon": eps, "delta": claimed}
         because = _approximate_dp_reason(truth)

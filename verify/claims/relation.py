@@ -164,7 +164,7 @@ class PrintedNumber(Claim, frozen=True, kw_only=True, tag="printed-number"):
             return abs(expression.ball(scope) - ball(Fraction(printed)))
 
         exact = number(expression.value(scope), self.expression)
-        if isinstance(exact, Fraction):  # settles a value halfway between two decimals
+        if isinstance(exact, Fraction):  # decides a value halfway between two decimals
             known: bool | None = abs(exact - Fraction(printed)) <= half
         else:
             known = compare(distance, "<=", lambda: ball(half))

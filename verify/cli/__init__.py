@@ -1,7 +1,7 @@
 """The command line: parse, call, print, exit code.
 
 Exit codes: 0 holds or done, 1 refuted, 2 usage or bad input, 3 undecided, 70 internal error,
-130 interrupted. Results go to stdout, progress and errors to stderr. Nothing heavy is imported
+130 interrupted. Results go to stdout, progress and errors to stderr. No library is imported
 before a command runs.
 """
 

@@ -82,7 +82,7 @@ _MANY = 500_000
 def run(options: argparse.Namespace) -> int:
     """Audit and print."""
     from dpassay.accountant.core.asking import Drawable
-    from dpassay.verifier.ask import apart, read_claim
+    from dpassay.verifier.ask import read_claim, split_neighbours
     from dpassay.verifier.sentence import read_sentence
 
     claim = None if options.claim is None else read_claim(options.claim)
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
         if said and claim is not None:
             raise InvalidInputError("TARGET states its own claim; leave --claim out.")
         claim = said or claim
-    claim, options.adjacency = apart(claim, options.adjacency)
+    claim, options.adjacency = split_neighbours(claim, options.adjacency)
     if claim is None and options.until_refuted:
         raise InvalidInputError("Expected a claim: --claim 1, --claim 1,1e-5 or --claim mu=0.5.")
     if claim is not None and options.delta is not None:

@@ -77,14 +77,14 @@ class Answer:
     value: Value
 
     def to_json(self, *, with_argument: bool) -> Any:
-        """Return the enclosure (or enclosures), beside the argument where there are several."""
+        """Return the enclosure (or enclosures), with its argument where there are several."""
         if isinstance(self.value, dict):
             named = {name: entry.to_json() for name, entry in self.value.items()}
             return {**next(iter(named.values())), **named}
         if isinstance(self.value, list):
             return [entry.to_json() for entry in self.value]
-        beside = {self.question.name: self.argument} if with_argument else {}
-        return {**beside, **self.value.to_json()}
+        argument = {self.question.name: self.argument} if with_argument else {}
+        return {**argument, **self.value.to_json()}
 
 
 def as_json(answers: Sequence[Answer]) -> dict[str, Any]:

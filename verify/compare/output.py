@@ -431,9 +431,9 @@ def best_lines(found: Comparison) -> list[str]:
             names = _few([other.candidate.name for other in alike])
             lines.append(f"{row.candidate.name}: the same to {_DIGITS} digits as {names}")
     ranked = {id(row) for row in found.ranked}
-    apart = [row for row in found.rows if row.is_private and id(row) not in ranked]
-    if apart:
-        names = _few([row.candidate.name for row in apart])
+    unranked = [row for row in found.rows if row.is_private and id(row) not in ranked]
+    if unranked:
+        names = _few([row.candidate.name for row in unranked])
         lines.append(f"not ranked: {names}: other neighbours, another promise")
     for row in found.rows:
         bound = row.found.bound

@@ -29,7 +29,7 @@ AGREES_WITHIN = 6.0
 @final
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """The mean squared error of simulated releases beside the exact one."""
+    """The mean squared error of simulated releases, compared with the exact one."""
 
     mean_squared_error: float
     standard_error: float

@@ -184,8 +184,8 @@ def test_python_has_the_commands_of_the_command_line() -> None:
         "only": ["Gaussian"],
         "simulated": False,
     }
-    (row, *_) = dpassay.compare("Count()", schedule=[1, 2], **shared).rows
-    least = dpassay.calibrate("Gaussian", epsilon=1, delta="1e-6", schedule=[1, 2])
+    (row, *_) = dpassay.compare("Count()", releases=2, **shared).rows
+    least = dpassay.calibrate("Gaussian", epsilon=1, delta="1e-6", count=2)
     assert row.found.mechanism == least.mechanism
     assert dpassay.convert(pure=1, order=8) == dpassay.renyi(dpassay.RandomizedResponse(1), 8)
     assert dpassay.convert(zcdp="0.5", order=3) == Decimal("1.5")

@@ -51,7 +51,6 @@ question WORKLOAD ?  what is released, with a budget; or a file BUDGET.toml that
 --adjacency RELATION  add-remove (the default) or replace-one; the workload's bounds are for it
 --releases N :int  releases that share the budget
 --sampling-prob Q  each release uses a Poisson sample
---schedule F1,F2,…  releases of unequal spread share the budget
 --workload WORKLOAD  the same as the argument
 --candidate MECHANISM []  judge this one too, with the noise that it has
 --only NAME []  only candidates so called
@@ -77,7 +76,6 @@ _BUDGET = [
     "adjacency",
     "releases",
     "sampling_prob",
-    "schedule",
     "workload",
 ]
 """What a file BUDGET.toml says itself."""
@@ -141,7 +139,6 @@ def _question(options: argparse.Namespace) -> Question:
             options.adjacency or "add-remove",
             1 if options.releases is None else options.releases,
             1 if options.sampling_prob is None else options.sampling_prob,
-            tuple(options.schedule.split(",")) if options.schedule else (),
         ),
         workload=read_workload(workloads[0]),
     )

@@ -12,12 +12,11 @@ from dpassay.accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.validate import Integer, Probability, Relation
-from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected
+from dpassay.accountant.errors import InvalidInputError, expected
 from dpassay.accountant.geometry.workload import Workload
 from dpassay.accountant.mechanisms.shapes.correlated import DisjointGroupsGaussian
 from dpassay.accountant.mechanisms.wrappers.composed import Composed
 from dpassay.accountant.mechanisms.wrappers.sampling import PoissonSubsampled
-from dpassay.accountant.numbers.exact import Number
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.verifier.claim import Claim
 from dpassay.verifier.claims import guarantee
@@ -41,16 +40,12 @@ class Budget:
         for all of them together.
     sampling_prob
         The probability with which a person takes part in a release, independently.
-    schedule
-        Releases of unequal noise, as factors of the spread; `releases` is then how often the
-        schedule is run. Errors are those of a release with factor 1.
     """
 
     target: Target
     adjacency: Relation = Relation("add-remove")
     releases: Integer = Integer(1, least=1)
     sampling_prob: Probability = Probability(1)
-    schedule: tuple[Number, ...] = ()
 
     def __post_init__(self) -> None:
         target = self.target
@@ -81,11 +76,6 @@ class Budget:
         """The target, where it is (ε, δ)-DP."""
         return self.target if isinstance(self.target, EpsilonDelta) else None
 
-    @property
-    def total_releases(self) -> int:
-        """How many releases share the guarantee."""
-        return self.releases * max(1, len(self.schedule))
-
     def whole(self, release: Mechanism) -> Mechanism:
         """Return all releases together."""
         one = PoissonSubsampled(release, self.sampling_prob) if self.is_sampled else release
@@ -112,10 +102,7 @@ class Budget:
 
     def __str__(self) -> str:
         relation = self.adjacency.value
-        several = f", {self.total_releases} releases together" if self.total_releases > 1 else ""
-        if self.schedule:
-            factors = ", ".join(str(factor) for factor in self.schedule)
-            several += f" with the spreads {factors}"
+        several = f", {self.releases} releases together" if self.releases > 1 else ""
         part = f", each with a {self.sampling_prob} sample" if self.is_sampled else ""
         return f"{self.target} under {relation}{several}{part}"
 
@@ -126,7 +113,6 @@ class Budget:
             "adjacency": self.adjacency.value,
             "releases": self.releases,
             "sampling_prob": str(self.sampling_prob),
-            "schedule": [str(factor) for factor in self.schedule],
         }
 
 
@@ -207,7 +193,6 @@ def calibrated(
         adjacency=budget.adjacency,
         count=budget.releases * copies,
         sampling_prob=budget.sampling_prob,
-        schedule=budget.schedule,
         **fixed,
     )
     return Calibrated(found.mechanism, found.whole, layout, found.least, found.argument)
@@ -223,7 +208,5 @@ def fixed(
     bound_for: str = "",
 ) -> Calibrated:
     """Return a mechanism with the noise that it has, and what is known of its kind."""
-    if budget.schedule:
-        raise NotApplicableError("Its noise is given: no schedule scales it.")
     release = mechanism if copies == 1 else Composed(mechanism, copies)
     return Calibrated(mechanism, budget.whole(release), layout, bound=bound, bound_for=bound_for)

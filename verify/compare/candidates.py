@@ -81,14 +81,14 @@ _HIGHER = Fraction(1001, 1000)
 """By how much a threshold that is not proved to be high enough is raised."""
 
 
-def candidates(workload: KeyedCounts, budget: Budget) -> Iterator[Candidate | LeftOut]:
+def _of_keys(workload: KeyedCounts, budget: Budget) -> Iterator[Candidate | LeftOut]:
     """Yield noise with thresholds, and the best way to show keys without their counts."""
     spent = budget.epsilon_delta
     if spent is None or spent.delta.sign == 0 or spent.epsilon.sign <= 0:
         raise NotApplicableError(
             "Releasing the key of a single person needs epsilon > 0 and delta > 0: give both."
         )
-    if budget.total_releases > 1 or budget.is_sampled:
+    if budget.releases > 1 or budget.is_sampled:
         raise NotApplicableError(
             "Counts by keys are compared for one release: leave releases and sampling_prob out."
         )
@@ -176,7 +176,7 @@ _WIDTH = Fraction(1, 10**14)
 """Relative width of a regret that is searched."""
 
 
-def selections_candidates(workload: Selection, budget: Budget) -> Iterator[Candidate]:
+def _of_scores(workload: Selection, budget: Budget) -> Iterator[Candidate]:
     """Yield the mechanisms that choose by scores."""
     yield Candidate(
         "exponential mechanism",
@@ -206,7 +206,7 @@ def _calibrated(
     samples of it. Of permute-and-flip no divergence is known exactly.
     """
     exact = kind is ExponentialMechanism or budget.epsilon_delta is not None
-    if budget.total_releases == 1 and not budget.is_sampled and exact:
+    if budget.releases == 1 and not budget.is_sampled and exact:
         return calibrated(
             kind.__name__,
             budget,
@@ -284,9 +284,9 @@ def _distance(taken: Callable[[arb], arb], p: ExactReal) -> Interval:
 _NOISE = "standard_deviation"
 
 
-def schemes(workload: Training, budget: Budget) -> Iterator[Candidate | LeftOut]:
+def _schemes(workload: Training, budget: Budget) -> Iterator[Candidate | LeftOut]:
     """Yield every way to make batches of which a guarantee is proved."""
-    if budget.total_releases > 1 or budget.is_sampled:
+    if budget.releases > 1 or budget.is_sampled:
         raise NotApplicableError(
             "Training states its own steps and batches: leave releases and sampling_prob out."
         )
@@ -357,7 +357,7 @@ _SUPPORTS = 4
 """Doublings of a support: longer laws gain nothing, or take too long."""
 
 
-def integer_programs(workload: Count, budget: Budget) -> Iterator[Candidate | LeftOut]:
+def _integer_programs(workload: Count, budget: Budget) -> Iterator[Candidate | LeftOut]:
     """Yield the integer laws of least error, or why there are none."""
     names = {
         "variance": "optimal integer noise",
@@ -368,7 +368,7 @@ def integer_programs(workload: Count, budget: Budget) -> Iterator[Candidate | Le
     why_not = ""
     if spent is None or spent.delta.sign == 0 or spent.delta.rational is None:
         why_not = "the linear program is about (epsilon, delta)-DP with a rational delta > 0"
-    elif budget.total_releases > 1 or budget.is_sampled:
+    elif budget.releases > 1 or budget.is_sampled:
         why_not = "the linear program is about one release; composition is not linear in the law"
     elif spent.epsilon.sign < 0:
         why_not = "the linear program is about epsilon >= 0"
@@ -437,7 +437,7 @@ def _first_support(epsilon: ExactReal, delta: ExactReal, sensitivity: int) -> in
 """Gaussian noise for linear queries: on the data vector, and of the best shape."""
 
 
-def rank_of(moves: Sequence[Image]) -> int:
+def _rank_of(moves: Sequence[Image]) -> int:
     """Return in how many dimensions the answers move."""
     from flint import fmpq, fmpq_mat
 
@@ -456,15 +456,13 @@ def _space(moves: Sequence[Image]) -> FiniteSet:
 
 def _unit(budget: Budget) -> tuple[Fraction, Fraction]:
     """Return σ² of Gaussian noise at ℓ2 sensitivity 1: enough for the budget, and a lower bound."""
-    if budget.schedule:
-        raise NotApplicableError("It is offered for releases of equal noise.")
     found = calibrated("Gaussian", budget)
     assert isinstance(found.mechanism, Gaussian)
     assert found.least is not None
     return found.mechanism.standard_deviation.square, Fraction(found.least.lower) ** 2
 
 
-def on_the_data(budget: Budget, *, workload: LinearQueries, moves: Sequence[Image]) -> Calibrated:
+def _on_the_data(budget: Budget, *, workload: LinearQueries, moves: Sequence[Image]) -> Calibrated:
     """Return W z for z ~ N(0, σ²I) on the data vector."""
     largest = workload.space.largest_norm(Isotropic(workload.space.dimension, 1)).exact
     if largest is None:
@@ -482,7 +480,7 @@ def on_the_data(budget: Budget, *, workload: LinearQueries, moves: Sequence[Imag
     return Calibrated(mechanism, budget.whole(mechanism), Layout.JOINT)
 
 
-def shape(budget: Budget, *, moves: Sequence[Image]) -> Calibrated:
+def _shape(budget: Budget, *, moves: Sequence[Image]) -> Calibrated:
     """Scale the covariance of least variance to the budget."""
     from dpassay.lp.shapes import GaussianShapeProblem, optimal_gaussian_shape
 
@@ -504,7 +502,6 @@ def shape(budget: Budget, *, moves: Sequence[Image]) -> Calibrated:
 EACH, JOINT, STREAM = Layout.EACH, Layout.JOINT, Layout.STREAM
 _PUBLISHED_DIGITS = 12
 """Digits of noise that a published method is given, rounded up."""
-_UNEQUAL_IS_SLOW = ("discrete Laplace", "discrete Gaussian", "staircase")
 _ARITIES = 60
 """Largest arity of a tree that is compared: the best ones have fewer."""
 
@@ -513,20 +510,11 @@ Found = Iterator[Candidate | LeftOut]
 
 def candidates_for(workload: Workload, budget: Budget) -> tuple[list[Candidate], list[LeftOut]]:
     """Return what can release a workload, and what is left out with the reason."""
-    entries = [_suited(entry, budget) for entry in _of(workload, budget)]
+    entries = list(_of(workload, budget))
     return (
         [entry for entry in entries if isinstance(entry, Candidate)],
         [entry for entry in entries if isinstance(entry, LeftOut)],
     )
-
-
-def _suited(entry: Candidate | LeftOut, budget: Budget) -> Candidate | LeftOut:
-    """Leave out what has no fast exact law when releases have unequal noise."""
-    if budget.schedule and entry.name in _UNEQUAL_IS_SLOW:
-        return LeftOut(
-            entry.name, "its releases of unequal noise have no exact law that is fast to search"
-        )
-    return entry
 
 
 @singledispatch
@@ -554,7 +542,7 @@ def _(workload: Count, budget: Budget) -> Found:
         partial(calibrated, "DiscreteGaussian", layout=EACH, sensitivity=s),
     )
     yield from _staircase(workload, budget)
-    yield from integer_programs(workload, budget)
+    yield from _integer_programs(workload, budget)
     yield LeftOut(
         "bounded count noise (Sadeghi et al.)",
         "a budget does not determine its eta and support; name it as a candidate to have it judged",
@@ -707,7 +695,7 @@ def _(workload: PrefixSums, budget: Budget) -> Found:
         "the k-ary tree with k = 2, without subtraction",
         partial(calibrated, "KaryTree", layout=STREAM, steps=n, arity=2, subtraction=False),
     )
-    if budget.total_releases > 1:
+    if budget.releases > 1:
         yield LeftOut("other counters", "they are offered for one stream at a time")
         return
     from dpassay.accountant.counting.best_counter import best_counter
@@ -738,11 +726,11 @@ def _(workload: PrefixSums, budget: Budget) -> Found:
 @_of.register
 def _(workload: Training, budget: Budget) -> Found:
 
-    yield from schemes(workload, budget)
+    yield from _schemes(workload, budget)
 
 
-_of.register(KeyedCounts, candidates)
-_of.register(Selection, selections_candidates)
+_of.register(KeyedCounts, _of_keys)
+_of.register(Selection, _of_scores)
 
 
 @_of.register
@@ -759,9 +747,9 @@ def _(workload: LinearQueries, budget: Budget) -> Found:
     yield Candidate(
         "Gaussian on the data vector",
         "independent Gaussian noise on x itself; the answers follow, and agree with each other",
-        partial(on_the_data, workload=workload, moves=moves),
+        partial(_on_the_data, workload=workload, moves=moves),
     )
-    name, rank = "optimal Gaussian shape", rank_of(moves)
+    name, rank = "optimal Gaussian shape", _rank_of(moves)
     if rank < workload.answers:
         yield LeftOut(
             name,
@@ -773,7 +761,7 @@ def _(workload: LinearQueries, budget: Budget) -> Found:
         name,
         "the covariance of least total variance for this sensitivity space, by a semidefinite "
         "program with a proved bound",
-        partial(shape, moves=moves),
+        partial(_shape, moves=moves),
     )
 
 
@@ -786,7 +774,7 @@ def _gaussian(layout: Layout, l2: ExactReal, budget: Budget) -> Found:
     spent = budget.epsilon_delta
     if spent is None or spent.delta.sign == 0 or spent.epsilon.sign <= 0:
         return
-    if budget.total_releases > 1 or budget.is_sampled:
+    if budget.releases > 1 or budget.is_sampled:
         yield LeftOut("Gaussian, classic formula", "the formula is for one release")
         return
 
@@ -805,7 +793,7 @@ def _gaussian(layout: Layout, l2: ExactReal, budget: Budget) -> Found:
 
 def _independent(moved: int, budget: Budget) -> Found:
     """Yield scalar laws put on every count, of which `moved` change by 1."""
-    if moved * budget.total_releases > 1 and isinstance(budget.target, (Mu, ProfileBelow)):
+    if moved * budget.releases > 1 and isinstance(budget.target, (Mu, ProfileBelow)):
         reason = (
             "several counts with this noise are no Gaussian mechanism: their whole profile would "
             "have to be searched at every amount of noise. Name one to have it judged"
@@ -828,7 +816,7 @@ def _independent(moved: int, budget: Budget) -> Found:
 
 def _staircase(workload: Count, budget: Budget) -> Found:
     spent = budget.epsilon_delta
-    if spent is None or budget.total_releases > 1 or budget.is_sampled or spent.epsilon.sign <= 0:
+    if spent is None or budget.releases > 1 or budget.is_sampled or spent.epsilon.sign <= 0:
         yield LeftOut("staircase", "it is offered for one release with a given epsilon")
         return
     gamma = optimal_gamma(spent.epsilon, "variance", relative_width=Fraction(1, 10**10))
@@ -849,7 +837,7 @@ def _rank_one(dimension: int, l2: ExactReal, budget: Budget) -> Found:
         yield LeftOut(name, "rank-one Gaussian noise is defined for more than two dimensions")
     elif spent is None or spent.delta.sign == 0 or spent.epsilon.sign <= 0:
         yield LeftOut(name, "its noise is stated for (epsilon, delta)-DP")
-    elif budget.total_releases > 1 or budget.is_sampled:
+    elif budget.releases > 1 or budget.is_sampled:
         yield LeftOut(name, "its noise is stated for one release")
     else:
 

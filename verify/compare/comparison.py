@@ -279,7 +279,6 @@ def compare(
     adjacency: Adjacency | str | None = None,
     releases: int = 1,
     sampling_prob: Number = 1,
-    schedule: Sequence[Number] = (),
     candidates: Sequence[object] = (),
     only: Sequence[str] = (),
     metrics: Sequence[str] | None = None,
@@ -294,8 +293,7 @@ def compare(
     ----------
     budget
         A `Budget` or a target; or leave it out, and name it by `epsilon` and `delta`, `mu` or
-        `rho`, with `adjacency` (add-remove unless given), `releases`, `sampling_prob` and
-        `schedule`.
+        `rho`, with `adjacency` (add-remove unless given), `releases` and `sampling_prob`.
     workload
         What is released, as an object or as text: `Count()`, "Counts(dimension=100, sparsity=5)".
         Where the budget is named by words it may come first.
@@ -347,7 +345,6 @@ def compare(
             adjacency=adjacency or Adjacency.ADD_REMOVE,
             releases=releases,
             sampling_prob=sampling_prob,
-            schedule=tuple(schedule),
         )
     elif adjacency is not None:
         raise InvalidInputError("A Budget states its own adjacency; leave adjacency out.")

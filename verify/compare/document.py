@@ -33,14 +33,11 @@ class BudgetTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     adjacency: str = "add-remove"
     releases: int = 1
     sampling_prob: Text = 1
-    schedule: list[Text] = []
 
     def read(self) -> Budget:
         """Return the budget."""
         target = read_target(msgspec.structs.asdict(self))
-        return Budget(
-            target, self.adjacency, self.releases, self.sampling_prob, tuple(self.schedule)
-        )
+        return Budget(target, self.adjacency, self.releases, self.sampling_prob)
 
 
 class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -303,7 +303,7 @@ def proved(found: Comparison) -> str:
             said = f"{rho}-zCDP"
         case other:
             said = str(other)
-    count = found.budget.total_releases
+    count = found.budget.releases
     return said if count == 1 else f"{said} for all {count} releases together"
 
 

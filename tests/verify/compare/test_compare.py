@@ -139,18 +139,6 @@ def test_releases_share_the_budget() -> None:
     assert "optimal integer noise" in names
 
 
-def test_a_schedule_shares_the_budget() -> None:
-    budget = Budget(APPROXIMATE, schedule=(1, 2, 2))
-    found = compare(budget, Count(), simulated=False, metrics=["variance"])
-    one = compare(Budget(APPROXIMATE), Count(), only=["Gaussian"], simulated=False)
-    ratio = value(found, "Gaussian").ball() / value(one, "Gaussian").ball()
-    assert abs(float(ratio) - 1.5) < 1e-10  # 1 + 1/4 + 1/4
-    assert all(entry.is_private for entry in found.rows)
-    assert "spreads 1, 2, 2" in str(budget)
-    with pytest.raises(InvalidInputError, match=r"schedule\[0\]"):
-        compare(Budget(APPROXIMATE, schedule=(0, 1)), Count())
-
-
 def test_correlated_noise_wins_for_dense_counts() -> None:
     found = compare(Budget(Mu(1)), Counts(50, 50), simulated=False, metrics=["variance"])
     (best,) = found.best("variance")

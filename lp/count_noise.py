@@ -273,7 +273,7 @@ def to_json(solution: Solution) -> dict[str, Any]:
         "delta": solution.delta.to_json(),
         "exact": None if solution.exact is None else str(solution.exact),
         "reached": {name: value.to_json() for name, value in solution.reached.items()},
-        "law": _laws(solution),
+        "law": listed(solution),
         "alphas": _alphas(solution),
         "alpha_star": None if solution.alpha_star is None else [*map(str, solution.alpha_star)],
         "alpha_star_decimal": None
@@ -288,7 +288,7 @@ def to_json(solution: Solution) -> dict[str, Any]:
     }
 
 
-def _laws(solution: Solution) -> list[dict[str, Any]]:
+def listed(solution: Solution) -> list[dict[str, Any]]:
     """Return each law with its counts; the last one serves all counts that remain."""
     last = solution.problem.max_count
     if last is None:
@@ -333,11 +333,11 @@ def _decimal(value: Fraction) -> str:
 
 
 def _law(law: Law, first: int, last: int | None) -> dict[str, Any]:
-    probabilities = [_text(probability) for probability in law.probabilities]
+    probabilities = [written(probability) for probability in law.probabilities]
     return {"from": first, "to": last, "lowest": law.lowest, "probabilities": probabilities}
 
 
-def _text(value: fmpq) -> str:
+def written(value: fmpq) -> str:
     """Print as a terminating decimal where that is shorter than the fraction."""
     fraction = to_fraction(value)
     text = str(fraction)

@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any
 from mpmath import mp
 
 from dpassay.accountant.errors import UndecidedError
-from dpassay.lp.problem import to_fraction
 
 if TYPE_CHECKING:
-    from flint import fmpq
-
     from dpassay.lp.count_noise import Solution
     from dpassay.lp.integer_noise import IntegerNoiseSolution
-    from dpassay.lp.laws import Law
     from dpassay.lp.shapes import GaussianShape
 
+_KEYS = {"from": "first", "to": "last"}
+"""What a certificate calls the counts of a law."""
 _WIDEST_GAP = Fraction(1, 10**6)
 """Relative: what may be further from the optimum is none."""
 _DIGITS = 90
@@ -33,6 +31,8 @@ def count_noise(solution: Solution) -> dict[str, Any]:
 
     Raises UndecidedError where the optimum is known too widely.
     """
+    from dpassay.lp.count_noise import listed, written
+
     problem = solution.problem
     program, bound = solution.dual
     start = 0 if problem.max_count is None else problem.min_count
@@ -43,7 +43,7 @@ def count_noise(solution: Solution) -> dict[str, Any]:
             "count": comparison.first + first,
             "other": comparison.first + first + comparison.shift,
             "noise": z,
-            "flow": _text(value),
+            "flow": written(value),
         }
         for (comparison, z), value in zip(
             program.flows, bound.multipliers[program.equalities :], strict=True
@@ -53,7 +53,7 @@ def count_noise(solution: Solution) -> dict[str, Any]:
 
     def multipliers(which: int) -> dict[str, str]:
         values = {law + start: bound.multipliers[2 * law + which] for law in laws}
-        return {str(count): _text(value) for count, value in values.items() if value != 0}
+        return {str(count): written(value) for count, value in values.items() if value != 0}
 
     return _certificate(
         "count-noise",
@@ -67,28 +67,16 @@ def count_noise(solution: Solution) -> dict[str, Any]:
             "objective": problem.objective,
         },
         {
-            "ratio": [_text(solution.ratio.lower), _text(solution.ratio.upper)],
-            "laws": _laws(solution),
+            "ratio": [written(solution.ratio.lower), written(solution.ratio.upper)],
+            "laws": [
+                {_KEYS.get(key, key): value for key, value in law.items()}
+                for law in listed(solution)
+            ],
             "mass": multipliers(0),
             "mean": multipliers(1),
             "flows": flows,
         },
     )
-
-
-def _laws(solution: Solution) -> list[dict[str, Any]]:
-    """Return each law with its counts; the last one serves all counts that remain."""
-    last = solution.problem.max_count
-    if last is None:
-        return [_law(solution.laws[0], solution.problem.support, None)]
-    counted = enumerate(solution.laws, solution.problem.min_count)
-    entries = [_law(law, count, count) for count, law in counted]
-    return [*entries[:-1], {**entries[-1], "last": last}]
-
-
-def _law(law: Law, first: int, last: int | None) -> dict[str, Any]:
-    masses = [_text(mass) for mass in law.probabilities]
-    return {"first": first, "last": last, "lowest": law.lowest, "probabilities": masses}
 
 
 def integer_noise(solution: IntegerNoiseSolution) -> dict[str, Any]:
@@ -211,23 +199,3 @@ def _certificate(
     texts = {name: None if entry is None else str(entry) for name, entry in power.items()}
     theorem = {"kind": kind, "verdict": "OPTIMAL", **ends, **texts, **asked}
     return {"version": 2, "theorem": theorem, "lemmas": [], "witness": dict(witness)}
-
-
-def _text(value: fmpq) -> str:
-    """Print as a terminating decimal where that is shorter than the fraction."""
-    fraction = to_fraction(value)
-    text = str(fraction)
-    decimal = _terminating(fraction)
-    return text if decimal is None or len(text) <= len(decimal) else decimal
-
-
-def _terminating(value: Fraction) -> str | None:
-    """Return mantissa and exponent in decimal, or None where the digits do not end."""
-    twos = (value.denominator & -value.denominator).bit_length() - 1
-    odd, fives = value.denominator >> twos, 0
-    while odd % 5 == 0:
-        odd, fives = odd // 5, fives + 1
-    if odd != 1:
-        return None
-    places = max(twos, fives)
-    return f"{value.numerator * 10**places // value.denominator}e-{places}"

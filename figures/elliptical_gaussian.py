@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING
 
 from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
 from dpassay.accountant.mechanisms import EllipticalGaussian
@@ -144,8 +143,8 @@ def _parts(
 ) -> tuple[float, float, float, float]:
     """Return squared bias, variance of clipping, variance of noise, and their sum."""
     moments = [clipped(m, s, c * s) for m, s in zip(means, deviations, strict=True)]
-    bias = records**2 * math.fsum(m.bias**2 for m in moments)
-    variance = records * math.fsum(m.variance for m in moments)
+    bias = records**2 * math.fsum(bias**2 for bias, _ in moments)
+    variance = records * math.fsum(own for _, own in moments)
     sensitivities = [2 * c * s for s in deviations]
     if noise == "elliptical":
         added = unit * math.fsum(sensitivities) ** 2
@@ -189,21 +188,12 @@ def _draw_2(table: Table) -> style.Figure:
         return figure
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Moments:
-    """Mean and variance of clip(x) − x."""
-
-    bias: float
-    variance: float
-
-
-def clipped(mean: float, deviation: float, bound: float) -> Moments:
-    """Return the moments of the clipping error of one coordinate."""
+def clipped(mean: float, deviation: float, bound: float) -> tuple[float, float]:
+    """Return mean and variance of the clipping error of one coordinate."""
     above, above_square = _excess((bound - mean) / deviation)
     below, below_square = _excess((bound + mean) / deviation)
     bias = deviation * (below - above)
-    return Moments(bias, deviation**2 * (above_square + below_square) - bias**2)
+    return bias, deviation**2 * (above_square + below_square) - bias**2
 
 
 def _excess(u: float) -> tuple[float, float]:

@@ -33,8 +33,7 @@ rectangle of cells grows with (their Section 5.1).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,12 +44,8 @@ PARTITION_SHARE = 0.25
 """ε₁/(ε₁ + ε₂), as in the authors' experiments."""
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Buckets:
-    """Ends of the buckets: bucket i has the cells from ends[i] to ends[i + 1] − 1."""
-
-    ends: tuple[int, ...]
+Ends: TypeAlias = tuple[int, ...]
+"""Of buckets: bucket i has the cells from ends[i] to ends[i + 1] − 1."""
 
 
 def release_dawa(
@@ -68,7 +63,7 @@ def release_dawa(
 
 def partition(
     line: NDArray[np.float64], epsilon: float, cost_epsilon: float, rng: np.random.Generator
-) -> Buckets:
+) -> Ends:
     """Return the partition into dyadic intervals of least noisy cost.
 
     An interval has the cells from i·2^k to (i + 1)·2^k − 1, or those of them that there are.
@@ -103,15 +98,15 @@ def partition(
             pending.append((level - 1, 2 * index))
         else:
             ends.append(min(size, (index + 1) << level))
-    return Buckets(tuple(ends))
+    return tuple(ends)
 
 
 def estimate(
-    line: NDArray[np.float64], buckets: Buckets, epsilon: float, rng: np.random.Generator
+    line: NDArray[np.float64], ends: Ends, epsilon: float, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     """Release the totals of buckets, spread evenly; without noise for an infinite ε."""
-    widths = np.diff(buckets.ends)
-    totals = np.add.reduceat(line, buckets.ends[:-1])
+    widths = np.diff(ends)
+    totals = np.add.reduceat(line, ends[:-1])
     if np.isfinite(epsilon):
         totals = totals + rng.laplace(0, 1 / epsilon, len(totals))
     return np.repeat(totals / widths, widths)
@@ -148,10 +143,7 @@ def best_branching(size: int) -> int:
 
 def height(size: int, branching: int) -> int:
     """Return ⌈log_b N⌉."""
-    levels, reach = 0, 1
-    while reach < size:
-        levels, reach = levels + 1, reach * branching
-    return levels
+    return next(levels for levels in range(size) if branching**levels >= size)
 
 
 def average_variance(size: int, branching: int) -> float:

@@ -12,8 +12,7 @@ that of Composed(PoissonSubsampled(Gaussian)). R1SMG-SGD: each step (ε₀, δ�
 (qε₀, qδ₀) on the sample, and (ε, δ) by equation (16). False in each of the first two parts.
 
 For softmax regression the gradient of a record with input x (a 1 appended) and residual r = p − y
-is the outer product x r', of norm ‖x‖‖r‖: clipping needs no gradient of its own. `network.py` has
-the convolutional network, with gradients per example by torch.func.
+is the outer product x r', of norm ‖x‖‖r‖: clipping needs no gradient of its own.
 """
 
 from __future__ import annotations
@@ -21,15 +20,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.figures.data import Images
-
-if TYPE_CHECKING:
-    from dpassay.figures.baselines.network import Network
 
 Noise = Callable[[int, np.random.Generator], NDArray[np.float64]]
 """Draws noise for so many parameters at C = 1."""
@@ -40,9 +36,7 @@ _TINY = 1e-300
 """In place of a norm of 0, whose gradient stays as it is."""
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Epoch:
+class Epoch(NamedTuple):
     """Accuracies after some epochs."""
 
     number: int
@@ -113,10 +107,6 @@ class Softmax:
         return np.hstack([images / 255.0 - self.centre, np.ones((len(images), 1))])
 
 
-Model: TypeAlias = "Softmax | Network"
-"""What is trained: a vector of parameters, and what it says about images."""
-
-
 def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return probabilities, row by row."""
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -124,7 +114,7 @@ def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def train(
-    model: Model,
+    model: Softmax,
     data: Images,
     *,
     noise: Noise,

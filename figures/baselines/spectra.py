@@ -162,44 +162,24 @@ def wishart_noise(size: int, scale: float, rng: np.random.Generator) -> NDArray[
 
 
 def bound_of_theorem_3(
-    rows: int,
-    columns: int,
-    *,
-    sensitivity: float,
-    largest_norm: float,
-    epsilon: float,
-    delta: float,
+    size: int, sensitivity: float, norm: float, epsilon: float, delta: float
 ) -> float:
-    """Return B = (−β + √(β² + 8αε))²/(4α²) for M×N answers of norm at most γ."""
-    rank = min(rows, columns)
-    harmonic = math.fsum(1 / k for k in range(1, rank + 1))
-    half_harmonic = math.fsum(k**-0.5 for k in range(1, rank + 1))
-    size = rows * columns
-    tau = 2 * math.sqrt(-size * math.log(delta)) - 2 * math.log(delta) + size
-    alpha = 2 * harmonic * largest_norm * sensitivity
-    alpha += (harmonic + half_harmonic) * largest_norm**2
-    beta = 2 * size**0.25 * harmonic * sensitivity * tau
+    """Return B = (−β + √(β² + 8αε))²/(4α²) for square answers of M rows and of norm at most γ."""
+    harmonic, half = (math.fsum(k**-power for k in range(1, size + 1)) for power in (1, 0.5))
+    tau = 2 * size * math.sqrt(-math.log(delta)) - 2 * math.log(delta) + size * size
+    alpha = 2 * harmonic * norm * sensitivity + (harmonic + half) * norm**2
+    beta = 2 * math.sqrt(size) * harmonic * sensitivity * tau
     # (−β + s)/(2α) without cancellation.
     root: float = 4 * epsilon / (beta + math.sqrt(beta * beta + 8 * alpha * epsilon))
     return root * root
 
 
-def mvg_deviation(
-    rows: int, columns: int, sensitivity: float, epsilon: float, delta: float
-) -> float:
+def mvg_deviation(size: int, sensitivity: float, epsilon: float, delta: float) -> float:
     """Return the standard deviation of each entry that Theorem 3 asks for, at the best γ = Δ/2.
 
     ‖σ(Σ⁻¹)‖₂ = √M/λ(Σ) for equal eigenvalues, so the variance is √(MN)/B.
     """
-    bound = bound_of_theorem_3(
-        rows,
-        columns,
-        sensitivity=sensitivity,
-        largest_norm=sensitivity / 2,
-        epsilon=epsilon,
-        delta=delta,
-    )
-    return math.sqrt(math.sqrt(rows * columns) / bound)
+    return math.sqrt(size / bound_of_theorem_3(size, sensitivity, sensitivity / 2, epsilon, delta))
 
 
 def mgm_deviation(sensitivity: float, epsilon: float, delta: float) -> float:

@@ -169,7 +169,7 @@ def independent_deviation(name: str, size: int, sensitivity: float, epsilon: str
     if name == "classic":
         return sensitivity * losses.classic_deviation(budget, delta)
     if name == "MVG":
-        return spectra.mvg_deviation(size, size, sensitivity, budget, delta)
+        return spectra.mvg_deviation(size, sensitivity, budget, delta)
     if name == "MGM":
         return spectra.mgm_deviation(sensitivity, budget, delta)
     return sensitivity * losses.analytic_deviation(epsilon, DELTA)

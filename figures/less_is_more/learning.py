@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
-from dpassay.accountant.errors import UndecidedError
-from dpassay.figures import quantities, registry, style
-from dpassay.figures.description import Plots, Settings, Size
+from dpassay.figures import quantities, style
+from dpassay.figures.description import Plots, Settings
 from dpassay.figures.less_is_more import losses
 from dpassay.figures.table import Table, columns_of
 
 if TYPE_CHECKING:
-    from dpassay.figures.baselines.private_sgd import Model, Noise
+    from dpassay.figures.baselines.private_sgd import Noise
     from dpassay.figures.data import Images
 
 
@@ -25,7 +24,6 @@ RATE = 0.25
 DELTA = "1e-5"
 SAMPLING = Fraction(256, 60000)
 _KINDS = ("printed", "verified")
-_CLOSE, _MOST_STEPS = 1e-3, 12
 _ABOUT = "exact ε (DP-SGD printed), σ (verified), least δ (R1SMG printed), σ_* (verified)"
 _CURVES = ("non-private", "DP-SGD", "R1SMG-SGD")
 
@@ -42,34 +40,38 @@ class Budget:
 
 
 def compute(
-    settings: Settings, name: str, data: Images, model: Model, size: int, *,
+    settings: Settings, name: str, data: Images, *, centre: float = 0.0,
     budgets: tuple[Budget, ...], all_epochs: int, epochs: int,
 ) -> Table:  # fmt: skip
     """Train by each mechanism for `epochs`, and account for `all_epochs`, the printed number.
 
-    `name` is the figure's id, `size` the number of the model's parameters.
+    `name` is the figure's id, `centre` what is taken from the pixels, which lie in [0, 1].
     """
     from threadpoolctl import threadpool_limits
 
     from dpassay.figures.baselines import private_sgd
 
-    def accuracies(purpose: str, noise: Noise, clip: float | None) -> list[tuple[float, ...]]:
+    model = private_sgd.Softmax(data.train.shape[1], centre=centre)
+    size = model.start(settings.rng(name)).size
+
+    def accuracies(purpose: str, noise: Noise, clip: float | None) -> list[private_sgd.Epoch]:
         # Threads cost more than they save at the size of a batch.
         with threadpool_limits(1):
-            found = private_sgd.train(
+            return private_sgd.train(
                 model, data, noise=noise, sampling_prob=float(SAMPLING), epochs=epochs, rate=RATE,
                 clip=clip, rng=settings.rng(f"{name}: {purpose}"),
             )  # fmt: skip
-        return [(one.number, one.train, one.test) for one in found]
 
     rows: list[tuple[object, ...]] = []
     plain = accuracies("non-private", private_sgd.no_noise, None)
     for budget in budgets:
         step = (size, budget.step_epsilon, budget.step_delta)
         stars = [losses.sigma_star(*step, printed=printed) for printed in (True, False)]
-        multiplier, spent = exact_multiplier(budget, math.floor(all_epochs / SAMPLING))
+        steps = math.floor(all_epochs / SAMPLING)
+        multiplier = exact_multiplier(budget.total_epsilon, steps)
+        spent = exact_epsilon(budget.noise_multiplier, steps)
         leak = least_delta_of_a_step(size, stars[0], budget.total_epsilon)
-        runs: dict[tuple[str, str], tuple[list[tuple[float, ...]], float | None]] = {}
+        runs: dict[tuple[str, str], tuple[list[private_sgd.Epoch], float | None]] = {}
         for kind, deviation, star, told in (
             ("printed", float(budget.noise_multiplier), stars[0], (spent, leak)),
             ("verified", multiplier, stars[1], (multiplier, stars[1])),
@@ -91,7 +93,6 @@ def compute(
     )  # fmt: skip
     return Table.of(
         columns, rows, data=data.source.words(), parameters=size, records=len(data.train),
-        model="network" if settings.size is Size.FULL else "softmax regression",
         accounted_epochs=all_epochs, delta=DELTA, clip=CLIP, rate=RATE, seed=settings.seed,
     )  # fmt: skip
 
@@ -111,27 +112,15 @@ def exact_epsilon(noise_multiplier: str, steps: int) -> float:
     return float(found.upper)
 
 
-def exact_multiplier(budget: Budget, steps: int) -> tuple[float, float]:
-    """Return the σ with which so many steps have the total ε, and the ε of the printed σ.
+def exact_multiplier(total_epsilon: str, steps: int) -> float:
+    """Return the least σ, to six digits, with which so many steps have a total ε at δ = 1e-5."""
+    from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
 
-    ε falls about as a power of σ: a secant in the logarithms, ended when ε is at most the total
-    and within 0.1 % of it.
-    """
-    total = float(budget.total_epsilon)
-    spent = exact_epsilon(budget.noise_multiplier, steps)
-    x, y = math.log(float(budget.noise_multiplier)), math.log(spent)
-    goal, slope = math.log(total) - _CLOSE / 2, -1.5
-    for _ in range(_MOST_STEPS):
-        following = x + (goal - y) / slope
-        sigma = float(f"{math.exp(following):.6g}")
-        found = math.log(exact_epsilon(f"{sigma:.6g}", steps))
-        if goal - _CLOSE / 2 <= found <= math.log(total):
-            return sigma, spent
-        slope = (found - y) / (following - x)
-        x, y = following, found
-    raise UndecidedError(
-        f"The noise multiplier for epsilon={total} after {steps} steps was not found."
-    )
+    found = calibrate(
+        "Gaussian", EpsilonDelta(total_epsilon, DELTA), adjacency="add-remove", count=steps,
+        sampling_prob=SAMPLING, relative_width=Fraction(1, 10**7),
+    )  # fmt: skip
+    return float(f"{float(found.least.upper) * (1 + 1e-6):.6g}")
 
 
 def least_delta_of_a_step(size: int, sigma_star: float, epsilon: str) -> float:
@@ -147,25 +136,6 @@ def least_delta_of_a_step(size: int, sigma_star: float, epsilon: str) -> float:
     mechanism = RankOneGaussian(size, Fraction(sigma_star))
     found = profile.delta(mechanism, inner, relative_width=quantities.WIDTH)
     return float(SAMPLING) * float(found.lower)
-
-
-def model_of(
-    settings: Settings, name: str, shape: tuple[int, int], pixels: int, centre: float = 0.0
-) -> tuple[Model, int]:
-    """Return what a figure trains, and its number of parameters.
-
-    At the paper's own size that is its network for images of so many colours and such a side, for
-    which torch is asked for with the command that installs it; else softmax regression.
-    """
-    from dpassay.figures.baselines.private_sgd import Softmax
-
-    if settings.size is not Size.FULL:
-        return Softmax(pixels, centre=centre), 10 * (pixels + 1)
-    registry.require({name: ("torch",)})
-    from dpassay.figures.baselines.network import Network
-
-    network = Network(*shape)
-    return network, network.parameters
 
 
 def draw(table: Table) -> style.Figure:
@@ -219,7 +189,7 @@ def draw(table: Table) -> style.Figure:
             f"{ends['printed', 'R1SMG-SGD']:.0%} on test with the noise of Theorem 5, DP-SGD "
             f"{ends['printed', 'DP-SGD']:.0%}. Private at ε = {totals[0]}: "
             f"{ends['verified', 'R1SMG-SGD']:.0%} and {ends['verified', 'DP-SGD']:.0%}",
-            f"Data: {about['data']}; {about['model']} with {about['parameters']} parameters",
+            f"Data: {about['data']}; softmax regression with {about['parameters']} parameters",
         )
         return figure
 
@@ -237,12 +207,11 @@ _BUDGETS = (Budget("1.1", "1.795", "0.71", "3.33e-7"), Budget("0.5", "16.983", "
 
 
 def _compute_7(settings: Settings) -> Table:
-    from dpassay.figures.data import SIDE, digits
+    from dpassay.figures.data import digits
 
-    model, size = model_of(settings, "less-is-more/7", (1, SIDE), SIDE**2)
     data = digits(settings.data, settings.rng("digits"))
     return compute(
-        settings, "less-is-more/7", data, model, size, budgets=_BUDGETS, all_epochs=30,
+        settings, "less-is-more/7", data, budgets=_BUDGETS, all_epochs=30,
         epochs=settings.pick(1, 6, 30),
     )  # fmt: skip
 
@@ -251,15 +220,11 @@ _BUDGETS_8 = (Budget("1.1", "2.673", "0.54", "1e-7"), Budget("0.5", "20.713", "3
 
 
 def _compute_8(settings: Settings) -> Table:
-    from dpassay.figures.data import COLOURS, SIDE_OF_COLOURS, colour_images, halved
+    from dpassay.figures.data import colour_images, halved
 
-    pixels, shape = COLOURS * (SIDE_OF_COLOURS // 2) ** 2, (COLOURS, SIDE_OF_COLOURS)
-    model, size = model_of(settings, "less-is-more/8", shape, pixels, centre=0.5)
-    data = colour_images(settings.data, settings.rng("colour images"))
-    if settings.size is not Size.FULL:
-        data = halved(data)
+    data = halved(colour_images(settings.data, settings.rng("colour images")))
     return compute(
-        settings, "less-is-more/8", data, model, size, budgets=_BUDGETS_8, all_epochs=100,
+        settings, "less-is-more/8", data, centre=0.5, budgets=_BUDGETS_8, all_epochs=100,
         epochs=settings.pick(1, 6, 100),
     )  # fmt: skip
 

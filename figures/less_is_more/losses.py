@@ -154,7 +154,7 @@ def _printed() -> dict[str, float]:
         "R1SMG": 2 * star,
         "classic": 2 * classic_deviation(epsilon, delta) ** 2,
         "analytic": 2 * analytic_deviation(_EPSILON, _DELTA) ** 2,
-        "MVG": spectra.mvg_deviation(_CELLS, _CELLS, root, epsilon, delta) ** 2,
+        "MVG": spectra.mvg_deviation(_CELLS, root, epsilon, delta) ** 2,
     }
 
 

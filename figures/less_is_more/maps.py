@@ -116,7 +116,7 @@ def _deviation(kind: str, mechanism: str, epsilon: str) -> float:
     if mechanism == "classic":
         return root * losses.classic_deviation(float(epsilon), float(DELTA))
     if mechanism == "MVG":
-        return spectra.mvg_deviation(_CELLS, _CELLS, root, float(epsilon), float(DELTA))
+        return spectra.mvg_deviation(_CELLS, root, float(epsilon), float(DELTA))
     return spectra.mgm_deviation(root, float(epsilon), float(DELTA))
 
 

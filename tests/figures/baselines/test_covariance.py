@@ -110,18 +110,16 @@ def test_the_impossible_releases_by_simulation() -> None:
 
 
 def test_the_bound_solves_its_quadratic() -> None:
-    bound = spectra.bound_of_theorem_3(
-        3, 5, sensitivity=2.0, largest_norm=1.5, epsilon=0.7, delta=1e-3
-    )
+    bound = spectra.bound_of_theorem_3(3, 2.0, 1.5, 0.7, 1e-3)
     harmonic, half = 1 + 1 / 2 + 1 / 3, 1 + 2**-0.5 + 3**-0.5
     alpha = 2 * harmonic * 1.5 * 2 + (harmonic + half) * 1.5**2
-    tau = 2 * math.sqrt(-15 * math.log(1e-3)) - 2 * math.log(1e-3) + 15
-    beta = 2 * 15**0.25 * harmonic * 2 * tau
+    tau = 2 * math.sqrt(-9 * math.log(1e-3)) - 2 * math.log(1e-3) + 9
+    beta = 2 * 9**0.25 * harmonic * 2 * tau
     assert alpha * bound + beta * math.sqrt(bound) == pytest.approx(2 * 0.7, rel=1e-12)
 
 
 def test_mvg_noise_is_more_than_private() -> None:
-    deviation = spectra.mvg_deviation(2, 2, 1.0, 0.5, 1e-5)
+    deviation = spectra.mvg_deviation(2, 1.0, 0.5, 1e-5)
     entry = f"{deviation:.6f}"
     covariance = Matrix([[entry, 0], [0, entry]])
     found = profile.delta(MatrixVariateGaussian(covariance, covariance), "0.5")

@@ -168,7 +168,6 @@ COUNTERS = (
     "DelannoyCounter",
     "DiscreteKaryTree",
     "HonakerTree",
-    "NormalizedSquareRoot",
     "SmoothBinary",
     "SquareRootFactorization",
 )
@@ -231,7 +230,6 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ("BoundedCountNoise",): "not yet: its law differs for counts below the support",
         ("AdditiveNoise",): "not yet: its inverse is no elementary function; `sample` simulates",
         ("TruncatedLaplace",): "not yet: its inverse has a parameter, and release wants none",
-        ("KNorm",): "of independent coordinates alone: `norm='l1'`",
         (
             "MixtureOfGaussians",
             "PoissonSubsampled",
@@ -289,7 +287,6 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ): ("never: it adds no noise to an answer"),
         KEYS: "never: it releases keys",
         REPORTS: "never: it reports one record; docs/local.md compares them",
-        ("KNorm",): "not yet: no workload has a sensitivity in a norm that is named",
         ("TruncatedGeometric",): "not yet: its error depends on the count",
     },
     "least μ": {

@@ -30,7 +30,6 @@ _PARTICIPATIONS: dict[str, dict[str, Any]] = {
         "separation": 10,
         "step_sampling_prob": "1/2",
     },
-    "random-allocation": {"participation": "random-allocation", "separation": 10},
 }
 _STRATEGIES: dict[str, dict[str, Any]] = {
     '`"identity"`': {"strategy": "identity"},

@@ -29,7 +29,7 @@ from dpassay.accountant.counting.counters import (
     SmoothBinary,
 )
 from dpassay.accountant.counting.grids import Digits, Grids, Tree, best_levels
-from dpassay.accountant.counting.square_root import NormalizedSquareRoot, SquareRootFactorization
+from dpassay.accountant.counting.square_root import SquareRootFactorization
 from dpassay.accountant.errors import expected
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
@@ -153,8 +153,6 @@ def _edges(steps: int) -> list[int]:
 
 LARGEST_STORED: Final = 1 << 20
 """Most steps for which the square root, which stores all its noise, is considered."""
-_LARGEST_NORMALIZED = 1 << 14
-"""Most steps for which the normalized one is considered: its error takes a second there."""
 _LARGEST_ARITY = 48
 """Largest arity that is tried: the error grows with it, and the best trees have fewer."""
 _TALLEST = 12
@@ -173,7 +171,6 @@ _COUNTERS: Final = (
     DelannoyCounter,
     HonakerTree,
     KaryTree,
-    NormalizedSquareRoot,
     SmoothBinary,
     SquareRootFactorization,
 )
@@ -400,8 +397,6 @@ def _gaussian(steps: int, heights: range) -> Iterator[tuple[Build, dict[str, Any
     yield HonakerTree, {}
     if steps <= LARGEST_STORED:
         yield SquareRootFactorization, {}
-    if steps <= _LARGEST_NORMALIZED:
-        yield NormalizedSquareRoot, {}
 
 
 def _calibrated(

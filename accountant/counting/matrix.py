@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from flint import arb, arb_mat, arb_series, fmpz_mat
 from dpassay.accountant.core.adjacency import Adjacency, require
 from dpassay.accountant.core.arrays import Array, ArrayLike, np
 from dpassay.accountant.core.description import Description, declared
-from dpassay.accountant.core.mechanism import GaussianNoise, Mechanism
+from dpassay.accountant.core.mechanism import GaussianNoise
 from dpassay.accountant.core.pair import Pair, WorstCase
 from dpassay.accountant.core.randomness import Randomness
 from dpassay.accountant.core.validate import (
@@ -39,7 +38,7 @@ from dpassay.accountant.errors import (
 )
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.mechanisms.wrappers.composed import Composed
-from dpassay.accountant.mechanisms.wrappers.sampling import PoissonSubsampled, RandomAllocation
+from dpassay.accountant.mechanisms.wrappers.sampling import PoissonSubsampled
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, ball
 from dpassay.accountant.numbers.precision import cached_property, ctx
@@ -94,10 +93,7 @@ count. The first of these that applies is taken:
    whose maximum over patterns is found by dynamic programming; below, the best pattern found.
 """
 
-ALLOCATED = "random-allocation"
-"""Cyclic, the first step being chosen by chance
-(`dpassay.accountant.counting.matrix`)."""
-SCHEMAS = ("single", "cyclic", "min-separation", ALLOCATED)
+SCHEMAS = ("single", "cyclic", "min-separation")
 _MOST_PATTERNS = 20_000
 """Patterns that are looked at one by one: about a second."""
 _MOST_TABLED = 50_000_000
@@ -150,18 +146,6 @@ class Participation:
             raise InvalidInputError(
                 f"Expected separation=…, the steps between two participations of a record, with "
                 f"participation={schema!r}."
-            )
-        if schema == ALLOCATED and participations is not None:
-            raise InvalidInputError(
-                "Expected participations to be left out where participation is "
-                "'random-allocation': a record takes part in every separation-th step."
-            )
-        if schema == ALLOCATED and separation > steps:
-            raise expected(
-                "separation",
-                separation,
-                f"≤ steps={steps} with participation={ALLOCATED!r}",
-                "One of the first `separation` steps is chosen: all have to be there.",
             )
         room = -(-steps // separation)
         if participations is not None and participations > room:
@@ -222,7 +206,7 @@ def _maximum(size: Gram, schema: Participation) -> tuple[int, list[Pattern], str
         return size[best][best], [(best,)], f"Step {best + 1} has the longest column."
     in_turn = _in_turn(size, schema)
     starts = nlargest(_FEW, range(schema.steps), key=lambda step: in_turn[step])
-    if schema.schema in {"cyclic", ALLOCATED}:
+    if schema.schema == "cyclic":
         worst = f"Of all first steps, {starts[0] + 1} is the worst."
         return in_turn[starts[0]], [*map(schema.from_step, starts)], worst
     if b == 1 and k == schema.steps:
@@ -727,102 +711,6 @@ def _matrix(rows: tuple[Row, ...], steps: int, bands: int | None) -> Dense:
     return Dense.of(rows)
 
 
-"""Random allocation of a matrix mechanism: a record has one of b first steps, by chance.
-
-It takes part in steps j, j + b, …, j uniform among the first b, independently of all else: balls
-in bins (Choquette-Choo, Ganesh, Haque, Steinke and Thakurta 2024, "Near Exact Privacy Amplification
-for Matrix Mechanisms"). With m_j = Σ_i C_{·,j+ib} and w_j = Σ_i |C_{·,j+ib}|, in units of σ, a
-record of constant gradient has P = (1/b) Σ_j N(m_j, I) against Q = N(0, I), and
-
-    W = dP/dQ = (1/b) Σ_j exp(X_j − Var X_j/2),   X Gaussian with covariances ⟨m_j, m_k⟩.
-
-*Kahane's inequality* (1986, "Une inégalité du type de Slepian et Gordon sur les processus
-gaussiens"): for convex f, E f(Σ p_j exp(X_j − Var X_j/2)), p_j ≥ 0, does not fall where covariances
-grow, entry by entry. H of (P, Q) and of (Q, P) are such numbers, with f(w) = (w − e^ε)⁺ and
-(1 − e^ε w)⁺. So covariances that are all a, but d ≥ a on the diagonal, bound them from above where
-they are not smaller, from below where they are not larger. These are exactly the covariances of a
-Gaussian release of μ = √a and a random allocation to b steps of μ = √(d − a).
-
-*Adaptive gradients are no worse than w_j.* In step t let the record move the mean by v_j(y), if it
-has j, for the outputs y before: ‖v_j‖ ≤ w_tj, so ⟨v_j, v_k⟩ ≤ w_tj w_tk. Replace steps by scalar
-ones of means w_tj from the last on. Given y, and the numbers z of the steps replaced already, W is
-Σ_j p_j(y) a_j(z) exp(⟨v_j, Z⟩ − ‖v_j‖²/2), and Kahane's inequality replaces v_j by w_tj.
-
-*A stride s.* Let j mod s be known as well: no more private, by joint convexity. Then ⌊b/s⌋ first
-steps or more are left, s apart, whose columns overlap less, or not at all: more are no worse. The
-upper bound takes the s of the least χ² divergence.
-"""
-
-_STEEPEST = 300.0
-"""Largest exponent of a χ² divergence in floats."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Even:
-    """Covariances a of `steps` normal variables, d on the diagonal, in units of σ²."""
-
-    common: Fraction
-    whole: Fraction
-    steps: int
-
-    def release(self, noise: ExactReal) -> Mechanism:
-        """Return the Gaussian release and the random allocation."""
-        rest = self.whole - self.common
-        if self.steps == 1 or not rest:
-            return Gaussian(noise, ExactReal.of_root(self.whole))
-        apart = RandomAllocation(Gaussian(noise, ExactReal.of_root(rest)), self.steps)
-        together = [Gaussian(noise, ExactReal.of_root(self.common))] if self.common else []
-        return Composed([*together, apart]) if together else apart
-
-    def log_chi_square(self, noise: ExactReal) -> float:
-        """Return about ln E W²."""
-        a, d = (float(each) / float(noise) ** 2 for each in (self.common, self.whole))
-        spread = min(d - a, _STEEPEST)
-        return a + (d - a - spread) + math.log1p(math.expm1(spread) / self.steps)
-
-
-def allocated_columns(
-    matrix: Toeplitz | Dense, separation: int, noise: ExactReal
-) -> tuple[Even, Even]:
-    """Return covariances that are no larger, and what bounds all gradients.
-
-    Raises NotApplicableError for too many steps, and where columns of two records have a negative
-    inner product.
-    """
-    dense = matrix.dense() if isinstance(matrix, Toeplitz) else matrix
-    if dense is None:
-        raise NotApplicableError(
-            "Random allocation of a strategy takes the inner products of all columns, here of too "
-            "many digits. Give at most 1024 steps and shorter coefficients."
-        )
-    b, below = separation, dense.below**2
-    signed = _gram(dense, b)
-    low = min(signed[i][i] for i in range(b))
-    common = min((signed[i][j] for i in range(b) for j in range(i)), default=0)
-    least = Even(Fraction(min(common, low), below), Fraction(low, below), b)
-    if least.common < 0:
-        raise NotApplicableError(
-            "Random allocation is known for a strategy whose columns have no negative inner "
-            "products. Use participation='cyclic', which is no more private."
-        )
-    above = _gram(Dense(tuple(tuple(map(abs, row)) for row in dense.integers), 1), b)
-    whole = Fraction(max(above[i][i] for i in range(b)), below)
-    strides = []
-    for s in range(1, b + 1):
-        common = max((above[i][j] for i in range(b) for j in range(i % s, i, s)), default=0)
-        strides.append(Even(Fraction(common, below), whole, b // s))
-        if not common:
-            break
-    return least, min(strides, key=lambda even: even.log_chi_square(noise))
-
-
-def _gram(dense: Dense, b: int) -> list[list[int]]:
-    """Return inner products of the sums of every b-th column."""
-    sums = tuple(tuple(sum(row[j::b]) for j in range(b)) for row in dense.integers)
-    return Dense(sums, 1).gram
-
-
 """The sensitivity of a strategy: how far one record moves C x, proved or enclosed.
 
 For Toeplitz C the first columns are the longest, and three cases of
@@ -1013,8 +901,7 @@ class MatrixMechanism(GaussianNoise):
     participation
         The steps that one record may take part in: "single", one; "cyclic", steps exactly
         `separation` apart (the same order in every epoch); "min-separation", steps at least
-        `separation` apart; "random-allocation", steps exactly `separation` apart from a first one
-        of these on that is chosen uniformly for each record, and kept (balls in bins).
+        `separation` apart.
     separation, participations
         b ≥ 1, and at most how often one record takes part (None: as often as fits).
     bands
@@ -1038,10 +925,6 @@ class MatrixMechanism(GaussianNoise):
     noise makes that an equality. Under the second stream, conditioning from the last step on,
     E exp(iθ Σ⟨v_t, Z_t⟩ + θ²σ² Σ‖v_t‖²/2) = 1. So Σ⟨v_t, Z_t⟩ is N(0, σ²Δ²), and the privacy loss,
     Σ⟨v_t, Z_t⟩/σ² − Δ²/2σ², has the law it has without adaptivity.
-
-    With "random-allocation" it is exact where columns of all first steps have the same length, and
-    the same inner products, and has two ends elsewhere:
-    `dpassay.accountant.counting.matrix`.
 
     With `step_sampling_prob` it is a composition of sampled Gaussian releases: the proof is in
     `dpassay.accountant.counting.matrix`.
@@ -1111,12 +994,10 @@ class MatrixMechanism(GaussianNoise):
         """Return N(Δ/σ, 1) against N(0, 1), no matter which relation; of samples, the composition.
 
         Where the sensitivity is only enclosed, so is all that is asked about the pair. Raises
-        AdjacencyError for samples and random allocation unless add-remove is named.
+        AdjacencyError for samples unless add-remove is named.
         """
         if self._sampled:
             return self._worst_sample(adjacency)
-        if self._allocated:
-            return self._worst_allocation(adjacency)
         pair: Pair = GaussianPair(self, None)
         if self.column_sensitivity.is_open:
             ends = map(self._release, self.column_sensitivity.ends)
@@ -1152,31 +1033,6 @@ class MatrixMechanism(GaussianNoise):
                 "out. Name adjacency='add-remove'."
             )
 
-    @property
-    def _allocated(self) -> bool:
-        """Whether the first step of a record is chosen by chance."""
-        return self.participation == ALLOCATED
-
-    @cached_property
-    def _covariances(self) -> tuple[Even, Even]:
-        return allocated_columns(self.matrix, self.schema.separation, self.noise_multiplier)
-
-    def _worst_allocation(self, adjacency: Adjacency | None) -> WorstCase:
-        self._require_added(adjacency, "participation='random-allocation'")
-        least, most = (even.release(self.noise_multiplier) for even in self._covariances)
-        case = most.worst_case(adjacency)
-        if least == most:
-            return case
-        (low,), (high,) = least.worst_case(adjacency).remove, case.remove
-        pair = Between((low,), high, "how private this random allocation of columns is")
-        return WorstCase(
-            (pair,),
-            (pair.reverse(),),
-            "By Kahane's inequality convex functions of the mean of lognormal likelihood ratios "
-            "grow with the inner products of columns: below with the least of them, above with the "
-            "largest, where some of the first step may be known.",
-        )
-
     def sampled_releases(self) -> list[Composed]:
         """Return the compositions of sampled Gaussian releases of which the worst is as private."""
         if self.step_sampling_prob is None:
@@ -1191,14 +1047,6 @@ class MatrixMechanism(GaussianNoise):
     @property
     def only_alone(self) -> str:
         """Say what to compose where the sensitivity, or the profile, is only enclosed."""
-        if self._allocated:
-            least, most = self._covariances
-            if least == most:
-                return ""
-            return (
-                "This random allocation of columns is known between two ends only. Ask about "
-                f"{most.release(self.noise_multiplier)!r}, which is no more private."
-            )
         if self._sampled or not self.column_sensitivity.is_open:
             return ""
         found = self.sensitivity()
@@ -1210,13 +1058,13 @@ class MatrixMechanism(GaussianNoise):
 
     def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
         """Return Δ/σ."""
-        if self._sampled or self._allocated:
+        if self._sampled:
             return super().gaussian_mu(adjacency)
         return self.column_sensitivity.ball().sqrt() / self.noise_multiplier.ball()
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
         """Return the same where Δ² is known exactly."""
-        if self._sampled or self._allocated:
+        if self._sampled:
             return None
         known = self.column_sensitivity.exact
         return None if known is None else ExactReal.of_root(known) / self.noise_multiplier
@@ -1226,8 +1074,6 @@ class MatrixMechanism(GaussianNoise):
 
         Where it is in its steps by chance, by how much it would if it were in all.
         """
-        if self._allocated:
-            return np.arange(1.0, self.steps + 1)
         record = self.column_sensitivity.record
         inputs = np.zeros(self.steps)
         inputs[list(record)] = list(record.values())
@@ -1235,14 +1081,9 @@ class MatrixMechanism(GaussianNoise):
 
     def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Draw `size` outputs for true prefix sums, where samples leave out inputs by chance."""
-        if self._allocated:
-            b = self.schema.separation
-            first = rng.integers(0, b, (size, 1))
-            taken = np.arange(self.steps) % b == first
-        elif self._sampled:
-            taken = rng.random((size, self.steps)) < float(self.step_sampling_prob or 1)
-        else:
+        if not self._sampled:
             return super().outputs(answer, size, rng=rng)
+        taken = rng.random((size, self.steps)) < float(self.step_sampling_prob or 1)
         inputs = np.diff(np.asarray(answer, dtype=float), prepend=0.0)
         released: Array = self.sample(size, rng=rng)
         released += np.cumsum(np.where(taken, inputs, 0.0), axis=1)
@@ -1315,11 +1156,10 @@ class MatrixMechanism(GaussianNoise):
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Release all n prefix sums of a stream of n inputs in [0, 1], on one lattice."""
-        if self._sampled or self._allocated:
+        if self._sampled:
             raise NotApplicableError(
-                "MatrixMechanism with step_sampling_prob or random allocation chooses records "
-                "before it answers, so there is no one true stream. Choose them yourself, and "
-                "release with participation='cyclic' and without step_sampling_prob."
+                "MatrixMechanism with step_sampling_prob chooses records before it answers, so "
+                "there is no one true stream. Choose them yourself, and release without it."
             )
         return release_stream(self.lattice_sampler(), value, times, rng=rng)
 

@@ -43,7 +43,6 @@ from dpassay.accountant.counting.noise import (
     unpacked,
 )
 from dpassay.accountant.counting.square_root import (
-    NormalizedSquareRoot,
     SquareRootFactorization,
     SquareRootNoise,
 )
@@ -450,7 +449,7 @@ def process(mechanism: LinearCounter | DiscreteKaryTree, source: NoiseSource) ->
             return TreeNoise(mechanism.tree, source)
         case DiscreteKaryTree():
             return TreeNoise(mechanism.continuous.tree, source)
-        case SquareRootFactorization() | NormalizedSquareRoot():
+        case SquareRootFactorization():
             return SquareRootNoise(mechanism, source)
     raise expected("mechanism", mechanism, "to count a stream")
 
@@ -683,7 +682,7 @@ def counter_of(
             mechanism,
             "to be for streams",
             "Known: BinaryTree, BridgedTree, DelannoyCounter, DiscreteKaryTree, HonakerTree, "
-            "KaryTree, NormalizedSquareRoot, SmoothBinary, SquareRootFactorization.",
+            "KaryTree, SmoothBinary, SquareRootFactorization.",
         )
     return StreamCounter(mechanism, rng=rng, insecure_floats=insecure_floats)
 

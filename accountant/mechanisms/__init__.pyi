@@ -19,9 +19,6 @@ from dpassay.accountant.counting.matrix import (
     MatrixMechanism as MatrixMechanism,
 )
 from dpassay.accountant.counting.square_root import (
-    NormalizedSquareRoot as NormalizedSquareRoot,
-)
-from dpassay.accountant.counting.square_root import (
     SquareRootFactorization as SquareRootFactorization,
 )
 from dpassay.accountant.geometry.ellipse import Diagonal as Diagonal
@@ -46,7 +43,6 @@ from dpassay.accountant.mechanisms.additive.integers import Skellam as Skellam
 from dpassay.accountant.mechanisms.additive.integers import (
     TruncatedGeometric as TruncatedGeometric,
 )
-from dpassay.accountant.mechanisms.additive.k_norm import KNorm as KNorm
 from dpassay.accountant.mechanisms.additive.laplace import Laplace as Laplace
 from dpassay.accountant.mechanisms.additive.laplace import Logistic as Logistic
 from dpassay.accountant.mechanisms.additive.laplace import Staircase as Staircase

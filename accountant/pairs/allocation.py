@@ -1,25 +1,21 @@
-"""Random allocation: a record takes part in one of t steps."""
+"""Random allocation: a record takes part in one of t Gaussian steps."""
 
 from __future__ import annotations
 
 import functools
-import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple, final
+from typing import final
 
 from flint import acb, acb_mat, arb, arb_series
 
 from dpassay.accountant.core.pair import (
     Known,
     Pair,
-    ProfileOnly,
     Tails,
-    WorstCase,
-    only_bounded,
     rho_bound,
 )
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
@@ -32,122 +28,23 @@ from dpassay.accountant.numbers.interval import (
     within,
 )
 from dpassay.accountant.numbers.precision import cached_property, ctx
-from dpassay.accountant.numbers.solve import rough_log_peak, shortened
-from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair, finite
+from dpassay.accountant.numbers.solve import rough_log_peak
 from dpassay.accountant.pairs.gaussian import GaussianPair
-
-"""Random allocation of steps whose losses have few values: the number of steps with each value.
-
-A step has the outcome v with probability p_v with the record, q_v > 0 without it, r_v = p_v/q_v.
-The numbers n_v of steps with each outcome tell all that the steps do. Under Q they are multinomial;
-with k of t steps chosen uniformly P has against Q the density
-
-    W = [y^k] Π_v (1 + r_v y)^{n_v} / C(t, k),
-
-the mean of the products of the ratios of k steps.
-"""
-
-MOST_OUTCOMES = 1 << 12
-"""Most numbers of steps that are listed: their profile takes a few ms."""
-_MOST_TERMS = 1 << 20
-"""Most coefficients of all power series: about a second."""
-
-
-def allocated_values(pair: FinitePair, steps: int, participations: int) -> FinitePair | None:
-    """Return the pair of an allocation; None where it is long, or a loss is infinite."""
-    values = len(pair.source.outcomes(pair.index))
-    if math.comb(steps + values - 1, values - 1) > MOST_OUTCOMES:
-        return None
-    if values * (steps + 1) * (participations + 1) > _MOST_TERMS:
-        return None
-    if any(mass.is_zero() for mass in pair.source.masses(pair.index)[not pair.flipped]):
-        return None
-    return FinitePair(AllocatedValues(pair, steps, participations), 0)
-
-
-@final
-@dataclass(frozen=True)
-class AllocatedValues(FiniteLaws):
-    """The numbers of steps with each outcome of a pair, with no q = 0."""
-
-    pair: FinitePair
-    steps: int
-    participations: int
-
-    def outcomes(self, index: int) -> Sequence[object]:
-        """Return the number of steps with the first of two outcomes, or those with each."""
-        found = list(self._numbers())
-        return [first for first, _ in found] if len(found[0]) == 2 else [*map(str, found)]
-
-    def masses(self, index: int) -> tuple[Balls, Balls]:
-        """Return the probabilities of the numbers."""
-        p, q = self.pair.source.masses(self.pair.index)[:: -1 if self.pair.flipped else 1]
-        t, k = self.steps, self.participations
-        with ctx.workcap(k + 1):
-            factors = [
-                [arb_series([1, a / b], prec=k + 1) ** arb_series([n], prec=k + 1)
-                 for n in range(t + 1)]
-                for a, b in zip(p, q, strict=True)
-            ]  # fmt: skip
-            ratios, without = [], []
-            for numbers in self._numbers():
-                series = [row[n] for row, n in zip(factors, numbers, strict=True)]
-                ratios.append(functools.reduce(lambda x, y: x * y, series)[k] / math.comb(t, k))
-                mass = arb(_ways(numbers))
-                for b, n in zip(q, numbers, strict=True):
-                    mass *= b**n
-                without.append(mass)
-        return [w * mass for w, mass in zip(ratios, without, strict=True)], without
-
-    def _numbers(self) -> Iterator[tuple[int, ...]]:
-        """Return all numbers of steps with each outcome, by bars between them."""
-        bars = len(self.pair.source.outcomes(self.pair.index)) - 1
-        end = self.steps + bars
-        for places in itertools.combinations(range(end), bars):
-            ends = (-1, *places, end)
-            yield tuple(second - first - 1 for first, second in itertools.pairwise(ends))
-
-
-def _ways(numbers: Sequence[int]) -> int:
-    """Return the multinomial coefficient."""
-    left, found = sum(numbers), 1
-    for number in numbers:
-        found *= math.comb(left, number)
-        left -= number
-    return found
-
-
-def allocated(inner: WorstCase, steps: int, participations: int) -> Pair | None:
-    """Return the pair of the allocation of a step; None where it is not known.
-
-    Both directions of a step need one pair, whose losses are few and finite.
-    """
-    if len(inner.remove) != 1 or inner.enveloped or inner.add != (inner.remove[0].reverse(),):
-        return None
-    (pair,) = inner.remove
-    masses = (pair.infinity_mass(), pair.reverse().infinity_mass())
-    few = None if only_bounded(pair) or not all(m.is_zero() for m in masses) else finite(pair)
-    return None if few is None else allocated_values(few, steps, participations)
-
 
 """Moments E_P W^{−z}, Re z = ½, of a mean of lognormal variables, in balls.
 
 W = (1/t) Σ X_j of t independent X = e^{μZ − μ²/2} under Q, Z standard normal, EX = 1. P is the law
-with s ≥ μ added to k of the Z, all sets of k being equally likely; dP/dQ = W for k = 1, s = μ. With
-ψ(λ) = E e^{−λX/t} and ψ₁(λ) the same with Z + s for Z, φ(λ) := E_P e^{−λW} = ψ^{t−k} ψ₁^k.
-Let v = μ²/t and z = ½ + iτ with τ ≥ 0.
+with μ added to one of the Z, chosen uniformly, and dP/dQ = W. With ψ(λ) = E e^{−λX/t} and ψ₁(λ) the
+same with Z + μ for Z, φ(λ) := E_P e^{−λW} = ψ^{t−1} ψ₁. Let v = μ²/t and z = ½ + iτ with τ ≥ 0.
 
 *Integral.* Γ(z) E_P W^{−z} = ∫ λ^{z−1} φ(λ) dλ from 0 to ∞. |φ| ≤ 1 in the right half-plane, and
 falls faster than every power there (see *End*), so that the path may be turned to λ = ie^u:
 
     M(τ) := ∫ e^{uz} φ(ie^u) du = e^{−iπz/2} Γ(z) E_P W^{−z}     for all real τ.
 
-*More.* W grows with every Z. So a mean of what falls with W is largest for k = 1 and s = μ: that of
-f(W) is at most E Wf(W).
-
 *Decay.* Z̄ = ΣZ_j/t is normal with variance 1/t and independent of the Z_j − Z̄, so that
-ln W = μZ̄ + R and, for a given set, the logarithm of the density of P is skZ̄ + R' with R and R'
-independent of Z̄: |E_P W^{−z}| is at most e^{−vτ²/2} E_P W^{−½} (*More:* ≤ E W^½ ≤ (EW)^½ = 1).
+ln W = μZ̄ + R with R independent of Z̄: |E_P W^{−z}| = |E W^{1−z}| is at most
+e^{−vτ²/2} E W^½ ≤ e^{−vτ²/2} (EW)^½ = e^{−vτ²/2}.
 As |Γ(½ + iτ)|² = π/cosh πτ,
 
     |M(τ)| ≤ √(2π) e^{−vτ²/2},   and e^{−π|τ|} times that for τ < 0.
@@ -160,11 +57,11 @@ As |Γ(½ + iτ)|² = π/cosh πτ,
 *Start.* Up to u₀ = k₀h the terms are those of φ(ir) = Σ_{j<J} (−ir)^j E_P W^j/j! + ρ,
 |ρ| ≤ r^J E_P W^J/J!: geometric series. With m_j = E(X/t)^j = e^{j(j−1)μ²/2} t^{−j} the moments are
 
-    E_P W^j = j! [x^j] (Σ_i m_i x^i/i!)^{t−k} (Σ_i m_i e^{iμs} x^i/i!)^k.
+    E_P W^{j−1} = E W^j = j! [x^j] (Σ_i m_i x^i/i!)^t.
 
 *End.* For real η with 0 < ω = μη ≤ π/2, ψ(ir) is ∫ n(x − iη) exp(−ire^{−iω} e^{μx−μ²/2}/t) dx, n
-the normal density, by moving the line, and ψ₁(ir) the same with n(x − iη − s); hence
-|φ(ir)| ≤ e^{tη²/2} E_P e^{−ρW} ≤ e^{tη²/2} E We^{−ρW} (*More*), ρ = r sin ω. There
+the normal density, by moving the line, and ψ₁(ir) the same with n(x − iη − μ); hence
+|φ(ir)| ≤ e^{tη²/2} E_P e^{−ρW} = e^{tη²/2} E We^{−ρW}, ρ = r sin ω. There
 e^{−ρW} ≤ (n/(eρW))^n for every n > 1, and E W^{−r} ≤ e^{rμ²/2 + r²v/2} for r > 0, as
 W ≥ e^{μZ̄ − μ²/2} by the inequality of the means (`log_least`). What is beyond u₁ = k₁h is at most
 
@@ -173,8 +70,8 @@ W ≥ e^{μZ̄ − μ²/2} by the inequality of the means (`log_least`). What is
 *ψ and ψ₁* at ie^{kh} are trapezium sums of the same integrals with η = a, of step g = lh/μ with a
 whole l, so that e^{kh + μx} is a power of e^h: exponentials are shared by all k. In the strip
 |Im x| < a, 2aμ < π, they are at most 1: the error is at most (e^{2a²} + 1)/(e^{2πa/g} − 1)
-(Trefethen and Weideman 2014, Theorem 5.1), and what is beyond |x| = Ng > s at most
-e^{a²/2} erfc((Ng − s)/√2).
+(Trefethen and Weideman 2014, Theorem 5.1), and what is beyond |x| = Ng > μ at most
+e^{a²/2} erfc((Ng − μ)/√2).
 
 Steps, ends and orders are chosen by floats; nothing that is proved rests on that.
 """
@@ -200,19 +97,10 @@ _MEAN_LOGNORMAL_MOST_TERMS = 20_000_000
 @final
 @dataclass(frozen=True)
 class MeanLognormal:
-    """W = (1/t) Σ X_j of t independent X = e^{μZ − μ²/2}, under P: s added to k of the Z."""
+    """W = (1/t) Σ X_j of t independent X = e^{μZ − μ²/2}."""
 
     mu: ExactReal
     steps: int
-    participations: int = 1
-    """k < t."""
-    moved: ExactReal | None = None
-    """s ≥ μ; None for μ."""
-
-    @property
-    def shift(self) -> ExactReal:
-        """Return s."""
-        return self.mu if self.moved is None else self.moved
 
     @property
     def variance(self) -> float:
@@ -225,7 +113,7 @@ class MeanLognormal:
         return r * square / 2 + r * r * square / (2 * self.steps)
 
     def moments(self, order: int = MOST_ORDER) -> tuple[arb, ...]:
-        """Return 1 and E_P W^{j−1}, 1 ≤ j ≤ order: E W^j for k = 1, s = μ, to the precision."""
+        """Return E W^j, j ≤ order, to the precision."""
         return _moments(self, order, ctx.prec)
 
     def on_line(self, period: Fraction, count: int, bits: int) -> list[acb]:
@@ -242,15 +130,12 @@ class MeanLognormal:
 
 @functools.lru_cache(maxsize=64)
 def _moments(of: MeanLognormal, order: int, precision: int) -> tuple[arb, ...]:
-    with ctx.workprec(precision), ctx.workcap(order):
-        square, t, k = of.mu.ball() ** 2, arb(of.steps), of.participations
-        moved = of.mu.ball() * of.shift.ball()
-        factorials = [arb(math.factorial(j)) for j in range(order)]
+    with ctx.workprec(precision), ctx.workcap(order + 1):
+        square, t = of.mu.ball() ** 2, arb(of.steps)
+        factorials = [arb(math.factorial(j)) for j in range(order + 1)]
         powers = [(j * (j - 1) * square / 2).exp() / t**j / f for j, f in enumerate(factorials)]
-        one = arb_series(powers, prec=order)
-        own = arb_series([m * (j * moved).exp() for j, m in enumerate(powers)], prec=order)
-        whole = one ** arb_series([t - k], prec=order) * own ** arb_series([k], prec=order)
-        return (arb(1), *(whole[j] * factorials[j] for j in range(order)))
+        whole = arb_series(powers, prec=order + 1) ** arb_series([t], prec=order + 1)
+        return tuple(whole[j] * factorials[j] for j in range(order + 1))
 
 
 @final
@@ -259,7 +144,7 @@ class _Plan:
 
     def __init__(self, of: MeanLognormal, period: Fraction, count: int, bits: int) -> None:
         self.of, self.period, self.count = of, period, count
-        mu, t, v, shift = float(of.mu), of.steps, of.variance, float(of.shift)
+        mu, t, v = float(of.mu), of.steps, of.variance
         wanted = bits * _LOG_2
         self.top = 2 * math.pi * count / float(period)
         end, self.power, self.turn = min(
@@ -299,7 +184,7 @@ class _Plan:
         """Bits that alternating terms of φ lose."""
         self.first = min(math.floor(start / h), self.last - 1)
         self.stride = max(1, math.floor(widest / h))
-        self.reach = math.ceil((math.sqrt(2 * fall) + shift) * mu / (self.stride * h))
+        self.reach = math.ceil((math.sqrt(2 * fall) + mu) * mu / (self.stride * h))
         """N: terms of ψ on each side of 0."""
         if (self.last - self.first) * (2 * self.reach + 1) > _MEAN_LOGNORMAL_MOST_TERMS:
             raise UndecidedError(
@@ -351,22 +236,21 @@ class _Plan:
         """Return h Σ e^{kh z} φ(ie^{kh}) over first < k ≤ last, at all points of the transform."""
         h = ball(self.step)
         folded = [acb(0)] * self.points
-        k = self.of.participations
         for i, (psi, own) in enumerate(self._transforms(), self.first + 1):
-            value = psi ** (self.of.steps - k) * own**k
+            value = psi ** (self.of.steps - 1) * own
             folded[i % self.points] += (h * i * ball(HALF)).exp() * h * value
         return [each * self.points for each in acb.dft(folded, inverse=True)]
 
     def _transforms(self) -> list[tuple[acb, acb]]:
         """Return ψ(ie^{kh}) and ψ₁ there, for first < k ≤ last."""
-        mu, s, h = self.of.mu.ball(), self.of.shift.ball(), ball(self.step)
+        mu, h = self.of.mu.ball(), ball(self.step)
         a = arb(self.high)
         g, reach, stride = self.stride * h / mu, self.reach, self.stride
         scale = g / (2 * arb.pi()).sqrt()
         weights = []
         for x in (g * j for j in range(-reach, reach + 1)):
             weight = scale * acb((a * a - x * x) / 2, x * a).exp()
-            weights.append((weight, weight * acb(s * (x - s / 2), -s * a).exp()))
+            weights.append((weight, weight * acb(mu * (x - mu / 2), -mu * a).exp()))
         size = 1 << ((self.last - self.first) // stride + 2 * reach + 1).bit_length()
         rest = [acb(0)] * (size - 2 * reach - 1)
         columns = [acb.dft([*column, *rest]) for column in zip(*reversed(weights), strict=True)]
@@ -377,7 +261,7 @@ class _Plan:
             for k in range(low, self.last + reach * stride + 1)
         ]
         error = ((2 * a * a).exp() + 1) / (2 * arb.pi() * a / g).expm1()
-        error += (a * a / 2).exp() * ((g * reach - s) / arb(2).sqrt()).erfc()
+        error += (a * a / 2).exp() * ((g * reach - mu) / arb(2).sqrt()).erfc()
         doubtful = acb(arb(0, error.upper()), arb(0, error.upper()))
         found = [(doubtful, doubtful)] * (self.last - self.first)
         for start in range(min(stride, len(found))):  # a convolution of every stride-th term
@@ -493,11 +377,7 @@ class AllocationSum:
         return Tails(low_q, high_q, low_p, high_p)
 
     def below_and_above(self, at: ExactReal, bits: int) -> tuple[arb, arb]:
-        """Return P(S ≤ x) and Q(S > x), with errors of about 2^−bits.
-
-        The first is also known of a single random allocation with several participations, where w
-        is not e^S: P(S ≤ x) is not larger than with one, and E_P W^{a−1} stands for Λ_a.
-        """
+        """Return P(S ≤ x) and Q(S > x), with errors of about 2^−bits."""
         with ctx.workprec(max(bits, LEAST_BITS)):
             low, high = (each.max(arb(0)).min(arb(1)) for each in self._tails(at, bits))
         return low, high
@@ -736,299 +616,6 @@ class _Line:
         log = self.of.log_least(self.power)
         error += (log + falls * (x - period)).exp() / (1 - (-falls * period).exp())
         return error
-
-
-"""Several Gaussian steps of a random allocation: what a mean of powers of likelihood ratios tells.
-
-P adds μ to k of t normal coordinates, all sets being equally likely; Q to none. For 0 < θ ≤ 1 let W
-be the mean of the e^{θμZ_j − θ²μ²/2}. For every c the event A = {W > c} has P(A) − e^ε Q(A) ≤ H(ε),
-and for (Q, P) {W ≤ c} has. θ = 1 is nearly best where t is large: dP/dQ is about W^k. Elsewhere one
-large coordinate is less than k of them, which a smaller θ sees.
-
-*What is open.* With p_i = Σ_j X_j^i, X the likelihood ratio of a step, dP/dQ of k = 2 is
-(p₁² − p₂)/(t(t − 1)). As e^{−sp₁²} = E e^{ayp₁} for normal y, a² = −2s, E e^{−s(p₁² − p₂)} is the
-mean over y of (E e^{ayX + sX²})^t. For s = ir and a line of y where ayX is imaginary this power is
-at most 1, but its integral is one of e^{iy²/2} with about t/r turns that count; on every other line
-Re ayX grows with X at one end of it, and for a lognormal X the mean is infinite there. Turning the
-line of X as well makes sX² grow, or ayX at the other end: only p₁² ≥ p₂ of all X together bounds
-them. A proof would have to treat steps with large X apart, by their number.
-"""
-
-_ENOUGH = 40
-"""Relative bits of a difference that are enough: the ends differ by far more."""
-_MOST_BITS = 640
-"""Bits of probabilities at most: those of a δ of 1e-180."""
-_EVENT_SHARED = 7
-"""Bits of the ε by which an event is chosen: those near it share one, which is nearly the best."""
-_EVENT_NEAR = 0.5
-"""Length of the range of ln c, in standard deviations of ln W, from which parabolas go on."""
-_GOLDEN = (math.sqrt(5) - 1) / 2
-"""Share of the golden section: each step asks for one value."""
-_EVENT_DIGITS = 7
-"""Of ln c."""
-_EIGHTHS = (8, 6, 4, 3, 2)
-"""The 8θ that are tried, as long as they help."""
-_HELPS = 0.01
-"""Growth of ln δ, or of ε, from which on a smaller θ helps."""
-_VARIES = 1 / 1024
-"""The variance of W under Q up to which no large coordinate shows, and θ = 1 is nearly best."""
-_NEARLY_ALL = 3 / 4
-"""Share of the steps from which on their sum tells nearly all, and θ = 1 is not improved."""
-_NEVER = -1e9
-"""Less than every ε, and than every logarithm of a probability that is seen."""
-_UNSEEN = 2.0 ** (16 - LEAST_BITS)
-"""Probabilities below that are rounding."""
-_LARGEST = 700.0
-"""The largest ε for which an event is chosen, and so on: floats hold its exponential."""
-_ROUNDS = 8
-"""Events of an estimate after the first, at most: each is that of the ε before."""
-
-
-Gain = Callable[[float, float], float]
-"""What is gained by an event, of P(A) and Q(A)."""
-
-
-class Event(NamedTuple):
-    """A, by θ and ln c."""
-
-    power: ExactReal
-    log_threshold: ExactReal
-
-
-@final
-@dataclass(frozen=True)
-class AllocationEvent(ProfileOnly):
-    """(P, Q), or (Q, P) with the mixture last, at one event for each ε; 1 ≤ k < t.
-
-    H of the pair is at least `hockey_stick`, which is that of the event.
-    """
-
-    law_name = "allocation-event"
-
-    mu: ExactReal
-    steps: int
-    participations: int
-    mixed_first: bool = True
-    chosen: Event | None = None
-    """That of all ε, where it is the same."""
-
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return P(A) − e^ε Q(A), or 0 if that is more: not more than H(ε)."""
-        event, bits = self.event(epsilon), LEAST_BITS
-        while True:
-            with ctx.workprec(bits + _ENOUGH):
-                p, q = self._probabilities(event, bits)
-                found = p - epsilon.ball().exp() * q
-            if found.rel_accuracy_bits() >= _ENOUGH or found < 0 or bits > _MOST_BITS:
-                return found.max(arb(0))
-            bits *= 2
-
-    @property
-    def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
-        return Known(attained=self._attained, epsilon=self._estimate_epsilon)
-
-    def _estimate_epsilon(self, log_delta: float) -> float | None:
-        """Return the ε with ln H(ε) = log_delta from few bits: ln (P(A) − δ)/Q(A) at the best A.
-
-        None where floats do not tell δ from 1.
-        """
-        delta = math.exp(log_delta)
-        if not delta < 1:
-            return None
-        largest = self.participations * _sum(self.mu, self.steps).largest_epsilon(log_delta)
-
-        def gain(p: float, q: float) -> float:
-            return math.log((p - delta) / q) if p > delta and q > _UNSEEN else _NEVER + p
-
-        _, found = self._best(gain, (math.log1p(-delta), min(largest, _LARGEST)))
-        for _ in range(_ROUNDS):
-            event = self.event(ExactReal.of_rational(Fraction(found)))
-            last, found = found, gain(*self._rough(event))
-            if found in {last, _NEVER}:
-                break
-        return found
-
-    def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the probabilities of A and of its complement."""
-        p, q = self._probabilities(self.event(epsilon), max(ctx.prec, LEAST_BITS))
-        return Tails(p, 1 - p, q, 1 - q)
-
-    def event(self, epsilon: ExactReal) -> Event:
-        """Return A."""
-        at = max(-_LARGEST, min(float(epsilon), _LARGEST))
-        return self.chosen or _event(self, shortened(at, _EVENT_SHARED))
-
-    def _attained(self, epsilon: ExactReal) -> AllocationEvent:
-        """Return the event for one ε."""
-        return replace(self, chosen=self.event(epsilon))
-
-    def _best(self, gain: Gain, losses: tuple[float, float]) -> tuple[Event, float]:
-        """Return A with nearly the largest gain in P(A) and Q(A), and that, for ε in a range.
-
-        Where nothing is seen of A the gain is the same everywhere, and A should be larger.
-        """
-        best: tuple[Event, float] | None = None
-        for power in (Fraction(n, 8) for n in _EIGHTHS[: 1 if self._is_plain else None]):
-            theta = ExactReal.of_rational(power)
-
-            def value(at: float, theta: ExactReal = theta) -> float:
-                return gain(*self._rough(self._at(theta, at)))
-
-            between = self._range(float(power), losses)
-            at, found = _largest(value, between, _EVENT_NEAR * float(power) * self._deviation)
-            if best is not None and found < best[1] + _HELPS and best[1] > _NEVER / 2:
-                break
-            if best is None or found > best[1]:
-                best = self._at(theta, at), found
-        assert best is not None
-        return best
-
-    @property
-    def _is_plain(self) -> bool:
-        """Whether θ = 1 is enough."""
-        variance = math.expm1(min(float(self.mu) ** 2, _LARGEST)) / self.steps
-        return variance <= _VARIES or self.participations > _NEARLY_ALL * self.steps
-
-    def _at(self, theta: ExactReal, at: float) -> Event:
-        """Return A with ±ln c for which it falls."""
-        log_threshold = at if self.mixed_first else -at
-        return Event(theta, ExactReal.of_rational(Fraction(f"{log_threshold:.{_EVENT_DIGITS}g}")))
-
-    def _rough(self, event: Event) -> tuple[float, float]:
-        with ctx.workprec(LEAST_BITS):
-            p, q = self._probabilities(event, LEAST_BITS)
-            found_p, found_q = (float(x.mid()) if x.is_finite() else 0.0 for x in (p, q))
-            return found_p, found_q
-
-    @property
-    def _deviation(self) -> float:
-        """About that of the logarithm of the mean of the likelihood ratios."""
-        return float(self.mu) / math.sqrt(self.steps)
-
-    def _range(self, power: float, losses: tuple[float, float]) -> tuple[float, float]:
-        """Return where ln c may be, or −ln c with the mixture last.
-
-        dP/dQ is e^ε, or e^{−ε}, where all coordinates are somewhat larger, or k are large, or one.
-        """
-        t, k, ends = self.steps, self.participations, []
-        grown = math.exp(power * (1 - power) * float(self.mu) ** 2 / 2)
-        for epsilon in losses:
-            level = epsilon if self.mixed_first else -epsilon
-            one = math.expm1(level) / k
-            if level <= 0 or not self.mixed_first or self._is_plain:
-                ends += [power * level / k, power * math.log1p(max(one, _GOLDEN - 1))]
-                continue
-            several = math.exp((level + math.log(math.comb(t, k))) / k)
-            ends += [
-                power * level / k,
-                math.log1p(k / t * (several**power * grown - 1)),
-                math.log1p(((1 + t * one) ** power * grown - 1) / t),
-            ]
-        reach = self._deviation * math.sqrt(k * k + abs(losses[1]))
-        low, high = min(ends) - reach, max(ends) + reach
-        return (low, high) if self.mixed_first else (-high, -low)
-
-    def _probabilities(self, event: Event, bits: int) -> tuple[arb, arb]:
-        """Return P(A) and Q(A) with errors of about 2^−bits, of the laws in the order of the pair.
-
-        W exceeds c in A, or does not with the mixture last.
-        """
-        mu, at = event.power * self.mu, event.log_threshold
-        p_below, _ = _sum(mu, self.steps, self.participations, self.mu).below_and_above(at, bits)
-        _, q_above = _sum(mu, self.steps).below_and_above(at, bits)
-        return (1 - p_below, q_above) if self.mixed_first else (1 - q_above, p_below)
-
-    @property
-    def refusal(self) -> str:
-        """Say what is known."""
-        return "A Rényi divergence of several steps is not known. Ask for delta or epsilon."
-
-    def max_loss(self) -> arb:
-        """Return infinity: dP/dQ takes all positive values."""
-        return arb.pos_inf()
-
-    def reverse(self) -> AllocationEvent:
-        """Return the other order."""
-        return replace(self, mixed_first=not self.mixed_first)
-
-    def law(self) -> dict[str, object]:
-        """Return the pair, and "power" and "log_threshold" of one event."""
-        found = super().law()
-        found.pop("chosen")
-        chosen = {} if self.chosen is None else self.chosen._asdict()
-        return {**found, **{name: str(number) for name, number in chosen.items()}}
-
-    def describe_event(self, epsilon: ExactReal) -> str:
-        """Describe A."""
-        sign, event = ">" if self.mixed_first else "<=", self.event(epsilon)
-        mean = f"(1/{self.steps})*sum(exp(m*z_j - m^2/2))"
-        return f"the outputs with {mean} {sign} exp({event.log_threshold}), m = {event.power}*mu"
-
-
-def _largest(
-    function: Callable[[float], float], between: tuple[float, float], near: float
-) -> tuple[float, float]:
-    """Return where a function with one maximum is nearly the largest, and its value there.
-
-    By a golden section down to a length, and two parabolas.
-    """
-    seen: dict[float, float] = {}
-
-    def value(at: float) -> float:
-        seen[at] = function(at)
-        return seen[at]
-
-    low, high = between
-    lower, higher = (high - _GOLDEN * (high - low), low + _GOLDEN * (high - low))
-    rises = value(lower) < value(higher)
-    while high - low > near:
-        if rises:
-            low, lower, higher = lower, higher, lower + _GOLDEN * (high - lower)
-            rises = seen[lower] < value(higher)
-        else:
-            high, lower, higher = higher, higher - _GOLDEN * (higher - low), lower
-            rises = value(lower) < seen[higher]
-    for _ in range(2):
-        value(_vertex(seen))
-    at = max(seen, key=lambda at: seen[at])
-    return at, seen[at]
-
-
-def _vertex(seen: Mapping[float, float]) -> float:
-    """Return where a parabola through the largest value and those beside it is largest."""
-    order = sorted(seen)
-    best = order.index(max(seen, key=lambda at: seen[at]))
-    if not 0 < best < len(order) - 1:
-        return order[best]
-    left, at, right = order[best - 1 : best + 2]
-    before, behind = (seen[at] - seen[left]) / (at - left), (seen[right] - seen[at]) / (right - at)
-    if not before > behind:
-        return at
-    return (left + at) / 2 + (right - left) / 2 * before / (before - behind)
-
-
-@functools.lru_cache(maxsize=64)
-def _sum(
-    mu: ExactReal, steps: int, taken: int = 1, moved: ExactReal | None = None
-) -> AllocationSum:
-    """Return ln W, a law that is made once, with what it has computed."""
-    return AllocationSum(((MeanLognormal(mu, steps, taken, moved), 1),))
-
-
-@functools.lru_cache(maxsize=4096)
-def _event(pair: AllocationEvent, epsilon: float) -> Event:
-    """Return nearly the best A for one ε."""
-    growth = math.exp(epsilon)
-
-    def gain(p: float, q: float) -> float:
-        more = p - growth * q
-        if more <= 0:
-            return _NEVER + max(more, -1.0)
-        return math.log(more) if more > _UNSEEN else _NEVER
-
-    found, _ = pair._best(gain, (epsilon, epsilon))
-    return found
 
 
 """A record in one of t Gaussian steps, chosen uniformly, against none.

@@ -460,15 +460,12 @@ def _apart(pair: Pair) -> tuple[arb, list[Factor]]:
 
 def _largest_order(pair: Pair) -> float:
     """Return the order from which on a Rényi divergence takes seconds; ∞ in closed form."""
-    from dpassay.accountant.pairs.ball_noise import BallNoisePair
     from dpassay.accountant.pairs.own_density import OwnDensityPair
     from dpassay.accountant.pairs.subsampled import EnvelopePair, GaussianMixturePair
 
     match pair:
         case OwnDensityPair():
             return 16
-        case BallNoisePair():
-            return 1 << 20
         case GaussianMixturePair(q=(_, _, *_)):  # integrals of two mixtures
             return 64
         case EnvelopePair():

@@ -86,7 +86,6 @@ MECHANISMS = {
     "allocation": "RandomAllocation(Gaussian(1), 20)",
     "often": "RandomAllocation(Gaussian(2), 10, 7)",
     "twice": "RandomAllocation(Gaussian(1), 100, 2)",
-    "counted": "RandomAllocation(DiscreteLaplace(1), 20, 2)",
     "epochs": times("RandomAllocation(Gaussian(2), 100)", 2),
     "exponential": "ExponentialMechanism(epsilon=2, sensitivity='1/3')",
     "selections": times("ExponentialMechanism(epsilon=1)", 4),
@@ -132,17 +131,8 @@ MECHANISMS = {
     "truncated": "TruncatedLaplace(scale=2, bound=20)",
     "matrix": "MatrixMechanism(strategy='square-root', noise_multiplier=4, steps=64, "
     "participation='min-separation', separation=8, bands=8)",
-    **{
-        f"allocated-{name}": f"MatrixMechanism(strategy={strategy}, noise_multiplier=3, "
-        f"steps={steps}, separation={min(4, steps)}, participation='{scheme}'{more})"
-        for name, strategy, steps, scheme, more in (
-            ("identity", "'identity'", 12, "random-allocation", ""),
-            ("root", "'square-root'", 12, "random-allocation", ", bands=2"),
-            ("tree", "'tree'", 12, "random-allocation", ", bands=4"),
-            ("rows", "[[3, 0], [4, 5]]", 2, "random-allocation", ""),
-            ("cyclic", "'tree'", 12, "cyclic", ", bands=4"),
-        )
-    },
+    "columns-cyclic": "MatrixMechanism(strategy='tree', noise_multiplier=3, steps=12, "
+    "participation='cyclic', separation=4, bands=4)",
     "fixed-twice": times("SampledWithoutReplacement(Gaussian(2), 10, 1000)", 2),
     "tables-1000": "Composed(Channel([['1/2', '1/2'], ['1/4', '3/4'], ['1/3', '2/3']]), 1000)",
     "two-slopes": "AdditiveNoise('exp(-x) if x > 0 else exp(2*x)', '5/4')",
@@ -244,7 +234,7 @@ FALSE: list[tuple[str, Callable[[Data], Data]]] = [
     ("rho laplace both 0.36789", _in_claim(rho="0.3678")),
     ("dp shuffled-4 - 1 0", _in_claim(epsilon="0.0001")),
     *((f"dp {row} 1e-4", _in_claim(delta="1e-30")) for row in (
-        "allocated-identity both 1.2", "allocated-rows both 8", "groups one 1",
+        "groups one 1",
     )),
 ]  # fmt: skip
 

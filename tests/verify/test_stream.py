@@ -227,7 +227,6 @@ COUNTERS = [
     "BridgedTree(steps=200, arities=[4, 5, 10], epsilon=1)",
     "DelannoyCounter(steps=200, levels=3, epsilon=1)",
     "HonakerTree(steps=200, mu=1)",
-    "NormalizedSquareRoot(steps=200, mu=1)",
     "SmoothBinary(steps=200, mu='1/2')",
     "SquareRootFactorization(steps=200, mu=1)",
 ]

@@ -100,11 +100,6 @@ discrete-correlated | 2f_i − n + Z_i of parameter v = (d + c²)/μ², and pn +
 rounded-laplace | masses ~ a at 0, else be^(−|z|/c), on the integers, moved by 1: the losses are ±1/c and ±ln(a e^(1/c)/b) | the definition
 skellam | a difference of two Poisson numbers, moved by D: log-concave | best events are half-lines
     Skellam: skellam(variance, sensitivity); variance variance
-k-norm | density ~ e^(−‖x‖/b), moved by a v of norm D: H is at most that of Laplace noise at distance D/b, as balls rK and oK hold a translate of sK, s = (r + o − D/b)/2; attained in ℓ₁ by one coordinate, in ℓ∞ by all. Below: the half space halfway between both answers, moved in one coordinate; x is uniform in rK, where r is Gamma(d + 1), and given r P(x₁ > u r) is half of I_(1 − u²)((d + 1)/2, 1/2) in ℓ₂ | Hardt, Talwar 2010; Brunn–Minkowski
-    KNorm norm=l1: laplace(sensitivity/scale)
-    KNorm norm=linf: laplace(sensitivity/scale)
-    KNorm upper: laplace(sensitivity/scale)
-    KNorm lower norm=l2: event(1 - g, g); let g = half_space
 logistic | logistic noise of scale b, moved by D: log-concave | best events are half-lines
     Logistic: logistic(sensitivity/scale); variance pi()**2*scale**2/3
 truncated-laplace | Laplace noise of scale b on [−A, A], moved by D ≤ A: log-concave | best events are half-lines
@@ -156,7 +151,7 @@ partition-selection | the keys released so that the four inequalities of (ε, δ
     PartitionSelection lower add-remove: event(delta, 0)
 threshold | a user in k keys, of which j are new: all of j new keys stay hidden with probability P(noise < τ − D)^j, else one is shown that has no other origin; the k − j others move by D | the definition
 counter | an input is in h measured sums of a tree with noise h/ε (or of √h/μ each), or moves R x by a vector of length μ in units of its noise: h Laplace laws at distance ε/h, or N(μ, 1), exact if n ≥ k^(h − 1) and the outputs determine the sums; else an upper bound. The first output of a HonakerTree is a measured sum, and with v_0 = 1 and w_i = 2u/(1 + 2u), u = 2^(i − 1)/(2^i − 1), its outputs show of Gaussian noise, level by level, V = w² + (1 − w)²V and the largest of d²/V, d = w on the left and w + (1 − w)d on the right. With c contributions noise is c times as large; the first c positions fill cells of sizes K_i, as many wholly as they can, and no others have a larger Σ s² in any level; the outputs show Σ (1 − K_(i + r + 1)/K_i)s² of it, pooled r, and no more if they end before the last of the filled cells of the first level. an output of a SmoothBinary has the noise of l sums, the least l with C(2l, l) > n, and an input is in at most the h of them with C(2l − i, l) ≤ n, 1 ≤ i ≤ l | Dwork, Naor, Pitassi, Rothblum 2010; post-processing
-    BinaryTree DelannoyCounter SquareRootFactorization NormalizedSquareRoot mu!=None contributions=1: gaussian(mu)
+    BinaryTree DelannoyCounter SquareRootFactorization mu!=None contributions=1: gaussian(mu)
     HonakerTree BridgedTree mu!=None contributions=1 released=measurements: gaussian(mu)
     BridgedTree mu!=None contributions!=1 released=measurements: gaussian(mu*sqrt(cells_square/height)/contributions)
     BridgedTree mu!=None released=outputs: gaussian(mu*sqrt(shown_square/height)/contributions); if steps >= cells_end
@@ -173,7 +168,7 @@ counter | an input is in h measured sums of a tree with noise h/ε (or of √h/�
     BridgedTree lower mu=None released=measurements: reaching(epsilon); if steps >= contributions
     KaryTree contributions=1: laplace(epsilon/height)**height; if steps >= arity**(height - 1); loss epsilon
     DiscreteKaryTree: discrete_laplace(height/epsilon, 1)**height; if steps >= arity**(height - 1); loss epsilon
-    KaryTree BinaryTree DelannoyCounter HonakerTree BridgedTree SmoothBinary SquareRootFactorization NormalizedSquareRoot upper mu=None: pure(epsilon)
+    KaryTree BinaryTree DelannoyCounter HonakerTree BridgedTree SmoothBinary SquareRootFactorization upper mu=None: pure(epsilon)
     DiscreteKaryTree upper: pure(epsilon)
 composition | independent or adaptive releases, each of which may have any of its pairs: products of what is above each release are above all (lattice.py, Lemma products) | Zhu, Dong, Wang 2022
 poisson | each record takes part with probability q: ((1 − q)Q + qP, Q) if it is removed, (P, (1 − q)P + qQ) if it is added; if one that Gaussian noise hides by μ is replaced, the weights 1 − q and q of the means 0 and μ against those of 0 and −μ | Zhu, Dong, Wang 2022
@@ -487,25 +482,6 @@ def _honaker(height: int) -> fmpq:
     return max(out + d * d / variance for out, d in moves)
 
 
-def _half_space(args: Arguments) -> arb:
-    """Return P(x₁ > t/2), t = D/b, in ℓ₂: between two sums over the radius, as it rises with it."""
-    d = args.integer("dimension")
-    a, first = ball(d + 1), ball(args["sensitivity"] / args["scale"] / 2)
-
-    def share(u: arb) -> arb:
-        inside = (1 - u * u).max(arb(0))
-        return inside.beta_lower(ball(fmpq(d + 1, 2)), arb("0.5"), regularized=True)
-
-    most = fmpq(int((float(a.mid()) + 40 + 10 * float(a.mid()) ** 0.5) * 64), 64)
-    radii = [first + i * (most - first) / 400 for i in range(401)] if first < most else [first]
-    beyond = [y.gamma_upper(a, regularized=1) for y in radii]
-    shares = [arb(0), *(share(first / y) for y in radii[1:])]
-    pairs = list(pairwise(beyond))
-    low = sum((s * (x - y) for s, (x, y) in zip(shares, pairs, strict=False)), arb(0))
-    high = sum((s * (x - y) for s, (x, y) in zip(shares[1:], pairs, strict=True)), beyond[-1])
-    return low.union(high) / 2
-
-
 def _bridged(args: Arguments, adjacency: str | None, _: Budget) -> Worst:
     """Return the lines of the table, and the cells that the first positions move."""
     sizes, c = _sizes(args), _positions(args)
@@ -522,7 +498,6 @@ def _bridged(args: Arguments, adjacency: str | None, _: Budget) -> Worst:
 DERIVED: dict[str, Callable[[Arguments], Any]] = {
     "height": _height,
     "ones": lambda args: next(h for h in range(1, 10**9) if comb(2 * h, h) > _steps(args)),
-    "half_space": _half_space,
     "cells_square": lambda args: _cells(args, fmpq(0)),
     "shown_square": lambda args: _cells(args, fmpq(1)),
     "cells_end": lambda args: -(-_positions(args) // (size := _sizes(args)[0])) * size,

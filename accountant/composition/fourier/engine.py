@@ -58,15 +58,12 @@ from dpassay.accountant.numbers import ledger
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.numbers.solve import log_peak, shortened
-from dpassay.accountant.pairs.ball_noise import BallNoisePair
 from dpassay.accountant.pairs.discrete import DiscreteGaussianPair
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.pairs.subsampled import SubsampledPair
 
 Way: TypeAlias = Callable[[Loss, Kernel, Strip, ExactReal, int], arb]
 """A contour for G(ε) to so many bits."""
-_FLAT = 2
-"""Dimension in which how the moments of ball noise fall is not known."""
 _REACH = 1.0
 """How far from its own ε a line serves others, in deviations of the tilted law."""
 _WIDER = 12
@@ -108,8 +105,6 @@ def _transforms(pair: Pair) -> tuple[tuple[Transform, int], ...]:
         return ((laplace.SampledLaplaceTransform(*found), 1),)
     from dpassay.accountant.composition.losses import laplace as lists
 
-    if isinstance(pair, BallNoisePair) and pair.dimension > _FLAT:
-        return ((lists.BallNoiseTransform(pair.distance, pair.dimension), 1),)
     if isinstance(pair, DiscreteGaussianPair):
         return ((lists.DiscreteGaussianTransform(pair), 1),)
     small = lists.finite_list(pair)

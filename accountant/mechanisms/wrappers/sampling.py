@@ -34,9 +34,7 @@ from dpassay.accountant.mechanisms.wrappers.composed import (
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.pairs.allocation import (
-    AllocationEvent,
     RandomAllocationPair,
-    allocated,
 )
 from dpassay.accountant.pairs.between import Between
 from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
@@ -304,15 +302,13 @@ class RandomAllocation(OnChosenRecords):
     Parameters
     ----------
     mechanism
-        The mechanism of one step, such as `Gaussian(standard_deviation=1)`, or one whose loss
-        has few finite values, such as `RandomizedResponse` or `DiscreteLaplace`.
+        The mechanism of one step, of Gaussian noise, such as `Gaussian(standard_deviation=1)`.
     steps
         t ≥ 1: the steps of one epoch.
     participations
         How many different steps a record takes part in, 1 ≤ k ≤ t, all sets of k steps being
-        equally likely, and those of different records independent. Gaussian noise is exact at
-        k = 1 and k = t, with two ends elsewhere; noise whose loss has few values is exact;
-        other noise is refused.
+        equally likely, and those of different records independent. It is exact at k = 1 and k = t,
+        with two ends elsewhere.
 
     Notes
     -----
@@ -334,16 +330,10 @@ class RandomAllocation(OnChosenRecords):
     of Q, which is no easier to tell apart. A record that always moves its step by the full
     sensitivity attains the pair.
 
-    Of other noise (A, B), the worst pair of one step with and without the record, takes the place
-    of N(μ, 1) and N(0, 1): from a draw of it a function makes one of the laws of a step, whichever
-    of both it is (Blackwell), for every earlier output.
-
     *Several participations, above.* A random partition of ⌊t/k⌋ k steps into k equal blocks, and
     one step of each block by chance, are k steps by chance: by joint convexity no worse than k
-    allocations to ⌊t/k⌋ steps. *Below.* H is at least P(S) − e^ε Q(S) for every event S: those of
-    the mean W of the likelihood ratios of the steps, on which nearly all of that of P and Q depends
-    where t is large, or of powers of them; and those of the sum of all steps, N(kμ, t) against
-    N(0, t).
+    allocations to ⌊t/k⌋ steps. *Below.* The sum of all steps is N(kμ, t) against N(0, t), and the
+    first step alone has the record with probability k/t.
 
     It is not a shuffled epoch of fixed batches, where the steps of records depend on each other:
     that can be far less private. Noise and error are those of the mechanism of one step.
@@ -380,7 +370,10 @@ class RandomAllocation(OnChosenRecords):
             return self.unchanged.worst_case(adjacency)
         mu = self._mu()
         if mu is None:
-            return self._of_any_noise(adjacency)
+            raise NotApplicableError(
+                f"RandomAllocation of {type(self.mechanism).__name__} is not known. Use Gaussian, "
+                "or PoissonSubsampled, which is another way to sample."
+            )
         if self.participations > 1:
             return self._between(mu, adjacency)
         pair = RandomAllocationPair(mu, self.steps)
@@ -397,36 +390,18 @@ class RandomAllocation(OnChosenRecords):
         """Return μ of a Gaussian step."""
         return self.mechanism.exact_gaussian_mu(Adjacency.ADD_REMOVE)
 
-    def _of_any_noise(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the pair of noise that is not Gaussian."""
-        inner = self.mechanism.worst_case(adjacency)
-        pair = allocated(inner, self.steps, self.participations)
-        if pair is None:
-            raise NotApplicableError(
-                f"RandomAllocation of {type(self.mechanism).__name__} is known where the loss of a "
-                f"step has few values, and numbers of {self.steps} steps with each are few. Use "
-                "Gaussian, or PoissonSubsampled, which is another way to sample."
-            )
-        return WorstCase(
-            (pair,),
-            (pair.reverse(),),
-            "Given the steps of the other records, the outputs are a randomised function, step by "
-            "step, of a draw of one of two laws: that of the worst pair without the record in "
-            "every step, and the same with it in the steps that are chosen; attained by a record "
-            f"that attains the pair in every step. {inner.reason}",
-        )
-
     def _between(self, mu: ExactReal, adjacency: Adjacency | None) -> WorstCase:
         """Return both ends for several participations."""
         k, t = self.participations, self.steps
         together = Gaussian(ExactReal.of_root(Fraction(t)) / mu, k)
-        least = (GaussianPair(together, None), AllocationEvent(mu, t, k))
+        (first,) = PoissonSubsampled(self.mechanism, Fraction(k, t)).worst_case(adjacency).remove
+        least = (GaussianPair(together, None), first)
         (most,) = self.blocks.worst_case(adjacency).remove
         pair = Between(least, most, f"how private {k} steps of {t} are")
         return WorstCase(
             (pair,),
             (pair.reverse(),),
-            "Below: means of powers of the likelihood ratios of the steps, and the sum of all. "
+            "Below: the sum of all steps, and the first one alone. "
             f"Above: {k} allocations to {t // k} steps, one in each block of a random partition.",
         )
 
@@ -442,7 +417,7 @@ class RandomAllocation(OnChosenRecords):
         """Say what to compose where several participations have two ends."""
         if self.participations == self.steps:
             return ""
-        if self.participations == 1 or self._mu() is None:
+        if self.participations == 1:
             return ""
         return (
             f"participations={self.participations} of steps={self.steps} is known between two ends "

@@ -26,7 +26,6 @@ from dpassay.accountant.mechanisms import (
     Gaussian,
     Laplace,
     Logistic,
-    NormalizedSquareRoot,
     PoissonSubsampled,
     RandomizedResponse,
     Staircase,
@@ -98,7 +97,6 @@ def test_both_engines_find_the_same_epsilon(mechanism: Mechanism) -> None:
     ("mechanism", "epsilon"),
     [
         (Composed([Composed(Laplace(scale=11), 2), Composed(Logistic(scale=26), 20)]), "0.12"),
-        (NormalizedSquareRoot(steps=6, epsilon="0.6"), "0.2"),
         (Composed(TruncatedLaplace(scale=291, bound=9400), 100_000), "0"),
         (Composed([RandomizedResponse(epsilon="1e-9"), Laplace(scale=1)]), "0.5"),
         (Composed([Composed(RandomizedResponse(epsilon="0.3183"), 5), Composed(UNEVEN, 2)]), "0.3"),

@@ -28,7 +28,6 @@ from dpassay.accountant.mechanisms import (
     Guaranteed,
     IntegerNoise,
     KaryTree,
-    KNorm,
     Laplace,
     RandomizedResponse,
     Tabulated,
@@ -93,7 +92,6 @@ def test_bad_input_is_named(text: str, message: str) -> None:
         (lambda: Laplace(0.0), "Expected scale=0.0 > 0"),
         (lambda: Laplace(cast(int, None)), "not NoneType"),
         (lambda: KaryTree(cast(Any, TWO_BY_TWO), 3, 1), "steps=[[1 2] [3 4]] to be an integer"),
-        (lambda: KNorm(1, 2, cast(Any, TWO_BY_TWO)), "norm=[[1 2] [3 4]] to be one of"),
         (lambda: AdditiveNoise(cast(Any, ["x"])), "density=['x'] to be a text"),
         # binary fractions do not sum to 1
         (lambda: IntegerNoise([0.1, 0.2, 0.7], 0), "of sum 1, not 0.99999999999999997"),

@@ -27,7 +27,6 @@ from dpassay.accountant.mechanisms import (
     HonakerTree,
     KaryTree,
     LaplaceVector,
-    NormalizedSquareRoot,
     RandomizedResponse,
     SmoothBinary,
     SquareRootFactorization,
@@ -41,14 +40,14 @@ COUNTERS: list[LinearCounter] = [
      lengths in {(1,): (1,), (7,): (1, 6, 7), (2, 3, 4): (1, 5, 17, 23, 24), (1, 5, 7): (34, 35),
      (3, 2, 2, 3): (35, 36)}.items() for n in lengths),
     *(BridgedTree(n, [2, 3, 2, 3], mu=1, pooled=r) for n in (1, 17, 30, 36) for r in (1, 2, 3)),
-    *(kind(n, mu=1) for kind in (BinaryTree, HonakerTree, SmoothBinary, NormalizedSquareRoot,
+    *(kind(n, mu=1) for kind in (BinaryTree, HonakerTree, SmoothBinary,
      SquareRootFactorization) for n in (1, 2, 3, 4, 5, 6, 7, 8, 11, 19, 20, 33)),
 ]  # fmt: skip
 
 
 SHOWN: list[LinearCounter] = [
     *(k(n, mu=2) for k in (BinaryTree, HonakerTree, SmoothBinary) for n in (*range(1, 20), 34)),
-    *(k(n, mu=2) for k in (NormalizedSquareRoot, SquareRootFactorization) for n in (1, 5)),
+    *(SquareRootFactorization(n, mu=2) for n in (1, 5)),
     *(DelannoyCounter(n, levels, mu=2) for n, levels in ((2, 1), (9, 2), (12, 3))),
     *(
         BridgedTree(n, [3, 2, 3], mu=2, pooled=r, contributions=c)

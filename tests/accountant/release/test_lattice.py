@@ -33,7 +33,6 @@ from dpassay.accountant.mechanisms import (
     Laplace,
     LaplaceVector,
     MatrixVariateGaussian,
-    NormalizedSquareRoot,
     OptimalGroups,
     PoissonSubsampled,
     RandomizedResponse,
@@ -68,7 +67,6 @@ CONTINUOUS: list[Mechanism] = [
     RankOneGaussian(6, 4),
     KaryTree(13, 3, 1),
     HonakerTree(6, 1),
-    NormalizedSquareRoot(5, mu=1),
     SquareRootFactorization(5, mu=1),
 ]
 STREAMS = (KaryTree, LinearCounter)

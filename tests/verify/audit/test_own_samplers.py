@@ -49,7 +49,6 @@ CONTINUOUS: dict[str, tuple[str, Any]] = {
         "column_covariance=Isotropic(dimension=2, variance=2))",
         {"mu": "1/2"},
     ),
-    "NormalizedSquareRoot": ("NormalizedSquareRoot(steps=5, mu=1)", {"mu": 1}),
     "OneSidedGaussian": ("OneSidedGaussian(bounds=[1, 2, 8], mu=1)", {"mu": 1}),
     "OptimalEllipse": ("OptimalEllipse(dimension=3, sparsity=1, mu=1)", {"mu": 1}),
     "OptimalGroups": (
@@ -110,7 +109,6 @@ def test_every_mechanism_is_listed() -> None:
         "Guaranteed",
         "HadamardResponse",
         "IntegerNoise",
-        "KNorm",  # is simulated only
         "LaplaceThreshold",
         "LocalHashing",
         "MixtureOfGaussians",

@@ -14,7 +14,6 @@ from dpassay.verifier.kernel.numbers import Budget, NotProved, ball, precision, 
 
 TREE = "BridgedTree(steps=12, arities=[3, 2, 2], {}, contributions={}, released={})"
 EXACT = [
-    "KNorm(2, 3, norm='linf')",
     TREE.format("mu=1", 3, "'measurements'"),
     TREE.format("mu=1", 3, "'outputs'"),
     "BridgedTree(steps=12, arities=[3, 2, 2], mu=1, contributions=2, pooled=1)",
@@ -27,7 +26,6 @@ BETWEEN = [
     "ReportNoisyMax('Laplace', 2, 5)",
     "Composed(ExponentialMechanism(1), 4)",
     "Composed([PermuteAndFlip(1), Gaussian(2)])",
-    "KNorm(2, 3)",
     "SmoothBinary(steps=19, mu=1)",
     "SquareRootFactorization(steps=40, mu=1, contributions=4)",
     "HonakerTree(steps=15, epsilon=1)",

@@ -58,12 +58,6 @@ FALSE: dict[str, Data] = {
     "a guarantee between quotation marks": dp(
         "SmoothBinary(steps=8, mu=1, released=') is (0, 0)-DP, (')", "1", "0.2"
     ),
-    "an unknown norm": {
-        "kind": "pure-dp",
-        "mechanism": "KNorm(s, 3, norm='l7')",
-        "epsilon": "1/s",
-        "for_all": POSITIVE,
-    },
     "an unknown noise": dp("TopSelections(epsilon=1, selected=1, noise='Gaussian')", "1", "0"),
     "half a sparsity": {
         "kind": "gaussian-dp",
@@ -286,7 +280,6 @@ def test_what_is_false_is_never_valid(name: str) -> None:
     "mechanism",
     [
         "AdditiveNoise(mass='1 if abs(x) < 1/2 else 1*exp(-abs(x)/0)')",
-        "KNorm(scale=1, dimension='1e400', norm='l2')",
         "Shuffled(Guaranteed(1), users='1e1000')",
         "SmoothBinary(steps='1e20000', mu=1)",
         "HonakerTree(steps='1e3000', mu=1)",

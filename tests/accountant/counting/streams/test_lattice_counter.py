@@ -17,7 +17,7 @@ from dpassay.accountant.counting.noise import Rounding
 from dpassay.accountant.counting.square_root import rounded_product
 from dpassay.accountant.counting.streams import StreamCounter, continued, counter_of
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.accountant.mechanisms import BinaryTree, NormalizedSquareRoot, SquareRootFactorization
+from dpassay.accountant.mechanisms import BinaryTree, SquareRootFactorization
 from dpassay.accountant.release.sampling import WORD, LazyReals, laplace, normal
 from tests.accountant.counting.streams.test_stream_counter import MECHANISMS
 
@@ -66,7 +66,7 @@ def test_snapshots_go_on_with_the_same_noise(mechanism: LinearCounter) -> None:
     assert again.record() == record
     assert again.step == part.step
     rest = again.extend(inputs[half:])
-    if isinstance(mechanism, SquareRootFactorization | NormalizedSquareRoot):
+    if isinstance(mechanism, SquareRootFactorization):
         assert (rest == expected_[half:]).all()  # all noise was drawn before
     assert all(Fraction(y) % Rounding(mechanism).step == 0 for y in rest.tolist())
     with pytest.raises(InvalidInputError, match="sum"):
@@ -105,12 +105,11 @@ def directly(mechanism: LinearCounter, exponent: int, seed: int, groups: int) ->
 
 @pytest.mark.parametrize("kind", [{"mu": "1/3"}, {"epsilon": 1, "contributions": 2}])
 @pytest.mark.parametrize(("exponent", "groups"), [(-30, 1), (-98, 2)])
-@pytest.mark.parametrize("root", [SquareRootFactorization, NormalizedSquareRoot])
 def test_the_square_root_is_rounded_exactly(
-    kind: dict[str, Any], exponent: int, groups: int, root: Any
+    kind: dict[str, Any], exponent: int, groups: int
 ) -> None:
     """As ball arithmetic says; a finer lattice needs more digits than are drawn at first."""
-    mechanism = root(40, **kind)
+    mechanism = SquareRootFactorization(40, **kind)
     found = rounded_product(mechanism, exponent, rng=np.random.default_rng(5))
     with ctx.workprec(400):
         for whole, ball in zip(found, directly(mechanism, exponent, 5, groups), strict=True):

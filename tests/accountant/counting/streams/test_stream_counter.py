@@ -24,7 +24,6 @@ from dpassay.accountant.mechanisms import (
     DiscreteKaryTree,
     HonakerTree,
     KaryTree,
-    NormalizedSquareRoot,
     SmoothBinary,
     SquareRootFactorization,
 )
@@ -39,7 +38,6 @@ from tests.accountant.counting.streams.one_hot import (
 )
 from tests.quick import quick
 
-SQUARE_ROOTS = (SquareRootFactorization, NormalizedSquareRoot)
 MECHANISMS: list[LinearCounter] = [
     BridgedTree(1, [1], epsilon=1),
     BridgedTree(9, [9], epsilon=1),
@@ -63,7 +61,7 @@ MECHANISMS: list[LinearCounter] = [
     ),
     *(
         kind(n, mu=1)
-        for kind in (BinaryTree, HonakerTree, SmoothBinary, *SQUARE_ROOTS)
+        for kind in (BinaryTree, HonakerTree, SmoothBinary, SquareRootFactorization)
         for n in (1, 6, 37)
     ),
 ]
@@ -72,9 +70,9 @@ RECORDED: list[LinearCounter] = [
     BridgedTree(60, [3, 4, 5], epsilon=1, pooled=1),
     DelannoyCounter(62, 3, epsilon=1),
     KaryTree(60, 5, epsilon=1),
-    *(k(60, mu=1) for k in (BinaryTree, HonakerTree, SmoothBinary, *SQUARE_ROOTS)),
+    *(k(60, mu=1) for k in (BinaryTree, HonakerTree, SmoothBinary, SquareRootFactorization)),
 ]
-INTEGER = [m for m in MECHANISMS if not isinstance(m, SQUARE_ROOTS)]
+INTEGER = [m for m in MECHANISMS if not isinstance(m, SquareRootFactorization)]
 
 
 def label(value: Any) -> str:
@@ -173,7 +171,7 @@ def test_a_resumed_stream_keeps_the_noise_it_has_and_draws_the_rest(
     other = continued(record, rng=np.random.default_rng(7))
     rest = mechanism.steps - counted
     first, second = same.extend(np.zeros(rest)), other.extend(np.zeros(rest))
-    if rest > 30 and not isinstance(mechanism, SQUARE_ROOTS):  # that has drawn it all
+    if rest > 30 and not isinstance(mechanism, SquareRootFactorization):  # that has drawn it all
         assert (first[-20:] != second[-20:]).all()
 
 

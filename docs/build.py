@@ -4,7 +4,7 @@
 
 The pages of this folder are copied; the pages of the mechanisms, the examples, the cards of the
 figures and the reference of all names are made from the program itself; then Sphinx builds all of
-it into OUT (build/site). The figures are made into build/figures (some minutes, once).
+it into OUT (build/site). The figures are drawn from their stored tables into build/figures, once.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ docs/figures.md. The page keeps the titles of the figures that were not computed
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shutil
 import sys
@@ -46,7 +47,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", default=[], metavar="PAPER/ID")
     parser.add_argument("--size", choices=[Size.FAST.value, Size.DEFAULT.value])
     options = parser.parse_args()
-    titles = _known()
+    titles, known = _known(), production.stored_about()
     sizes = [Size(options.size)] if options.size else [Size.FAST, Size.DEFAULT]
     for name in registry.selected(options.only, []):
         for size in sizes:
@@ -60,11 +61,14 @@ def main() -> None:
                 about = production.provenance(name, Path(folder))
                 if size is Size.DEFAULT and about is not None:
                     titles[name] = about["finding"]
+                    known[name] = {key: about[key] for key in ("columns", "parameters")}
             default = TABLES / production.stored_name(name, Size.DEFAULT)
             fast = TABLES / production.stored_name(name, Size.FAST)
             if fast.exists() and default.exists() and fast.read_bytes() == default.read_bytes():
                 fast.unlink()  # what is the same is stored once
             sys.stderr.write(f"{name} ({size.value}): {made.seconds:.1f} s\n")
+    text = json.dumps(dict(sorted(known.items())), indent=1, ensure_ascii=False)
+    (TABLES / production.ABOUT).write_text(text + "\n", encoding="utf-8")
     _write(titles)
 
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 import re
 import shutil
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
 from dpassay.figures import event, gallery, production, registry, schemes
-from dpassay.figures.description import Settings
 from dpassay.figures.pages import template
 from dpassay.verifier import document, report
+from dpassay.verifier.processes import workers
 
 HERE = Path(__file__).resolve().parent
 CARDS, PICTURE, ROWS = "<!-- cards -->", "<!-- picture -->", "<!-- rows -->"
@@ -31,8 +32,10 @@ _ROW = re.compile(
 
 
 def make_figures(folder: Path, *, jobs: int = 2) -> None:
-    """Make all figures whose libraries are there; what is finished is kept."""
-    for made in production.make_all(list(registry.FIGURES), Settings(), folder, jobs=jobs):
+    """Draw all figures from their stored tables; what is finished is kept."""
+    with workers(jobs, "drew a figure", "Run it again.") as executor:
+        drawn = list(executor.map(partial(production.make_stored, out=folder), registry.FIGURES))
+    for made in drawn:
         if made.error:
             print(f"{made.name}: {made.error}")  # noqa: T201
 

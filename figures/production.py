@@ -28,6 +28,8 @@ from dpassay.figures.table import Table
 from dpassay.verifier.processes import workers
 
 PICTURES = (".png", ".pdf", ".svg")
+ABOUT = "about.json"
+"""The file of the stored tables' columns and parameters."""
 _SCHEMA_VERSION = 1
 """Version of the records of what was drawn; another one draws anew."""
 _WATERMARK = "reduced grid"
@@ -69,8 +71,10 @@ def make(name: str, settings: Settings, out: Path | None) -> Made:
         return Made(name, error=_reason(error))
     drift: list[str] = []
     if out is None:
-        stored = stored_table(name, settings.size)
-        drift = ["there is no stored table"] if stored is None else table.differences(stored)
+        text = stored_table(name, settings.size)
+        drift = ["there is no stored table"] if text is None else table.differences(text)
+        if settings.size is Size.DEFAULT and table.about() != stored_about().get(name):
+            drift.append(f"columns or parameters differ from those in {ABOUT}")
     else:
         _write(name, settings, table, out, started)
     return Made(name, time.perf_counter() - started, drift=tuple(drift))
@@ -103,6 +107,20 @@ def computed(name: str, settings: Settings) -> Table:
     return plot.compute(settings)
 
 
+def make_stored(name: str, out: Path) -> Made:
+    """Draw and write one figure from its stored table, unless it is there already."""
+    settings = Settings()
+    known = provenance(name, out)
+    if known and known["key"] == key(name, settings) and _whole(files(name, out), known):
+        return Made(name, known["seconds"], kept=True)
+    started = time.perf_counter()
+    table = stored(name)
+    if table is None:
+        return Made(name, error="there is no stored table")
+    _write(name, settings, table, out, started)
+    return Made(name, time.perf_counter() - started)
+
+
 def make_all(
     names: Sequence[str], settings: Settings, out: Path | None, *, jobs: int
 ) -> Iterator[Made]:
@@ -127,6 +145,19 @@ def stored_table(name: str, size: Size) -> str | None:
     sizes = (size, Size.DEFAULT) if size is Size.FAST else (size,)
     paths = [stored / stored_name(name, each) for each in sizes]
     return next((path.read_text("utf-8") for path in paths if path.is_file()), None)
+
+
+def stored(name: str) -> Table | None:
+    """Return the default table that comes with the program, with its columns and parameters."""
+    text, about = stored_table(name, Size.DEFAULT), stored_about().get(name)
+    return None if text is None or about is None else Table.of_csv(text, **about)
+
+
+@cache
+def stored_about() -> dict[str, dict[str, Any]]:
+    """Return what the CSV of the default tables does not say, by the name of the figure."""
+    path = resources.files("dpassay.figures") / "tables" / ABOUT
+    return dict(json.loads(path.read_text("utf-8"))) if path.is_file() else {}
 
 
 def stored_name(name: str, size: Size) -> str:
@@ -200,12 +231,8 @@ def _provenance(name: str, settings: Settings, table: Table, seconds: float) -> 
         "size": settings.size.value,
         "seed": settings.seed,
         "data": None if settings.data is None else str(settings.data),
-        "parameters": dict(table.parameters),
         "assumptions": list(description.assumptions),
-        "columns": [
-            {"name": c.name, "unit": c.unit, "relative": c.relative, "absolute": c.absolute}
-            for c in table.columns
-        ],
+        **table.about(),
         "rows": len(table.rows),
         "versions": {"python": platform.python_version()}
         | {library: version(library) for library in _LIBRARIES},

@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
@@ -80,6 +81,25 @@ class Table:
             for row in rows
         )
         return cls(heads, cells, parameters)
+
+    @classmethod
+    def of_csv(
+        cls, text: str, columns: Sequence[Mapping[str, Any]], parameters: Mapping[str, Any]
+    ) -> Table:
+        """Read back what `to_csv` and `about` wrote."""
+        heads = tuple(Column(**column) for column in columns)
+        lines = list(csv.reader(io.StringIO(text)))[1:]
+        cells = [
+            [cell if head.text else float(cell) if cell else None for head, cell in pairs]
+            for pairs in (zip(heads, _padded(line, heads), strict=True) for line in lines)
+        ]
+        return cls(heads, tuple(map(tuple, cells)), parameters)
+
+    def about(self) -> dict[str, Any]:
+        """Return the columns and parameters as plain data, floats rounded as cells are."""
+        columns = [asdict(column) for column in self.columns]
+        plain = json.loads(json.dumps(dict(self.parameters)), parse_float=to_float)
+        return {"columns": columns, "parameters": plain}
 
     def column(self, name: str, **where: Value) -> list[Value]:
         """Return the cells of a column, in the rows where other columns have given values."""
@@ -178,7 +198,7 @@ def _text(value: Value) -> str:
     return value if isinstance(value, str) else f"{value:.{DIGITS}g}"
 
 
-def _padded(texts: list[str], names: list[str]) -> list[str]:
+def _padded(texts: list[str], names: Sequence[object]) -> list[str]:
     """Return as many cells as there are columns: a file that was cut short differs in them."""
     return [*texts, *[""] * len(names)][: len(names)]
 

@@ -126,10 +126,19 @@ def test_a_title_that_says_printed_names_where_and_its_numbers_stand_there() -> 
     assert quoting
 
 
+@pytest.mark.parametrize("name", registry.FIGURES)
+def test_what_is_drawn_from_a_stored_table_has_the_title_of_the_page(name: str) -> None:
+    table = production.stored(name)
+    assert table is not None
+    assert registry.load(name).draw(table).get_label() == titles()[name][0]
+
+
 @pytest.mark.parametrize("name", [NAME, "less-is-more/2"])
-def test_the_page_has_the_title_that_is_drawn(name: str) -> None:
-    plot = registry.load(name)
-    assert plot.draw(plot.compute(Settings())).get_label() == titles()[name][0]
+def test_a_stored_table_is_the_one_that_is_computed(name: str) -> None:
+    stored, computed = production.stored(name), production.computed(name, Settings())
+    assert stored is not None
+    assert (stored.columns, stored.rows) == (computed.columns, computed.rows)
+    assert stored.about() == computed.about()
 
 
 def words(figure: Figure) -> dict[str, Bbox]:

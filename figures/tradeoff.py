@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH, HEIGHT = 4.6, 3.4
+WIDTH, HEIGHT = 4.0, 3.1
 """Inches: the letters are readable where a phone shows a figure at its own width."""
 _POINTS = 33
 """Points of a curve."""
+_PEAK = (0.5, 0.6, 0.75, 0.9, 1.15, 1.35, 1.6, 1.8, 2.0, 2.2, 2.4, 2.6)
+"""Multiples of the false positive rate of an event near which the excess turns."""
 _LEAST, _NEAR, _USUAL = 1e-250, 1e-3, 1e-6
 """What is below every scale; how far below a point a scale goes; where it begins without one."""
 
@@ -71,7 +73,8 @@ def compute(
     if "epsilon" in claimed:
         corners.append((1 - delta) / (1 + math.exp(min(float(claimed["epsilon"]), 700.0))))
     even = sorted({*steps[1:-1], *(alpha for alpha in corners if 0 < alpha < 1)})
-    small = sorted({*(least ** (1 - step) for step in steps[:-1]), *corners})
+    peak = [point[0] * factor for factor in _PEAK] if point is not None else []
+    small = sorted({*(least ** (1 - step) for step in steps[:-1]), *corners, *peak})
     small = [alpha for alpha in small if least <= alpha < 1]
     try:
         true = powers(mechanism, [*even, *small], adjacency)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 _WIDE = 7.0
 """Inches."""
-_NARROW = 5.0
+_NARROW = 4.4
 """On a page, where the letters of a phone's figure have to be read."""
 _BAR = 0.35
 """Inches for each candidate."""
@@ -42,11 +41,14 @@ def bars(found: Comparison, *, titled: bool = True, ax: Axes | None = None) -> F
             size = float(value.upper)
             filled = colour if row.is_private else "none"
             axes.barh(place, size, color=filled, edgecolor=colour, height=0.6)
-            text = f" {size:.4g}" if row.is_private else f" {size:.4g}, not private"
-            axes.annotate(text, (size, place), va="center", fontsize=8)
+            text = f"{size:.4g}" if row.is_private else f"{size:.4g}, not private"
+            beside: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points"}
+            letters = 8 if titled else 10
+            axes.annotate(text, (size, place), va="center", fontsize=letters, **beside)
         axes.set_yticks(range(len(rows)), [row.candidate.name for row, _ in rows])
         axes.invert_yaxis()
-        axes.margins(x=0.15)
+        axes.margins(x=0.2)
+        axes.grid(visible=False)
         if _spans([float(value.upper) for _, value in rows]):
             axes.set_xscale("log")
         axes.set_xlabel(_axis(found, name))
@@ -75,7 +77,7 @@ def page(found: Comparison, command: Sequence[str]) -> str:
     return render(
         "compare.html",
         found=found,
-        headline=output.headline(found).replace("`", ""),
+        headline=output.headline(found).replace("`", "").replace(" %", "\u00a0%"),
         workload=repr(found.workload),
         code=output.release_code(found),
         title=title,
@@ -83,7 +85,7 @@ def page(found: Comparison, command: Sequence[str]) -> str:
         heads=["mechanism", "verdict", "noise", "you need", *heads, "simulated rmse"],
         rows=[_row(found, row) for row in found.rows],
         best=output.best_lines(found),
-        command=shlex.join(command),
+        command=template.shell(command),
     )
 
 
@@ -125,4 +127,4 @@ def _verification(found: Comparison, row: Row) -> str:
         case _:
             parts[1:2] = ["profile"]
             parts += ["--epsilon", "1"]
-    return shlex.join([*parts, "--adjacency", found.budget.adjacency.value])
+    return template.shell([*parts, "--adjacency", found.budget.adjacency.value])

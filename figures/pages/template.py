@@ -12,6 +12,8 @@ import functools
 import io
 import json
 import re
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +62,18 @@ def download(data: Any) -> str:
     """Return plain data as a link that saves it as a file of JSON."""
     text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
     return f"data:application/json;base64,{base64.b64encode(text.encode()).decode()}"
+
+
+def shell(words: Sequence[str]) -> str:
+    """Return a command, in double quotes what has single ones.
+
+    >>> print(shell(["dpassay", "verify", "Laplace('1/3') is 3-DP"]))
+    dpassay verify "Laplace('1/3') is 3-DP"
+    """
+    return " ".join(
+        f'"{word}"' if "'" in word and not set(word) & set('"$`!\\') else shlex.quote(word)
+        for word in words
+    )
 
 
 _IDS = re.compile(r'\b(id="|xlink:href="#|href="#|url\(#)')

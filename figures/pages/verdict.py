@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +25,6 @@ _DRAWN = 3
 _TOLD = {"claim", "in words", "remedy", "correction", "because", "datasets", "event S", "so"}
 _TOLD |= {"P(S), Q(S)"}
 """Rows of details that the page has elsewhere."""
-_ALLOWED = "what the claim allows; shaded where it is exceeded."
 _MEANINGS = {
     "HOLDS": "Proved over everything that the claim ranges over.",
     "ARGUED": "The lemmas were proved; the step from them to the claim is a person's text.",
@@ -69,7 +67,7 @@ def page(outcomes: Sequence[Outcome], command: Sequence[str]) -> str:
         meanings=_MEANINGS,
         typed=TYPED,
         opened=len(found) <= _DRAWN,
-        command=shlex.join(command),
+        command=template.shell(command),
     )
 
 
@@ -104,22 +102,23 @@ def _pictures(finding: Finding, slug: str) -> list[dict[str, Any]]:
     is_event = witness.get("fact") == "event"
     point = (_number(witness["q"]), _number(witness["p"])) if is_event else None
     drawn: list[tuple[str, str, Figure]] = []
+    allowed = "what the claim allows" + "; shaded where it is exceeded" * finding.refuted
     table = tradeoff.compute(mechanism, finding.claimed, adjacency=finding.adjacency, point=point)
     if table is not None:
-        both = ("Trade-off", f"Errors of the best attack, and {_ALLOWED}", tradeoff.draw(table))
+        both = ("Trade-off", f"Errors of the best attack, and {allowed}.", tradeoff.draw(table))
         closer = []
         if tradeoff.excess(table):
-            caption = f"What an attack gains beyond ε = {table.epsilon:g}, and {_ALLOWED}"
+            caption = f"The δ that an attack needs at ε = {table.epsilon:g}, and {allowed}."
             closer = [("Excess", caption, tradeoff.draw_excess(table))]
         elif table.epsilon is None:
-            caption = f"True positives at few false positives, and {_ALLOWED}"
+            caption = f"True positives at few false positives, and {allowed}."
             closer = [("Few false positives", caption, tradeoff.draw_near(table))]
         drawn = [*closer, both] if finding.refuted else [both, *closer]
     if is_event:
         laws = event.compute(witness["law"], witness["loss_above"])
         if laws is not None:
-            words = "The laws P and Q of the worst two neighbours, and the event S that tells them "
-            drawn.append(("The event", f"{words}apart.", event.draw(laws)))
+            words = "The laws P and Q of the worst two neighbours, and the event S."
+            drawn.append(("The event", words, event.draw(laws)))
     return [
         {
             "title": title,

@@ -107,6 +107,15 @@ def run(options: argparse.Namespace) -> int:
     return code
 
 
+_STYLE = (
+    "body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; "
+    "padding: 1.2rem 1rem; } td { overflow-wrap: anywhere; } "
+    "figure { margin: 0; overflow-x: auto; } "
+    "svg { min-width: 34rem; max-width: 100%; height: auto; }"
+)
+"""Of the page of an audit."""
+
+
 def page(result: Any) -> str:
     """Return an audit as a page of HTML that needs no other file, its picture within it."""
     import io
@@ -115,8 +124,10 @@ def page(result: Any) -> str:
     figure.savefig(drawn, format="svg")
     picture = drawn.getvalue()
     return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>dpassay audit</title>'
-        f"</head><body>{result._repr_html_()}{picture[picture.index('<svg') :]}</body></html>\n"
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
+        'content="width=device-width, initial-scale=1"><title>dpassay audit</title>'
+        f"<style>{_STYLE}</style></head><body>{result._repr_html_()}"
+        f"<figure>{picture[picture.index('<svg') :]}</figure></body></html>\n"
     )
 
 

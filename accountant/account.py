@@ -47,11 +47,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from flint import arb
 
 from dpassay.accountant import ask, notation
+from dpassay.accountant.aliases import METHODS
 from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho, Target
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.asking import Drawable
@@ -63,6 +64,7 @@ from dpassay.accountant.errors import (
     NotApplicableError,
     UndecidedError,
     expected,
+    no_attribute,
     one_line,
     shortened,
 )
@@ -91,6 +93,13 @@ _WIDTHS = tuple(Fraction(1, 10**digits) for digits in (3, 6, 9, 12))
 _FORMAT = "dpassay account 1"
 _FIRST = f'{{"format": "{_FORMAT}", '.encode()
 """How the file of an account begins."""
+_INSTEAD = {
+    "step": "Write .spend(dpassay.PoissonSubsampled(dpassay.Gaussian(noise_multiplier), "
+    "sample_rate)).",
+    "total": "Ask .epsilon(delta).",
+    "spent": "Ask .epsilon(delta).",
+}
+"""What to write for a method that other libraries have."""
 _SHOWN = 12
 """Last releases that are printed: more hide the totals."""
 
@@ -247,6 +256,15 @@ class Account(Drawable):
         """The composition of all that was spent; None before the first."""
         return self._with({}) if self._counts else None
 
+    if not TYPE_CHECKING:  # which knows all names
+
+        def __getattr__(self, name: str) -> Any:
+            """Return a method that others name otherwise, or say what to write."""
+            own = METHODS.get(name, "")
+            if own in ("epsilon", "delta", "spend"):
+                return getattr(self, own)
+            raise no_attribute(self, name, _INSTEAD.get(name, ""))
+
     def __len__(self) -> int:
         """Return how many entries there are."""
         return len(self._history)
@@ -284,8 +302,8 @@ class Account(Drawable):
                 )
             if not self._keeps(entry.mechanism, entry.count):
                 raise BudgetError(
-                    f"{_times(entry)} would exceed the budget {self._budget}: nothing was spent, "
-                    "release nothing. remaining(mechanism) says how many are left."
+                    f"{_times(entry)} would exceed the budget {self._budget}: nothing was spent. "
+                    "Do not make this release: remaining(mechanism) says how many are left."
                 )
             if self._file is not None and line is not None:
                 self._file.append(*line)
@@ -658,7 +676,7 @@ def _read_budget(
     if (budget is not None) + len(named) > 1 or (delta is not None and epsilon is None):
         raise InvalidInputError(
             "Expected one budget: epsilon (with delta, else 0), mu or rho. Write "
-            'Account(epsilon=1, delta="1e-5").'
+            'Account(epsilon=1, delta="1e-5"), or Account() for an account without a budget.'
         )
     if epsilon is not None:
         budget = EpsilonDelta(epsilon, 0 if delta is None else delta)
@@ -755,8 +773,8 @@ class _File:
                 if _is_header(header):
                     return header
         raise InvalidInputError(
-            f"{self._path} is no file of an account, or its first line is damaged. It was left as "
-            "it is. Name another file for a new account."
+            f"{self._path} is not an account file, or its first line is damaged. It was not "
+            "changed. Choose another file for a new account."
         )
 
     def read(self, header: Mapping[str, Any]) -> list[Spend]:
@@ -772,8 +790,8 @@ class _File:
             found = self.header()
             if found != header:
                 raise InvalidInputError(
-                    f"{self._path} is of another account ({shortened(one_line(found))}). "
-                    "Account.load(file) goes on with it."
+                    f"{self._path} belongs to another account ({shortened(one_line(found))}). "
+                    "Account.load(file) continues it."
                 )
             *lines, last = stream.read().split(b"\n")
         entries, known = list[Spend](), dict[str, Mechanism]()
@@ -782,9 +800,9 @@ class _File:
             entry = self._entry(line, known)
             if entry is None:
                 raise InvalidInputError(
-                    f"{self._path} is damaged in line {len(entries) + 2}: it is no entry that "
-                    "follows those before. Restore the file; what it says is spent, and more may "
-                    "be."
+                    f"{self._path} is damaged in line {len(entries) + 2}: the line does not "
+                    "continue the entries before it. Restore the file: what it lists was spent, "
+                    "and perhaps more."
                 )
             entries.append(entry)
         if last and (entry := self._entry(last, known)):
@@ -799,7 +817,7 @@ class _File:
         if self._opened < 0:
             raise InvalidInputError(
                 f"{self._path} is not open: the account was closed, or is a copy of the one that "
-                "has the file. Account.load(file) goes on with it."
+                "has the file. Account.load(file) continues it."
             )
         if os.getpid() != self._owner:
             raise InvalidInputError(
@@ -809,7 +827,8 @@ class _File:
         text = repr(entry.mechanism)
         if notation.parse(text) != entry.mechanism:
             raise InvalidInputError(
-                f"{shortened(text)} has no notation that is read back: it is not written to a file."
+                f"{shortened(text)} has no notation that can be read back, so it cannot be stored "
+                "in a file."
             )
         return _line({"mechanism": text, "count": entry.count, "name": entry.name}, self._check)
 
@@ -829,7 +848,7 @@ class _File:
                 raise
         except OSError as error:
             raise InvalidInputError(
-                f"Expected {self._path} to take an entry: {error.strerror or error}. Nothing was "
+                f"Cannot write an entry to {self._path}: {error.strerror or error}. Nothing was "
                 "spent."
             ) from error
 

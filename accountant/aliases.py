@@ -1,7 +1,7 @@
-"""What other libraries call an argument: one table, for mechanisms, questions and training.
+"""What other libraries call an argument or a method: one table of each.
 
-A name of the table stands for the first of its names here that the mechanism or function has, if
-that one is not given too. Only what is the same number is an alias: `sigma` of a
+A name of the first table stands for the first of its names here that the mechanism or function has,
+if that one is not given too. Only what is the same number is an alias: `sigma` of a
 `DiscreteGaussian`, whose `parameter` is σ², is refused with a hint instead. The notation of claim
 files and certificates has no aliases.
 """
@@ -16,11 +16,13 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "sensitivity": ("l2_sensitivity", "l1_sensitivity"),
     "sigma": ("standard_deviation", "noise_multiplier"),
     "std": ("standard_deviation",),
+    "noise_multiplier": ("standard_deviation",),
     "scale": ("standard_deviation",),
     "b": ("scale",),
     "sample_rate": ("sampling_prob",),
     "sampling_rate": ("sampling_prob",),
     "sampling_probability": ("sampling_prob",),
+    "q": ("sampling_prob",),
     "num_compositions": ("count",),
     "steps": ("count",),
     "num_steps": ("steps", "count"),
@@ -31,8 +33,28 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "target_delta": ("delta",),
     "n_samples": ("samples",),
     "num_samples": ("samples",),
+    "n": ("records",),
+    "size": ("records",),
+    "dataset_size": ("records",),
 }
-"""Each name with what it may stand for. `sample_rate` of Poisson batches stands for both sizes."""
+"""Each name with what it may stand for. `sample_rate` of Poisson batches stands for both sizes, and
+`noise_multiplier` for the standard deviation where the sensitivity is 1."""
+METHODS: Mapping[str, str] = {
+    "get_epsilon": "epsilon",
+    "get_epsilon_for_delta": "epsilon",
+    "compute_epsilon": "epsilon",
+    "get_delta": "delta",
+    "get_delta_for_epsilon": "delta",
+    "compute_delta": "delta",
+    "get_rdp": "renyi",
+    "tradeoff": "beta",
+    "privacy_profile": "profile",
+    "compose": "spend",
+    "add_noise": "release",
+    "randomise": "release",
+    "randomize": "release",
+}
+"""What other libraries call a method of a mechanism or an account that takes the same arguments."""
 _RATES = ("sample_rate", "sampling_rate", "sampling_probability", "sampling_prob")
 _SIZES = {"batch_size", "dataset_size"}
 
@@ -47,6 +69,8 @@ def translated(named: Mapping[str, Any], known: Collection[str], given: int = 0)
     found: dict[str, Any] = {}
     for name, value in named.items():
         own = next((own for own in ALIASES.get(name, ()) if own in known), None)
+        if name == "noise_multiplier" and any(each.endswith("sensitivity") for each in taken):
+            own = None  # the standard deviation is this times the sensitivity
         if name in known or own in taken or own is None:
             found |= _sizes(name, value, named, known, taken) or {name: value}
         else:
@@ -92,13 +116,14 @@ _ELSEWHERE = {
     "AboveThreshold": "sparse_vector sparse_vector_technique make_above_threshold",
     "Composed": "compose composition basic_composition advanced_composition optimal_composition "
     "adaptive_composition make_basic_composition make_composition ComposedDpEvent "
-    "SelfComposedDpEvent ComposeGaussian self_compose BudgetAccountant",
+    "SelfComposedDpEvent ComposeGaussian self_compose",
     "PoissonSubsampled": "PoissonSampledDpEvent poisson_subsampling AmplificationBySampling "
     "amplification_by_sampling privacy_amplification subsample make_population_amplification "
     "PoissonSubsampledGaussianMechanism SampledGaussian",
     "SampledWithoutReplacement": "SampledWithoutReplacementDpEvent without_replacement",
     "Shuffled": "shuffle shuffle_model amplification_by_shuffling",
     "MatrixMechanism": "BandMF banded_matrix_factorization",
+    "Account": "BudgetAccountant PrivacyAccountant accountant odometer privacy_filter",
     "Adjacency": "NeighboringRelation NeighbouringRelation neighbors neighboring_relation",
     "epsilon": "get_epsilon get_privacy_spent approxDP compute_eps get_smallest_epsilon",
     "delta": "get_delta get_approxDP hockey_stick hockey_stick_divergence compute_delta",

@@ -20,11 +20,11 @@ from dpassay.accountant.core.asking import Results
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError, misused, no_mechanism
 from dpassay.accountant.numbers.exact import Number
+from dpassay.accountant.numbers.interval import Interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dpassay.accountant.numbers.interval import Interval
     from dpassay.accountant.questions.gaussian_bounds import GaussianBounds
 
 Answer = TypeVar("Answer")
@@ -91,7 +91,7 @@ class AtDelta(Protocol[Answer]):
     """A question at one delta, or at several: a list has a list of answers."""
 
     @overload
-    def __call__(self, mechanism: Mechanism | str, delta: Number, **options: Any) -> Answer: ...
+    def __call__(self, mechanism: Mechanism | str, delta: Number = 0, **options: Any) -> Answer: ...
 
     @overload
     def __call__(
@@ -151,7 +151,7 @@ def read_mechanism(value: object) -> Mechanism:
 
 def is_many(value: object) -> bool:
     """Whether an argument is a list or an array, of one dimension or more."""
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+    if isinstance(value, (str, bytes, Interval)) or not isinstance(value, Iterable):
         return False
     return getattr(value, "ndim", 1) != 0  # an array without dimensions is a number
 

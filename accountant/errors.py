@@ -327,6 +327,7 @@ _OTHERWISE = {
 _RATE = "the sampling probability times the dataset's size"
 _OTHER_NUMBERS = {
     ("sigma", "parameter"): "the square of sigma",
+    ("noise_multiplier", "standard_deviation"): "the noise multiplier times the sensitivity",
     ("variance", "standard_deviation"): "the square root of the variance",
     ("confidence", "significance"): "1 minus the confidence",
     ("sampling_prob", "batch_size"): _RATE,
@@ -368,6 +369,14 @@ def suggestion(unknown: str, known: Iterable[str], *, listed: bool = True) -> st
     shown = sorted(known)[:_MOST_NAMES]
     rest = len(known) - len(shown)
     return f"Known: {', '.join(shown)}{f' and {rest} more' if rest else ''}."
+
+
+def no_attribute(thing: object, name: str, remedy: str = "") -> AttributeError:
+    """Return the error for a name that an object has not, with a near one where there is one."""
+    if not remedy and not name.startswith("_"):
+        remedy = suggestion(name, (each for each in dir(thing) if each[0] != "_"), listed=False)
+    text = f"{type(thing).__name__} has no {name!r}.{f' {remedy}' if remedy else ''}"
+    return AttributeError(text, name=name)  # without obj: Python adds no suggestion of its own
 
 
 _USAGE = {

@@ -81,7 +81,8 @@ def __getattr__(name: str) -> Any:
         homes = () if name.startswith("_") else _WHOLE
         home = next((module for module in homes if name in _listed(module)), None)
         if home is None:
-            raise AttributeError(f"module 'dpassay' has no attribute {name!r}{_hint(name)}")
+            text = f"module 'dpassay' has no attribute {name!r}{_hint(name)}"
+            raise AttributeError(text, name=name)  # without obj: Python adds no suggestion
         value = getattr(import_module(home), name)
     globals()[name] = value
     return value

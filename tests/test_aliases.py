@@ -32,12 +32,27 @@ SAME = [
     ("renyi(Gaussian(3), alpha=8)", "renyi(Gaussian(3), order=8)"),
     ("convert(rho='0.1', delta='1e-5')", "convert(zcdp='0.1', delta='1e-5')"),
     ("delta(Gaussian(3), np.array(1))", "delta(Gaussian(3), 1)"),
+    ("Gaussian(noise_multiplier=2)", "Gaussian(2)"),
+    ("PoissonSubsampled(Gaussian(1), q='0.1')", "PoissonSubsampled(Gaussian(1), '0.1')"),
+    ("Mean(0, 1, n=9)", "Mean(0, 1, records=9)"),
+    ("Gaussian(3).get_epsilon(delta='1e-5')", "epsilon(Gaussian(3), '1e-5')"),
+    ("Gaussian(3).get_delta_for_epsilon(1)", "delta(Gaussian(3), 1)"),
+    ("Gaussian(3).tradeoff(alpha='0.1')", "beta(Gaussian(3), '0.1')"),
+    ("Laplace(4).epsilon()", "epsilon(Laplace(4), delta=0)"),
+    ("Laplace(4).add_noise(2, rng=RNG(1))", "Laplace(4).release(2, rng=RNG(1))"),
+    ("calibrate('Laplace', epsilon=1, sensitivity=3).scale", "exact(3)"),
+    ("[*delta(Gaussian(3), 1)][1]", "delta(Gaussian(3), 1).upper"),
+    ("ACCOUNT.compose(Laplace(4), 2)", "ACCOUNT.history[-1]"),
+    ("ACCOUNT.get_epsilon(0)", "ACCOUNT.epsilon(0)"),
 ]
 
 
 @pytest.mark.parametrize(("others", "own"), SAME)
 def test_what_others_write_is_the_same(others: str, own: str) -> None:
     names = {**{name: getattr(dpassay, name) for name in UNTYPED.__all__}, "np": np}
+    account = dpassay.Account()
+    account.spend("Laplace(4)")
+    names |= {"RNG": np.random.default_rng, "ACCOUNT": account}
     assert eval(others, names) == eval(own, names)
 
 
@@ -95,8 +110,8 @@ def test_dir_is_short_and_each_name_is_there() -> None:
 
 def test_a_method_explains_itself() -> None:
     assert "δ" in (Gaussian(1).delta.__doc__ or "")
-    with pytest.raises(InvalidInputError, match="delta"):
-        Gaussian(1).epsilon()
+    with pytest.raises(InvalidInputError, match="epsilon"):
+        Gaussian(1).delta()
     with pytest.raises(TypeError):
         _ = Gaussian(1) + 3
 

@@ -101,10 +101,14 @@ class TestTheFiveMistakesOfTheFirstUsers:
         assert "functools" not in repr(best)
 
     def test_a_method_of_another_library_is_answered_with_what_to_write(self) -> None:
-        with pytest.raises(AttributeError, match=r"Ask \.epsilon\(delta=…\)"):
-            _ = NOISE.get_epsilon  # type: ignore[attr-defined]
         with pytest.raises(AttributeError, match=r"mechanism \* 10"):
             _ = NOISE.compose  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError, match=r"\.spend\(dpassay\.PoissonSubsampled"):
+            _ = dpassay.Account().step  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError, match="Did you mean 'remaining'"):
+            _ = dpassay.Account().remain  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError, match=r"certificate = dpassay\.certify"):
+            _ = dpassay.verify(NOISE, epsilon=9).certificate  # type: ignore[attr-defined]
         assert not hasattr(NOISE, "other")
 
     def test_a_mechanism_may_be_a_text(self) -> None:

@@ -6,15 +6,20 @@ from collections.abc import Iterable
 from contextlib import suppress
 from decimal import ROUND_CEILING, Context, Decimal
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
 from dpassay.accountant.core.asking import Drawable
-from dpassay.accountant.errors import NeitherTrueNorFalse, one_line
+from dpassay.accountant.errors import NeitherTrueNorFalse, no_attribute, one_line
 from dpassay.accountant.numbers.exact import floats_in_short
 
 _SYMBOLS = {"epsilon": "ε", "delta": "δ", "mu": "μ", "rho": "ρ"}
+_INSTEAD = {
+    "certificate": "Write finding, certificate = dpassay.certify(…).",
+    "to_html": "The command writes a page: dpassay verify … --html verdict.html.",
+}
+"""What to write for an attribute that one may expect."""
 _DIGITS = 5
 """Of a bound that is told, rounded up."""
 _OF_EXCESS = 2
@@ -145,6 +150,12 @@ class Finding(msgspec.Struct, NeitherTrueNorFalse, Drawable, frozen=True, kw_onl
             text += f"\nIt {'' if noise else 'is '}{remedy}."
         shown = evidence(self)
         return f"{text}\n{shown}" if shown else text
+
+    if not TYPE_CHECKING:  # which knows all names
+
+        def __getattr__(self, name: str) -> Any:
+            """Say where a certificate or a page comes from."""
+            raise no_attribute(self, name, _INSTEAD.get(name, ""))
 
     @property
     def true_from(self) -> str:

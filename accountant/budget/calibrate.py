@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -10,11 +11,12 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, ROUND_UP, Decimal
 from fractions import Fraction
 from functools import partial
-from typing import Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from flint import arb
 
 from dpassay.accountant import notation
+from dpassay.accountant.aliases import translated
 from dpassay.accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
@@ -26,6 +28,7 @@ from dpassay.accountant.errors import (
     NotApplicableError,
     UndecidedError,
     expected,
+    no_attribute,
     suggestion,
 )
 from dpassay.accountant.mechanisms import DESCRIPTIONS
@@ -68,6 +71,14 @@ class Calibration:
     """What was asked for."""
     reason: str = ""
     """Why this kind of noise, of a mechanism that has two, or why a counter's measured sums."""
+
+    if not TYPE_CHECKING:  # which knows the names of the mechanism
+
+        def __getattr__(self, name: str) -> Any:
+            """Return what the mechanism has: `found.release` is `found.mechanism.release`."""
+            if name.startswith("_") or name == "mechanism":  # not yet made, where it is copied
+                raise no_attribute(self, name)
+            return getattr(self.mechanism, name)
 
     def __str__(self) -> str:
         """Return the mechanism, and below it what was asked for and what it has."""
@@ -254,6 +265,7 @@ def calibrate(
         raise InvalidInputError(objection)
     digits = integer("digits", digits, least=1)
     kind, relation = class_of(name), Adjacency.read(adjacency)
+    fixed = translated(fixed, inspect.signature(kind).parameters.keys())
     count = integer("count", count, least=1)
     families = [
         _Family(

@@ -9,7 +9,8 @@ from html import escape as _escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, final
 
-from dpassay.accountant.errors import NotApplicableError, printable
+from dpassay.accountant.aliases import METHODS
+from dpassay.accountant.errors import NotApplicableError, no_attribute, printable
 
 Result = TypeVar("Result")
 QUESTIONS = (
@@ -29,16 +30,16 @@ QUESTIONS = (
 _SHOWN = (*QUESTIONS, "release", "plot")
 _INSTEAD = {
     "compose": "Write mechanism * 10, or mechanism + other.",
+    "self_compose": "Write mechanism * 10.",
     "calibrate": 'Ask dpassay.calibrate("Gaussian", epsilon=…, delta=…).',
     "audit": "Ask dpassay.audit(mechanism, …).",
     "variances": "Ask .variance().",
     "subsample": "Write dpassay.PoissonSubsampled(mechanism, sampling_prob).",
-    "get_epsilon": "Ask .epsilon(delta=…).",
-    "get_delta": "Ask .delta(epsilon=…).",
+    "poisson_subsampled": "Write dpassay.PoissonSubsampled(mechanism, sampling_prob).",
     "rdp": "Ask .renyi(order).",
-    "add_noise": "Write .release(value).",
-    "randomise": "Write .release(value).",
-    "randomize": "Write .release(value).",
+    "std": "Ask .variance().",
+    "mse": "Ask dpassay.mean_squared_error(mechanism).",
+    "map": "Ask .epsilon(delta=…); the sensitivity is an argument of the mechanism.",
 }
 """What to write for a method that other libraries have."""
 
@@ -70,12 +71,13 @@ class Askable:
 
         def __getattr__(self, name: str) -> Any:
             """Return a question about this mechanism, or say what to write."""
-            if name in QUESTIONS and Askable.asker is not None:
-                question = Askable.asker(name)
+            own = METHODS.get(name, name)
+            if own in QUESTIONS and Askable.asker is not None:
+                question = Askable.asker(own)
                 return functools.update_wrapper(functools.partial(question, self), question)
-            instead = _INSTEAD.get(name, "")
-            space = " " * bool(instead)
-            raise AttributeError(f"{type(self).__name__} has no {name!r}.{space}{instead}")
+            if own != name and hasattr(type(self), own):
+                return getattr(self, own)
+            raise no_attribute(self, name, _INSTEAD.get(name) or "")
 
     def __dir__(self) -> list[str]:
         """Return the arguments, the questions and what releases; tools ask the class for more."""

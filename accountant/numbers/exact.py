@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from math import isqrt
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, Never, TypeAlias, final
 
 from flint import arb, fmpq, fmpq_mat, fmpz
 
@@ -93,6 +93,12 @@ class ExactReal:
         if self.formula is None and other.formula is None:
             return self.signed_square == other.signed_square
         return not self._side(other)
+
+    def __call__(self, *_: object, **__: object) -> Never:
+        """Say what to ask where an argument of a mechanism hides the question of its name."""
+        raise InvalidInputError(
+            "This is an argument of the mechanism, a number. Ask dpassay.epsilon(mechanism, delta)."
+        )
 
     @staticmethod
     def of_rational(value: Fraction | int) -> ExactReal:
@@ -684,8 +690,8 @@ class Surd:
         if other.coefficient == 0 or self.radicand == other.radicand:
             return self.radicand
         raise InvalidInputError(
-            f"Expected one radicand, not {self.radicand} and {other.radicand}: the sum lies in no "
-            "quadratic field. Add balls instead."
+            f"Expected one radicand, not {self.radicand} and {other.radicand}: their sum is not "
+            "in one quadratic field. Add balls instead."
         )
 
 

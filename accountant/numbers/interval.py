@@ -158,6 +158,10 @@ class Interval:
             return self.lower <= Decimal(value) <= self.upper
         raise TypeError(f"Expected a number, not {type(value).__name__}.")
 
+    def __iter__(self) -> Iterator[Decimal]:
+        """Go through both ends: `lower, upper = interval`."""
+        return iter((self.lower, self.upper))
+
     def overlaps(self, other: Interval) -> bool:
         """Whether the two intervals share a point."""
         return self.lower <= other.upper and other.lower <= self.upper

@@ -203,7 +203,7 @@ def delta_complement(
 
 def epsilon(
     mechanism: Mechanism,
-    delta: Number,
+    delta: Number = 0,
     *,
     adjacency: Adjacency | str | None = None,
     direction: Direction | None = None,
@@ -213,8 +213,8 @@ def epsilon(
     """Enclose ε(δ) = inf {ε ≥ 0 : δ(ε) ≤ δ}, the least ε for which the mechanism is (ε, δ)-DP.
 
     It is +∞ where no finite ε has δ(ε) ≤ δ, and 0 where δ is at least the total variation
-    distance. At δ = 0 it is the largest privacy loss. For the inverse of the profile below 0 see
-    `signed_epsilon`.
+    distance. At δ = 0, the default, it is the largest privacy loss. For the inverse of the profile
+    below 0 see `signed_epsilon`.
 
     Raises
     ------

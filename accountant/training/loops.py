@@ -80,6 +80,13 @@ class Loop:
         return Fraction(self.batch, self.size)
 
     @property
+    def share_in_words(self) -> str:
+        """The share as both sizes; as a float where it was given as one."""
+        nearest = float(self.share)
+        is_float = self.size >= 1 << 32 and Fraction(nearest) == self.share
+        return repr(nearest) if is_float else f"{self.batch}/{self.size}"
+
+    @property
     def steps(self) -> int:
         """Steps of batches that are sampled anew."""
         if self.epochs is None:

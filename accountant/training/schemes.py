@@ -351,7 +351,7 @@ def _poisson(sigma: ExactReal, loop: Loop) -> Scheme:
         times(sampled(sigma, q, group), loop.steps),
         Adjacency.ADD_REMOVE,
         (
-            f"Every step takes each record with probability {loop.batch}/{loop.size}, "
+            f"Every step takes each record with probability {loop.share_in_words}, "
             "independently: batches differ in size, and none is cut or filled up.",
             f"Neighbours: {records} added or removed.",
             loop.steps_in_words,

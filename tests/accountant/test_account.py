@@ -177,7 +177,7 @@ class TestFile:
         for path in (file, link):
             for opened in OPENED:
                 with pytest.raises(
-                    dpassay.InvalidInputError, match="no file of an account"
+                    dpassay.InvalidInputError, match="not an account file"
                 ) as said:
                     opened(path)
                 assert "\n" not in str(said.value)
@@ -313,7 +313,7 @@ class TestFile:
                 Account.load(file)
         for head in (b"", b"{}\n", b"null\n", b'{"format": "dpassay account 1", "budget": 3}\n'):
             file.write_bytes(head)
-            with pytest.raises(dpassay.InvalidInputError, match="no file of an account"):
+            with pytest.raises(dpassay.InvalidInputError, match="not an account file"):
                 Account.load(file)
 
     def test_a_forked_process_does_not_spend(self, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ class Profile(Drawable):
         found = [answer.value for answer in self.answers if answer.name == name]
         if not found:
             known = ", ".join(dict.fromkeys(answer.name for answer in self.answers))
-            raise KeyError(f"{name!r} was not asked. Answered: {known}.")
+            raise KeyError(f"{name!r} was not asked for. Known: {known}.")
         return found
 
     def __str__(self) -> str:

@@ -38,7 +38,7 @@ class Table:
 def compute(account: Account) -> Table:
     """Estimate ε after some of the entries, the first and the last among them."""
     if not len(account):
-        raise NotApplicableError("Nothing was spent yet. account.spend(mechanism) spends.")
+        raise NotApplicableError("Nothing was spent yet. Call account.spend(mechanism) first.")
     budget, delta, limit = account.budget, _DELTA, None
     if isinstance(budget, EpsilonDelta):
         delta, limit = float(budget.delta), float(budget.epsilon)

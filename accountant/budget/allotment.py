@@ -89,7 +89,7 @@ def most_releases(
         whole = Composed(mechanism, count)
         found = _sign(target, whole, relation, width)
         if found is None and not target.holds(whole, relation, width):
-            raise UndecidedError(f"Whether {count} releases meet {target} is not decided.")
+            raise UndecidedError(f"It is undecided whether {count} releases meet {target}.")
         return found is None or found <= 0
 
     near = _estimated_count(mechanism, target, relation)
@@ -180,7 +180,7 @@ def _below_a_profile(
     search.largest(pairs(near.count + 1))
     if not kept or not search.exceeds(pairs(near.count + 1), near.width):
         raise UndecidedError(
-            f"That {near.count} releases, and no more, keep below {target} was not proved. Give "
+            f"It was not proved that {near.count} releases, and no more, meet {target}. Give "
             "another up_to."
         )
     return near.count
@@ -243,7 +243,7 @@ def largest_sampling_prob(
         return target.excess(Composed(release, count), relation, width)
 
     if excess(ExactReal.of_rational(-1), None) <= 0:
-        raise NotApplicableError(f"Every sampling rate, 1 too, meets {target}.")
+        raise NotApplicableError(f"Every sampling rate up to 1 meets {target}.")
     found = _beside_estimate(mechanism, target, count, relative_width)
     if found is not None:
         return found

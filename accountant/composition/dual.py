@@ -99,7 +99,7 @@ def tradeoff(product: Product, level: ExactReal, width: Fraction, *, power: bool
     least = 1 - _float(rough(epsilon)) - math.exp(epsilon) * float(alpha)
     size = 1 - least if power else least
     if not _LEAST < size < 1:
-        raise UndecidedError("Floats do not tell the type II error from 0 or 1.")
+        raise UndecidedError("In floats the type II error cannot be distinguished from 0 or 1.")
     wanted = float(width) * size / _SHARE
     values_near = _values(product, wanted, _float(rough(epsilon)))
     made, values = epsilon, values_near(epsilon)
@@ -172,7 +172,7 @@ def _start(
         epsilon = known.quantile_of_q(alpha, _SETTLED)
         return epsilon, -known.tail_of_q(epsilon).slope * alpha * math.exp(epsilon) / 2
     except ArithmeticError as error:
-        raise UndecidedError("Floats do not tell where the type II error is decided.") from error
+        raise UndecidedError("Floats do not decide the type II error.") from error
 
 
 def _between(

@@ -322,7 +322,8 @@ def probabilities(name: str, value: object) -> tuple[Fraction, ...]:
     entries = tuple(rational(f"{name}[{i}]", entry, least=0) for i, entry in listed)
     if (total := sum(entries, start=Fraction(0))) != 1:
         raise InvalidInputError(
-            f"Expected {name} of sum 1, not {ExactReal.of_rational(total)}. Write the entries as "
+            f"Expected {name} to sum to 1, not {ExactReal.of_rational(total)}. Write the entries "
+            "as "
             'exact fractions, such as "1/3", or divide each by the sum.'
         )
     return entries

@@ -699,7 +699,7 @@ def continued(record: dict[str, Any], *, rng: Randomness = SECURE) -> StreamCoun
     except KeyError as error:
         raise InvalidInputError(
             f"The record of this counter lacks {error}: it is damaged, or another version of the "
-            "program wrote it. Go on with that version; a new stream costs epsilon again."
+            "program wrote it. Continue with that version; a new stream costs epsilon again."
         ) from error
     except TypeError as error:
         raise InvalidInputError(f"This is not the record of a counter: {error}.") from error
@@ -766,7 +766,7 @@ class StateFile:
         folder = self._path.parent.stat()
         if folder.st_mode & stat.S_IWOTH and not folder.st_mode & stat.S_ISVTX:
             raise InvalidInputError(
-                f"Anybody can write to {self._path.parent}. Keep the state file in a folder of "
+                f"Anyone can write to {self._path.parent}. Keep the state file in a folder of "
                 "your own."
             )
         self._lock = self._opened(self._beside(".lock"), os.O_RDWR | os.O_CREAT)
@@ -834,8 +834,9 @@ class StateFile:
         except FileNotFoundError:
             if self._commits:
                 raise InvalidInputError(
-                    f"{self._path} is missing, and outputs of its stream are out. Another stream "
-                    f"costs privacy again; to begin one, delete {self._beside('.lock')} too."
+                    f"{self._path} is missing, and outputs of its stream were published. Another "
+                    f"stream costs privacy again; to begin one, delete {self._beside('.lock')} "
+                    "too."
                 ) from None
             return None
         except UnicodeDecodeError as error:
@@ -866,7 +867,7 @@ class StateFile:
         if commits < self._commits:
             raise InvalidInputError(
                 f"{self._path} is an older state: it was committed {commits} times, its stream "
-                f"{self._commits} times. Going on would release other noise for what is out."
+                f"{self._commits} times. Continuing would publish other noise for the same outputs."
             )
         self._commits = commits
         return saved

@@ -132,8 +132,8 @@ class Mean(Workload):
         if adjacency is not Adjacency.REPLACE_ONE:
             raise NotApplicableError(
                 f"Mean(records={self.records}) states how many records there are, so neighbours "
-                'have as many: give adjacency="replace-one" (--adjacency replace-one). Where their '
-                f"number is private, release the sum and the count: "
+                'have the same number: give adjacency="replace-one" (--adjacency replace-one). '
+                f"Where it is private, release the sum and the count: "
                 f"BoundedSum(bounds=[{max(abs(self.lower), abs(self.upper))}, 1])."
             )
         return BoundedSum(bounds=[(self.upper - self.lower) / self.records])

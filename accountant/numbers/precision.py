@@ -41,7 +41,7 @@ class _Context:
         """
         if bits > MOST_BITS:
             raise UndecidedError(
-                f"This takes numbers of {bits:.3g} bits, of which {MOST_BITS} are the most: an "
+                f"This needs numbers of {bits:.3g} bits, more than the {MOST_BITS} allowed: an "
                 "argument is too large or too small. Give one that is nearer to 1."
             )
         with _lock, flint.ctx.workprec(bits):

@@ -121,8 +121,8 @@ def root(function: Function, between: Bracket, *, relative_width: Fraction) -> I
             return _hull(lower, upper, bits)
         if (lower, upper) == between:
             raise UndecidedError(
-                f"No root is proved to lie in [{_about(low)}, {_about(high)}]: the values at "
-                "the ends are known too little."
+                f"No root is proved to lie in [{_about(low)}, {_about(high)}]: the values at the "
+                "ends are not known well enough."
             )
         return None
 

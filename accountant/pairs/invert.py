@@ -165,8 +165,8 @@ def _infinity_against(pair: Pair, target: ExactReal) -> int:
     side = sign(lambda: pair.infinity_mass() - target.ball())
     if side is None:
         raise UndecidedError(
-            f"delta={target} was not told from the probability of an infinite loss, "
-            "at and below which epsilon jumps to infinity. Ask for a larger delta."
+            f"delta={target} could not be distinguished from the probability of an infinite loss, "
+            "at and below which epsilon is infinite. Ask for a larger delta."
         )
     return side
 

@@ -73,7 +73,7 @@ def maximum_quantile(mechanism: Mechanism, level: Number, *, coordinates: int) -
     require_symmetric(mechanism)
     if d > 1 and mechanism.dimension > 1:
         raise NotApplicableError(
-            f"The coordinates of {type(mechanism).__name__} are one joint law, so the quantile of "
+            f"The coordinates of {type(mechanism).__name__} have a joint law, so the quantile of "
             "their maximum is not that of independent ones. Simulate it."
         )
     if p.rational == 0:

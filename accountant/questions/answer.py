@@ -150,7 +150,7 @@ def _first(
     known = narrower(known, widest) or widest
     if known.lower < known.upper and narrower(known, whole) == whole:
         why = str(refused or "It is not known.").partition(" Reached [")[0]
-        raise UndecidedError(f"{why} Nothing is known but that the answer lies in {whole}.")
+        raise UndecidedError(f"{why} It is only known that the answer lies in {whole}.")
     return known
 
 

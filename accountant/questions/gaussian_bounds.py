@@ -235,8 +235,8 @@ def _touching(
         short = side * (value(where) - curve(met)(where))
         if not short > 0:
             raise UndecidedError(
-                f"The {'upper' if above else 'lower'} mu is near {float(met):.6g}; on which side "
-                "of it was not proved."
+                f"The {'upper' if above else 'lower'} mu is near {float(met):.6g}; it was not "
+                "proved on which side."
             )
         low, high = sorted((met, bound))
         return Interval(Interval.of_exact(low, 20).lower, Interval.of_exact(high, 20).upper)

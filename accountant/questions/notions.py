@@ -304,7 +304,7 @@ def _epsilon(epsilon: Number) -> ExactReal:
     if number.sign < 0:
         raise expected("epsilon", epsilon, "≥ 0")
     if number > _MOST_EPSILON:
-        raise expected("epsilon", epsilon, "≤ 1e6", "So far out it has no meaning for privacy.")
+        raise expected("epsilon", epsilon, "≤ 1e6", "Larger values have no meaning for privacy.")
     return number
 
 

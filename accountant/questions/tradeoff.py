@@ -199,7 +199,7 @@ class _Question:
         def values(form: Pair) -> Interval:
             found = by_values(form, self.level, width, power=self.power)
             if found is None:
-                raise UnsuitedError("Values of delta do not tell the type II error here.")
+                raise UnsuitedError("The type II error does not follow from values of delta here.")
             return found
 
         def ask(form: Pair) -> Interval:

@@ -225,7 +225,9 @@ def _answer(
 ) -> Training:
     sigma, most = exact(noise_multiplier, "noise_multiplier"), probability("delta", delta)
     if sigma.sign <= 0:
-        raise expected("noise_multiplier", noise_multiplier, "> 0", "Without noise nothing holds.")
+        raise expected(
+            "noise_multiplier", noise_multiplier, "> 0", "Without noise there is no guarantee."
+        )
     if most.rational == 1:
         raise expected("delta", delta, "< 1", "Every mechanism is (ε, 1)-DP, at any ε.")
     found = scheme(sampling, sigma, loop, neighbours)

@@ -176,9 +176,7 @@ class TestFile:
         link.symlink_to(file)
         for path in (file, link):
             for opened in OPENED:
-                with pytest.raises(
-                    dpassay.InvalidInputError, match="not an account file"
-                ) as said:
+                with pytest.raises(dpassay.InvalidInputError, match="not an account file") as said:
                     opened(path)
                 assert "\n" not in str(said.value)
         assert file.read_bytes() == foreign

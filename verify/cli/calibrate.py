@@ -154,7 +154,7 @@ def run(options: argparse.Namespace) -> int:
     for key in _TARGETS:
         if key in fixed and key not in known:
             raise InvalidInputError(
-                f"{key} is no argument of {options.name}. For the guarantee, write it as an "
+                f"{key} is not an argument of {options.name}. For the guarantee, write it as an "
                 f"option: --{key} {fixed[key]}."
             )
     with working(sys.stderr, silent=options.quiet):

@@ -400,7 +400,7 @@ def report_internal(error: BaseException, *, debug: bool) -> int:
     if isinstance(error, MemoryError):
         note("error: there is not enough memory for this. Ask for less at once.")
     elif isinstance(error, ModuleNotFoundError):
-        note(f"error: {error}. Install it, or dpassay again; dpassay doctor says what is missing.")
+        note(f"error: {error}. Install dpassay again; `dpassay doctor` lists what is missing.")
     else:
         text = " ".join(f"{type(error).__name__} {error}".split())[:_LONGEST]
         note(
@@ -472,5 +472,5 @@ def checked_path(path: Path | None, draw: object) -> Path | None:
         )
     require_folders(path)
     if draw is None:
-        raise InvalidInputError("This program was started without its drawing part.")
+        raise InvalidInputError("This installation cannot draw.")
     return path

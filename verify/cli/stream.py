@@ -227,8 +227,8 @@ def _counter(
     counter = continued(saved.record, rng=rng)
     if counter.mechanism != mechanism:
         raise InvalidInputError(
-            f"The state file is that of {counter.mechanism!r}, not of {mechanism!r}. Go on with "
-            "the mechanism that the stream began with."
+            f"The state file is that of {counter.mechanism!r}, not of {mechanism!r}. Continue "
+            "with the mechanism that the stream began with."
         )
     if saved.insecure != insecure:
         given = [
@@ -305,7 +305,8 @@ def _count(
         if len(served) < len(block):
             raise InvalidInputError(
                 f"Line {steps + 1}: expected at most {steps} numbers. The mechanism was built for "
-                f"steps={steps}, and these are out; build it for more before the stream begins."
+                f"steps={steps}, and all of them were published; build it for more before the "
+                "stream begins."
             )
 
 

@@ -96,7 +96,7 @@ def run(options: argparse.Namespace, page: WritePage | None = None) -> int:
         raise InvalidInputError(f"Expected --jobs {options.jobs} ≥ 1.")
     require_folders(options.certificate, options.html, options.resume)
     if options.html is not None and page is None:
-        raise InvalidInputError("This program was started without its drawing part.")
+        raise InvalidInputError("This installation cannot draw.")
     everything = _claims(options)
     wanted = {claim.id for claim in selected(everything, options.only)}
     claims = with_lemmas(everything, wanted)

@@ -286,7 +286,7 @@ def read_settings(path: Path) -> list[Setting]:
         with path.open(newline="", encoding="utf-8") as file:
             lines = list(csv.DictReader(file))
     except (UnicodeDecodeError, csv.Error) as error:
-        raise InvalidInputError(f"{path} is no CSV file: {error}.") from None
+        raise InvalidInputError(f"{path} is not a CSV file: {error}.") from None
     if not 0 < len(lines) <= _MOST_SETTINGS:
         raise InvalidInputError(f"Expected {path} to have 1 to {_MOST_SETTINGS} settings.")
     found = []
@@ -301,7 +301,9 @@ def read_settings(path: Path) -> list[Setting]:
 def _setting(line: dict[str, str]) -> Setting:
     missing = [key for key in _SYNONYMS if not line.get(key)]
     if missing:
-        raise InvalidInputError(f"Expected the columns {', '.join(_SYNONYMS)}; {missing[0]} lacks.")
+        raise InvalidInputError(
+            f"Expected the columns {', '.join(_SYNONYMS)}; {missing[0]} is missing."
+        )
     steps = exact(line["steps"], "steps").rational
     if steps is None or steps.denominator != 1:
         raise expected("steps", line["steps"], "to be a whole number")

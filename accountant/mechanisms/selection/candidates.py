@@ -598,7 +598,9 @@ class ReportNoisyMax(Choice):
         """Draw noise until it tells which score is the largest."""
         known = read_scores(value)
         if len(known) != self.candidates:
-            raise expected("value", value, f"to have {self.candidates} scores, as candidates says")
+            raise expected(
+                "value", value, f"to have {self.candidates} scores, one for each candidate"
+            )
         same = self.same()
         if same is not None:
             return same.releases(value, times, rng)

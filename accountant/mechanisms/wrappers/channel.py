@@ -60,12 +60,13 @@ def law(name: str, value: object) -> tuple[Entry, ...]:
         whole = _total(known)
     except ArithmeticError:
         raise InvalidInputError(
-            f"Expected {name} of sum 1, which takes too many terms to see. Write the entries over "
+            f"Expected {name} to sum to 1, which takes too many terms to check. Write the entries "
+            "over "
             "one denominator."
         ) from None
     if whole != 1:
         raise InvalidInputError(
-            f"Expected {name} of sum 1, not {enclose(lambda: _ball(whole))}. Divide by the sum."
+            f"Expected {name} to sum to 1, not {enclose(lambda: _ball(whole))}. Divide by the sum."
         )
     return known
 

@@ -94,8 +94,8 @@ def test_bad_input_is_named(text: str, message: str) -> None:
         (lambda: KaryTree(cast(Any, TWO_BY_TWO), 3, 1), "steps=[[1 2] [3 4]] to be an integer"),
         (lambda: AdditiveNoise(cast(Any, ["x"])), "density=['x'] to be a text"),
         # binary fractions do not sum to 1
-        (lambda: IntegerNoise([0.1, 0.2, 0.7], 0), "of sum 1, not 0.99999999999999997"),
-        (lambda: Tabulated(["0.5", "0.5"], [0.1, 0.2, 0.7]), "Expected q of sum 1"),
+        (lambda: IntegerNoise([0.1, 0.2, 0.7], 0), "to sum to 1, not 0.99999999999999997"),
+        (lambda: Tabulated(["0.5", "0.5"], [0.1, 0.2, 0.7]), "Expected q to sum to 1"),
         (lambda: KaryTree(100_001, 3, 1).variances(), "steps=100001 at most 100000"),
         (lambda: KaryTree(3001, 3, 1).covariance_matrix(), "steps=3001 to need at most 4000000"),
         (lambda: CountNoise.of(exact(1), exact("1.5"), 6), "Expected eta=1.5 in (0, 1)."),

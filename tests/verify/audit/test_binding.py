@@ -130,7 +130,7 @@ def test_what_was_too_little_noise_is_refuted_all_the_same() -> None:
         seed=7,
     )
     assert found.refuted
-    assert "The runs can be drawn again" in found.advice
+    assert "The runs can be repeated" in found.advice
 
 
 def test_runs_that_no_seed_repeats_are_not_said_to_be_repeatable() -> None:
@@ -143,7 +143,7 @@ def test_runs_that_no_seed_repeats_are_not_said_to_be_repeatable() -> None:
         seed=7,
     )
     assert found.refuted
-    assert "The runs cannot be drawn again" in found.advice
+    assert "The runs cannot be repeated" in found.advice
 
 
 @pytest.mark.parametrize("pairs", [[(0.0, 1.0)], [(0.0, 1.0), (0.0, 2.0), (1.0, 2.0)]])

@@ -38,7 +38,7 @@ def test_a_false_claim_is_refuted_and_a_true_one_is_not(sizes: tuple[int, int]) 
     assert 0.7 < found.epsilon <= 1
     assert audit_samples(p, q, 1, seed=1, significance=FALSE_ALARM).outcome is Outcome.NOT_REFUTED
     assert "new runs" not in found.advice
-    assert "cannot be drawn again" in found.advice
+    assert "cannot be repeated" in found.advice
     # what the kernel cannot see is that the rows are runs
     assert check(found.certificate()).outcome is Checked.CONDITIONAL
 

@@ -600,15 +600,15 @@ def _read(scores: ArrayLike, included: ArrayLike) -> tuple[NDArray[Any], NDArray
     if not np.isfinite(values).all():
         first = int(np.flatnonzero(~np.isfinite(values))[0])
         raise InvalidInputError(
-            f"Expected finite scores: scores[{first}] is {values[first]}. Give a canary without a "
-            "score the middle one."
+            f"Expected finite scores: scores[{first}] is {values[first]}. Give the middle score "
+            "to a canary that has none."
         )
     m, inside = len(values), int(coins.sum())
     if m > 1 and (values == values[0]).all():
         raise InvalidInputError(f"All {m} scores are {values[0]:g}: nothing can be guessed.")
     if abs(2 * inside - m) > _UNFAIR * math.sqrt(m):
         raise InvalidInputError(
-            f"{inside} of {m} canaries were included: that is no result of fair coins. Include "
+            f"{inside} of {m} canaries were included: fair coins would not give this. Include "
             "each canary with probability 1/2, independently."
         )
     return values, coins
@@ -649,7 +649,7 @@ def _require_enough(
         raise InvalidInputError("More than a billion canaries are needed to refute this claim.")
     raise InvalidInputError(
         f"{m} canaries are too few: even if every guess were right, nothing would be refuted at "
-        f"this significance. From {needed} on something can be."
+        f"this significance. At least {needed} are needed."
     )
 
 

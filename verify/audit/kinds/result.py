@@ -294,16 +294,17 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
                 "chosen anew)"
             )
             return (
-                f"A hint: a private mechanism is accused with probability up to "
+                f"Only a hint: the probability of refuting a mechanism that is private is up to "
                 f"{few(self.significance)}. To confirm it, {how}."
             )
-        so = " with such a p-value" if self.significance > HINT else ""
-        level = max(self.p_value, _LEAST_SHOWN) if so else self.significance
-        said = f"A private mechanism is accused{so} with probability at most {few(level, 3)}."
+        small = self.significance > HINT
+        level = max(self.p_value, _LEAST_SHOWN) if small else self.significance
+        what = "so small a p-value has" if small else "this verdict has"
+        said = f"If the mechanism were private, {what} probability at most {few(level, 3)}."
         if self.guesses is not None:
             return said
         again = "cannot" if {NOT_REPEATABLE, GIVEN} & set(self.notes) else "can"
-        return f"{said} The runs {again} be drawn again from the seed."
+        return f"{said} The runs {again} be repeated from the seed."
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data; a certificate has the verdict of the runs alone."""
@@ -500,7 +501,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
         entries = [line.strip().split("  ", 1) for line in [*self._channels(), *self._where()]]
         facts = [(name, asking.escape(text.strip())) for name, text in entries]
         bound = f"epsilon({few(self.bounded_at)}) ≥ {self.epsilon:.6g}"
-        facts += [("bound", asking.escape(bound)), ("worth", asking.escape(self.advice))]
+        facts += [("bound", asking.escape(bound)), ("it proves", asking.escape(self.advice))]
         table = "" if self.claimed else asking.table(self.table())
         return f"<div>{title}{asking.rows(facts)}{table}</div>"
 

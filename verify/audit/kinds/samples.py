@@ -87,7 +87,7 @@ def matrices(
     if not kinds[0] & kinds[1]:
         shown = [" or ".join(sorted(found)) for found in kinds]
         raise InvalidInputError(
-            f"Expected outputs of one kind: those of {names[0]} are {shown[0]}, those of "
+            f"Expected outputs of the same kind: those of {names[0]} are {shown[0]}, those of "
             f"{names[1]} are {shown[1]}. Give both sides as one mechanism returned them."
         )
     alphabet = Alphabet()
@@ -99,7 +99,7 @@ def matrices(
         value = f"{one[0, 0]:g}" if one.shape[1] == 1 else "the same"
         what = "scores" if names == SCORES else "rows of both sides"
         raise InvalidInputError(
-            f"All {what} are {value}: they tell nothing. Give more runs, or other datasets."
+            f"All {what} are {value}: they carry no information. Give more runs, or other datasets."
         )
     codes = [_digests(side) for side in found]
     different = [_different(each) for each in codes]

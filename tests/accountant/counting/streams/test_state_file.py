@@ -127,7 +127,7 @@ def test_a_state_that_others_reach_is_refused(path: Path, tmp_path: Path) -> Non
     folder = tmp_path / "open"
     folder.mkdir()
     folder.chmod(0o777)
-    with pytest.raises(InvalidInputError, match="Anybody can write"), StateFile(folder / "state"):
+    with pytest.raises(InvalidInputError, match="Anyone can write"), StateFile(folder / "state"):
         pass
 
 

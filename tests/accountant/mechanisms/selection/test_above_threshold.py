@@ -109,7 +109,7 @@ def test_some_variants_are_private_for_no_epsilon(variant: str) -> None:
     if variant == "endless":
         assert profile.delta(Composed(about, 2), 50) == 1
     else:
-        with pytest.raises(UndecidedError, match=r"Nothing is known but .* \[0, +1\]"):
+        with pytest.raises(UndecidedError, match=r"It is only known that .* \[0, +1\]"):
             profile.delta(Composed(about, 2), 50)
     for endless in (AboveThreshold(2, 0), AboveThreshold(1, 1, variant="endless")):
         assert profile.delta(endless, 50) == 1

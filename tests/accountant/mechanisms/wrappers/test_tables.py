@@ -245,7 +245,7 @@ def test_tables_are_read_from_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1/2,1/3\n0,1\n", r"matrix\[0\] of sum 1, not 5/6"),
+        ("1/2,1/3\n0,1\n", r"matrix\[0\] to sum to 1, not 5/6"),
         ("1,0\n3/2,-1/2\n", r"matrix\[1\]\[1\]=-0.5 ≥ 0"),
         ("1,0\nnan,1\n", r"matrix\[1\]\[0\]='nan' to be a number"),
         ("1,0\n1\n", r"matrix\[1\]=\['1'\] to have 2 entries, as the first"),

@@ -34,7 +34,7 @@ examples:
 """
 _OPTIONS = """\
 files FILE *  a file of certificates, or - for a pipe
---trust  print what a VALID rests on: files, their lines, and lemmas (those of FILE)
+--trust  print what a VALID (of FILE) rests on: files, their lines, and lemmas
 --replay  draw the runs of an audit of a mechanism of this package again, and count
 --replay-code  the same for package.module:callable: RUNS THE CODE that the certificate names
 """
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
         plain = [{"file": safe(path), **found.to_json()} for path, found in results]
         say_json({"schema_version": 1, "certificates": plain})
     elif options.trust and not options.quiet:
-        say("\n" + trust({row for _, found in results for row in found.lemmas}))
+        say("\n" + trust([found for _, found in results]))
     return Outcome.worst(found.outcome for _, found in results).exit_code
 
 

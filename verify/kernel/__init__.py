@@ -1,8 +1,10 @@
 """A kernel that checks certificates: read `docs/kernel.md` first, then the files in this order.
 
-`numbers`, `notation`, `laws`, `lattice`, `lemmas`, `quantities`, `releases`: what a mechanism
-guarantees. `expressions`, `boxes`, `statements`: formulas at points and over ranges. `programs`,
-`statistics`: optima and audits. `schema`, `theorem`, `check`: what comes in, and what is said.
+`schema`, `theorem`, `check`: what comes in, and what is said. `numbers`, `notation`, `expressions`,
+`cases`: formulas at points. `laws`, `lemmas`, `quantities`, `releases`: what a mechanism
+guarantees; for some also `noises`, `particular`, `compositions` and `lattice`. `questions`: what
+a formula asks of a mechanism. `boxes`, `proofs`, `statements`: formulas over ranges. `programs`,
+`statistics`: optima and audits. A file is loaded where a theorem needs it.
 
 It imports python-flint and the standard library, and nothing else of dpassay.
 """

@@ -45,11 +45,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("dpassay-check", description=_DESCRIPTION, epilog=_EPILOG)
     add = parser.add_argument
     add("files", nargs="*", metavar="FILE", help="a file of certificates, or - for a pipe")
-    add("--trust", action="store_true", help="print what a VALID rests on")
+    add("--trust", action="store_true", help="print what a VALID rests on (that of FILE)")
     add("--schema", action="store_true", help="print the JSON Schema of certificates")
     add("--json", action="store_true", help="print JSON")
     options = parser.parse_args(arguments)
-    if options.schema or options.trust:
+    if options.schema or (options.trust and not options.files):
         print(json.dumps(json_schema()) if options.schema else trust())
         return 0
     if not options.files:
@@ -71,6 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.json:
         entries = [{"file": safe(path), **found.to_json()} for path, found in results]
         print(json.dumps({"schema_version": 1, "certificates": entries}, indent=1))
+    elif options.trust:
+        print("\n" + trust([found for _, found in results]))
     return Outcome.worst(found.outcome for _, found in results).exit_code
 
 

@@ -21,7 +21,7 @@ levels has the mean digit (k − 1)/2; signed ones, of −n..n for n = (kʰ − 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from math import comb, prod
 from typing import Any, NamedTuple
@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 from flint import Ordering, arb, fmpq, fmpq_mpoly_ctx
 
 from . import numbers
+from .cases import Goal, Sign, Variable
 from .expressions import (
     FOLDS,
     FUNCTIONS,
@@ -46,104 +47,11 @@ from .expressions import (
     walk,
 )
 from .notation import signatures
-from .numbers import Budget, NotProved, Wrong, ball
+from .numbers import Budget, NotProved, ball
 
-Sign = tuple[int, bool] | None
-"""1 or −1 and whether it is never 0; or (0, False)."""
 Span = tuple[arb, arb]
 INFINITY = arb("inf")
 MOST_ATOMS, MOST_TERMS = 40, 20_000
-
-
-@dataclass(frozen=True)
-class Variable:
-    """A real or integer variable between two ends; without one it is unbounded."""
-
-    name: str
-    low: Node | None = None
-    low_open: bool = False
-    high: Node | None = None
-    high_open: bool = False
-    integer: bool = False
-
-    @property
-    def ends(self) -> frozenset[str]:
-        """The variables that the ends use."""
-        return frozenset().union(*(e.free for e in (self.low, self.high) if e is not None))
-
-    def put(self, values: Mapping[str, Node]) -> Variable:
-        """Return the variable with values in the place of others in its ends."""
-        low, high = (None if e is None else substitute(e, values) for e in (self.low, self.high))
-        return replace(self, low=low, high=high)
-
-
-@dataclass(frozen=True)
-class Goal:
-    """A comparison, to be proved wherever the variables are in their ranges and satisfy `given`."""
-
-    left: Node
-    relation: str
-    right: Node
-    variables: tuple[Variable, ...] = ()
-    given: tuple[Goal, ...] = ()
-
-    @property
-    def gap(self) -> Node:
-        """The left side less the right one."""
-        return self.left - self.right
-
-    @property
-    def free(self) -> frozenset[str]:
-        """The variables that the comparison sees."""
-        return self.left.free | self.right.free
-
-    @property
-    def strict(self) -> bool:
-        """Whether equality is excluded."""
-        return self.relation in ("<", ">", "!=")
-
-    @property
-    def side(self) -> int:
-        """The sign that left − right is to have."""
-        if self.relation not in ("<", "<=", ">", ">="):
-            raise NotProved(f"a sign proves no {self.relation}")
-        return 1 if self.relation[0] == ">" else -1
-
-    def agrees(self, sign: Sign) -> bool:
-        """Whether a sign of left − right proves the comparison."""
-        return sign is not None and sign[0] in (0, self.side) and (sign[1] or not self.strict)
-
-    def variable(self, name: Any) -> Variable:
-        """Return a variable of the domain."""
-        for v in self.variables:
-            if v.name == name:
-                return v
-        raise Wrong("witness.proof.variable", "is no variable of the goal")
-
-    def over(self, changed: Variable) -> Goal:
-        """Return the goal with a variable changed."""
-        kept = tuple(changed if v.name == changed.name else v for v in self.variables)
-        return replace(self, variables=kept)
-
-    def on(self, left: Node, relation: str, right: Node) -> Goal:
-        """Return another comparison over the same domain."""
-        return replace(self, left=left, relation=relation, right=right)
-
-    def fix(self, values: Mapping[str, Node]) -> Goal:
-        """Put values (shown to lie in the domain) in the place of variables."""
-        kept = tuple(v.put(values) for v in self.variables if v.name not in values)
-        given = tuple(one.fix(values) for one in self.given)
-        left, right = substitute(self.left, values), substitute(self.right, values)
-        return Goal(left, self.relation, right, kept, given)
-
-    def mentions(self, name: str) -> bool:
-        """Whether an end of another variable or an assumption uses a variable."""
-        return any(name in v.ends for v in self.variables) or any(
-            name in g.free for g in self.given
-        )
-
-    def __str__(self) -> str:
-        return f"{show(self.left)[:100]} {self.relation} {show(self.right)[:100]}"
 
 
 # --- intervals ----------------------------------------------------------------------------------

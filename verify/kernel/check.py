@@ -11,8 +11,9 @@ check` and `dpassay-check` see to that. A process that dies has called nothing V
 from __future__ import annotations
 
 import json
+import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from importlib import import_module
@@ -36,9 +37,13 @@ PROVERS = {
         "approximate-dp pure-dp gaussian-dp renyi-dp zcdp profile tradeoff",
         "a mechanism's guarantee; witness: nothing, or the lattice of a composition",
     ),
+    "cases": (
+        "relation printed-number",
+        "comparisons of formulas; witness: a case, or for ranges boxes with their methods",
+    ),
     "statements": (
-        "relation printed-number monotone limit minimiser optimality",
-        "formulas at points and over ranges; witness: points, or boxes with their methods",
+        "monotone limit minimiser optimality",
+        "formulas over ranges; witness: points, or boxes with their methods",
     ),
     "programs": (
         "count-noise integer-noise gaussian-shape",
@@ -86,6 +91,8 @@ class Checked:
     name: str = ""
     """What its author calls it: foreign text."""
     seconds: float = 0.0
+    files: tuple[str, ...] = ()
+    """The modules of the kernel that the process had loaded: no other one can make it VALID."""
 
     @property
     def outcome(self) -> Outcome:
@@ -129,6 +136,7 @@ class Checked:
             "problems": problems,
             "lemmas": list(self.lemmas),
             "numbers": {key: safe(value) for key, value in self.numbers.items()},
+            "files": list(self.files),
             "seconds": round(self.seconds, 3),
         }
 
@@ -140,17 +148,24 @@ def check(certificate: Any, budget: Budget | None = None) -> Checked:
     theorem = certificate.get("theorem") if isinstance(certificate, Mapping) else None
     known = theorem if isinstance(theorem, Mapping) else {}
     name = str(known.get("id") or known.get("kind") or "")[:1000]
-    return Checked(**found, name=name, seconds=time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    return Checked(**found, name=name, seconds=seconds, files=tuple(_loaded()))
+
+
+def _loaded() -> list[str]:
+    package = f"{__package__}."
+    return sorted(name.removeprefix(package) for name in sys.modules if name.startswith(package))
 
 
 def _checked(certificate: Any, budget: Budget) -> dict[str, Any]:
-    from .lemmas import LEMMAS
-
     try:
         data = schema.require(certificate)
         theorem, witness, rows = data["theorem"], data["witness"], data["lemmas"]
-        if unknown := [row for row in rows if row not in LEMMAS]:
-            raise Wrong("lemmas", f"{unknown[0]} is no row of the table")
+        for row in rows:
+            from .lemmas import LEMMAS
+
+            if row not in LEMMAS:
+                raise Wrong("lemmas", f"{row} is no row of the table")
         conditions, to_prove = _argued(theorem)
         _require_case(theorem, witness)
         try:
@@ -201,21 +216,24 @@ def _require_case(theorem: Data, witness: Data) -> None:
         raise Wrong("witness.case", "expected values of the variables of the theorem")
 
 
-def trust(rows: Iterable[str] | None = None) -> str:
-    """Say what a VALID rests on: these files and lines, and the rows of the table of lemmas.
+def trust(found: Sequence[Checked] = ()) -> str:
+    """Say what a VALID rests on: files with their lines, and the rows of the table of lemmas.
 
-    `rows` are those that a certificate rests on; all of them by default.
+    Of certificates these are what was loaded to check them, and their rows; else all.
     """
     from .lemmas import LEMMAS
 
+    rows, loaded = ({x for one in found for x in getattr(one, k)} for k in ("lemmas", "files"))
     paths = sorted(Path(__file__).parent.glob("*.py"))
+    paths = [path for path in paths if not found or path.stem in loaded]
     files = {path.name: len(path.read_text("utf-8").splitlines()) for path in paths}
     files["in all"] = sum(files.values())
     lines = ["A VALID rests on python-flint (Arb, FLINT), Python, and the files", ""]
     lines += [f"  {name:<16} {count:>5} lines" for name, count in files.items()]
-    lines += ["", *(f"{name}: {kinds}\n  {what}" for name, (kinds, what) in PROVERS.items())]
+    if not found:
+        lines += ["", *(f"{name}: {kinds}\n  {what}" for name, (kinds, what) in PROVERS.items())]
     lines += ["", "and on these lemmas, which are trusted as they are printed", ""]
-    chosen = {name: LEMMAS[name] for name in sorted(LEMMAS if rows is None else {*rows})}
+    chosen = {name: LEMMAS[name] for name in sorted(rows if found else LEMMAS)}
     for name, row in chosen.items():
         lines += [f"  {name}: {row.statement}", f"    {row.source}"]
     return "\n".join(lines if chosen else [*lines[:-1], "  none"])

@@ -19,22 +19,18 @@ direction: a record removed, a record added. Another relation has the ways of bo
 
 from __future__ import annotations
 
-import ast
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
-from math import comb, prod
+from importlib import import_module
 from typing import Any, TypeAlias
 
-from flint import arb, fmpq, fmpq_mat
+from flint import arb, fmpq
 
 from . import expressions, laws
-from . import formulas as formulas_
-from .expressions import Node, comparison, number, parse, substitute
-from .laws import INFINITE, ONE, ZERO, Answer, Law, table, told
-from .notation import Noise, signatures
+from .expressions import Node, comparison, parse
+from .laws import INFINITE, ONE, ZERO, Law, told
+from .notation import Noise
 from .numbers import (
     Budget,
     NotProved,
@@ -42,12 +38,6 @@ from .numbers import (
     Wrong,
     ball,
     compare,
-    exactly,
-    exp,
-    log,
-    maximum,
-    power,
-    rational,
     sqrt,
     whole,
 )
@@ -108,7 +98,7 @@ staircase | density falling by e^(−ε) per D in two steps: at distance D the l
     Staircase: response(side, middle, side*exp(-epsilon)); loss epsilon; let h = (1 - exp(-epsilon))/(2*(gamma + exp(-epsilon)*(1 - gamma))); let side = 1/2 + h*min(gamma, 1 - gamma); let middle = h*max((1 - 2*gamma)*exp(-epsilon), 2*gamma - 1)
 integer-noise | a law on the integers, moved by each of −D, …, D: a record may count up or down in either direction | the definition
 count-noise | a symmetric law on −D, …, D of the printed formula, moved by 1 | Sadeghi, Asoodeh, Calmon, Definition 2
-table | P and Q as they are listed, in both orders | the definition
+table | P with the record and Q without it, as they are listed: P against Q if it is removed, Q against P if it is added | the definition
 channel | the laws of any two inputs, or of the listed neighbours, in both orders | the definition
 randomized-response | a category is kept with odds e^ε to 1: (e^ε, k − 2, 1)/(e^ε + k − 1) against its reverse | the definition
     RandomizedResponse: response(exp(epsilon), categories - 2, 1); loss epsilon
@@ -150,7 +140,7 @@ partition-selection | the keys released so that the four inequalities of (ε, δ
     PartitionSelection upper add-remove: guaranteed(epsilon, delta)
     PartitionSelection lower add-remove: event(delta, 0)
 threshold | a user in k keys, of which j are new: all of j new keys stay hidden with probability P(noise < τ − D)^j, else one is shown that has no other origin; the k − j others move by D | the definition
-counter | an input is in h measured sums of a tree with noise h/ε (or of √h/μ each), or moves R x by a vector of length μ in units of its noise: h Laplace laws at distance ε/h, or N(μ, 1), exact if n ≥ k^(h − 1) and the outputs determine the sums; else an upper bound. The first output of a HonakerTree is a measured sum, and with v_0 = 1 and w_i = 2u/(1 + 2u), u = 2^(i − 1)/(2^i − 1), its outputs show of Gaussian noise, level by level, V = w² + (1 − w)²V and the largest of d²/V, d = w on the left and w + (1 − w)d on the right. With c contributions noise is c times as large; the first c positions fill cells of sizes K_i, as many wholly as they can, and no others have a larger Σ s² in any level; the outputs show Σ (1 − K_(i + r + 1)/K_i)s² of it, pooled r, and no more if they end before the last of the filled cells of the first level. an output of a SmoothBinary has the noise of l sums, the least l with C(2l, l) > n, and an input is in at most the h of them with C(2l − i, l) ≤ n, 1 ≤ i ≤ l | Dwork, Naor, Pitassi, Rothblum 2010; post-processing
+counter | (levels at most the steps, later arities at least 2) an input is in h measured sums of a tree with noise h/ε (or of √h/μ each), or moves R x by a vector of length μ in units of its noise: h Laplace laws at distance ε/h, or N(μ, 1), exact if n ≥ k^(h − 1) and the outputs determine the sums; else an upper bound. The first output of a HonakerTree is a measured sum, and with v_0 = 1 and w_i = 2u/(1 + 2u), u = 2^(i − 1)/(2^i − 1), its outputs show of Gaussian noise, level by level, V = w² + (1 − w)²V and the largest of d²/V, d = w on the left and w + (1 − w)d on the right. With c contributions noise is c times as large; the first c positions fill cells of sizes K_i, as many wholly as they can, and no others have a larger Σ s² in any level; the outputs show Σ (1 − K_(i + r + 1)/K_i)s² of it, pooled r, and no more if they end before the last of the filled cells of the first level. an output of a SmoothBinary has the noise of l sums, the least l with C(2l, l) > n, and an input is in at most the h of them with C(2l − i, l) ≤ n, 1 ≤ i ≤ l | Dwork, Naor, Pitassi, Rothblum 2010; post-processing
     BinaryTree DelannoyCounter SquareRootFactorization mu!=None contributions=1: gaussian(mu)
     HonakerTree BridgedTree mu!=None contributions=1 released=measurements: gaussian(mu)
     BridgedTree mu!=None contributions!=1 released=measurements: gaussian(mu*sqrt(cells_square/height)/contributions)
@@ -171,11 +161,11 @@ counter | an input is in h measured sums of a tree with noise h/ε (or of √h/�
     KaryTree BinaryTree DelannoyCounter HonakerTree BridgedTree SmoothBinary SquareRootFactorization upper mu=None: pure(epsilon)
     DiscreteKaryTree upper: pure(epsilon)
 composition | independent or adaptive releases, each of which may have any of its pairs: products of what is above each release are above all (lattice.py, Lemma products) | Zhu, Dong, Wang 2022
-poisson | each record takes part with probability q: ((1 − q)Q + qP, Q) if it is removed, (P, (1 − q)P + qQ) if it is added; if one that Gaussian noise hides by μ is replaced, the weights 1 − q and q of the means 0 and μ against those of 0 and −μ | Zhu, Dong, Wang 2022
+poisson | each record takes part with probability q: ((1 − q)Q + qP, Q) if it is removed, (P, (1 − q)P + qQ) if it is added; for Gaussian noise with replace-one, the sensitivity bounds what one record adds to the answer, in units of the noise μ, so that a replacement moves it by up to 2μ: the weights 1 − q and q of the means 0 and μ against those of 0 and −μ | Zhu, Dong, Wang 2022
 without-replacement | m of n records, any two of which are neighbours, take part: both mixtures of a replace-one pair with q = m/n, in both orders | Balle, Barthe, Gaboardi 2018
 allocation | in k of t steps, chosen at random: no worse than if they were known, a composition of k; the first step alone is a sample with q = k/t | joint convexity of H; post-processing
 shuffled | reports in random order are no worse than one report, and if the loss of a report is at most t between any two records, than laws.clones says; of n alike in a randomised response all are true with probability p^n, or p^(n − 1)q | post-processing; Feldman, McMillan, Talwar 2021, Theorem 3.1; the definition
-matrix | the noise C⁻¹Z of a lower triangular Toeplitz matrix C: N(Δ/s, 1) against N(0, 1); where the columns of a record's steps share no row, Δ² is the sum of their squares, largest for the first steps; square-root: c_j = C(2j, j)/4^j | Denisov, McMahan, Rush, Smith, Thakurta 2022
+matrix | the noise C⁻¹Z of a lower triangular Toeplitz matrix C, Z of standard deviation s; neighbours differ in the steps of one record, in each by a vector of norm at most 1 (under any relation): N(Δ/s, 1) against N(0, 1); where the columns of a record's steps share no row, Δ² is the sum of their squares, largest for the first steps; square-root: c_j = C(2j, j)/4^j | Denisov, McMahan, Rush, Smith, Thakurta 2022
 rank-one | noise z√σ v, z ~ N(0, 1), v uniform on the sphere of R^M, answers at distance D: it is within r < D of the first answer with probability erf(r/√(2σ)); from the second, |z|√σ must lie in [D − r, D + r], point to the first, and have sin² ≤ (r/D)² with their line, which is a Beta((M − 1)/2, 1/2); E v_j² = 1/M | Ji, Li, Definition 8; geometry
     RankOneGaussian upper: apart(); variance sigma_star/dimension
 mixture | N(0, s²) around a random one of several answers: Σ w_i N(m_i, 1) against N(0, 1), and the reverse; replace-one: against the opposite means | Choquette-Choo et al. 2024
@@ -304,7 +294,7 @@ def _event(law: Law, share: fmpq) -> Law:
     return laws.level(law, share * law.largest if ball(law.largest).is_finite() else share)
 
 
-def _same(row: str, *found: Law) -> Worst:
+def in_both_orders(row: str, *found: Law) -> Worst:
     """Return the ways of laws in both orders."""
     ways = one(*found)
     ways += one(*(laws.swapped(law) for law in found if not law.symmetric))
@@ -313,9 +303,12 @@ def _same(row: str, *found: Law) -> Worst:
 
 # --- arguments ----------------------------------------------------------------------------------
 Value: TypeAlias = Callable[[str], Number]
+DERIVED = {"height", "ones", "denominator", "honaker_square",
+           "cells_square", "shown_square", "cells_end"}  # fmt: skip
+"""Names in formulas that are no arguments: `particular` knows them."""
 DOMAINS = {
     "> 0": "standard_deviation l2_sensitivity l1_sensitivity scale mu c size_mu parameter threshold"
-    " threshold_scale test_scale bound variance noise_multiplier sensitivity sigma_star radius",
+    " threshold_scale bound variance noise_multiplier sensitivity sigma_star radius",
     ">= 0": "epsilon query_scale",
     "integer >= 1": "dimension sparsity groups count steps counts users partitions contributions"
     " population sample_size selected support participations size buckets levels separation bands",
@@ -365,7 +358,9 @@ class Arguments:
         if key not in self.known and key in self.noise.arguments:
             self.known[key] = self._argument(key)
         elif key not in self.known:
-            found = DERIVED[key](self)
+            from .particular import derived
+
+            found = derived(self, key)
             self.known[key] = found if isinstance(found, arb) else fmpq(found)
         return self.known[key]
 
@@ -420,116 +415,31 @@ def _within(x: Number, domain: str) -> bool:
     return told(x, relation, fmpq(int(number)))
 
 
-def _height(args: Arguments) -> int:
-    """Return how many measured sums of a tree an input is in."""
-    n = _steps(args) if args.noise.name != "BridgedTree" else 0
-    match args.noise.name:
-        case "BridgedTree":
-            return len(args.numbers("arities", ">"))
-        case "DelannoyCounter":
-            return args.integer("levels")
-        case "SmoothBinary":  # zeros before the first leaf's ones that some output uses
-            half = next(h for h in range(1, n + 2) if comb(2 * h, h) > n)
-            return sum(comb(2 * half - i, half) <= n for i in range(1, half + 1))
-        case "KaryTree" | "DiscreteKaryTree":
-            k, h, reach = args.integer("arity"), 0, 0
-            low = (k - 1) // 2 if args["subtraction"] else 0
-            while h == 0 or reach < n:
-                h, reach = h + 1, reach * k + (k - 1 - low)
-            return h
-    return n.bit_length()
-
-
-def _steps(args: Arguments) -> int:
-    if (steps := args.integer("steps")) >= 1 << 256:
-        raise NotProved("a tree of 2^256 steps or more")
-    return steps
-
-
-def _positions(args: Arguments) -> int:
-    return min(args.integer("contributions"), args.integer("steps"))
-
-
-def _sizes(args: Arguments) -> list[int]:
-    """Return the sizes K_1, …, K_h = 1 of the cells of a BridgedTree."""
-    arities = [whole(x) for x in args.numbers("arities", ">")]
-    exact = all(ball(x) == k for x, k in zip(args.numbers("arities"), arities, strict=True))
-    few = arities[0] < 1 or min(arities[1:], default=2) < 2
-    if not exact or few or prod(arities) < args["steps"] or len(arities) > 200:
-        raise args.wrong("arities", "expected whole numbers that have room for the steps")
-    return [prod(arities[i:]) for i in range(1, len(arities) + 1)]
-
-
-def _cells(args: Arguments, shown: fmpq) -> fmpq:
-    """Return Σ s² over the cells that hold the first positions, or what outputs show of it."""
-    sizes, c, total = _sizes(args), _positions(args), fmpq(0)
-    for i, size in enumerate(sizes):
-        rest = i + args.integer("pooled") + 1
-        unseen = fmpq(sizes[rest], size) if rest < len(sizes) else 0
-        total += (1 - shown * unseen) * ((c // size) * size**2 + (c % size) ** 2)
-    return total
-
-
-def _honaker(height: int) -> fmpq:
-    """Return the largest square that outputs of a HonakerTree show of an input."""
-    variance, moves = fmpq(1), [(fmpq(0), fmpq(1))]
-    for level in range(1, height):
-        twice = fmpq(2**level, 2**level - 1)
-        own = twice / (1 + twice)
-        left = max(out + d * d / variance for out, d in moves)
-        moves = [(left, own), *((out, own + (1 - own) * d) for out, d in moves)]
-        variance = own**2 + (1 - own) ** 2 * variance
-    return max(out + d * d / variance for out, d in moves)
-
-
-def _bridged(args: Arguments, adjacency: str | None, _: Budget) -> Worst:
-    """Return the lines of the table, and the cells that the first positions move."""
-    sizes, c = _sizes(args), _positions(args)
-    found = _lines(args, adjacency)
-    if found is None:
-        raise NotProved("the table of lemmas has no row for BridgedTree, as it is given")
-    if found.lower and args.noise["released"] == "measurements":
-        unit = args["epsilon"] / (len(sizes) * args["contributions"])
-        moved = [(size, c // size) for size in sizes] + [(c % size, 1) for size in sizes]
-        found.lower.append(tuple(((laws.laplace(s * unit),), n) for s, n in moved if s and n))
+# --- substitution -------------------------------------------------------------------------------
+def law_of(name: str) -> Callable[..., Law]:
+    """Return what makes a law of the table of its arguments."""
+    if name in LAWS:
+        return LAWS[name]
+    if name not in RARER:
+        raise NotProved(f"the table of lemmas has no law {name}")
+    found: Callable[..., Law] = getattr(import_module(".noises", __package__), name)
     return found
 
 
-DERIVED: dict[str, Callable[[Arguments], Any]] = {
-    "height": _height,
-    "ones": lambda args: next(h for h in range(1, 10**9) if comb(2 * h, h) > _steps(args)),
-    "cells_square": lambda args: _cells(args, fmpq(0)),
-    "shown_square": lambda args: _cells(args, fmpq(1)),
-    "cells_end": lambda args: -(-_positions(args) // (size := _sizes(args)[0])) * size,
-    "honaker_square": lambda args: _honaker(_height(args)),
-    "denominator": lambda args: int(args["c"].q) if isinstance(args["c"], fmpq) else _inexact(),
-}
-"""Names in formulas that are no arguments."""
-
-
-def _inexact() -> int:
-    raise NotProved("a c that is not rational")
-
-
-# --- substitution -------------------------------------------------------------------------------
 LAWS: dict[str, Callable[..., Law]] = {
     "gaussian": laws.gaussian,
     "laplace": laws.laplace,
-    "logistic": laws.logistic,
-    "bounded_range": laws.bounded_range,
-    "truncated_laplace": laws.truncated_laplace,
-    "discrete_laplace": laws.discrete_laplace,
-    "discrete_gaussian": laws.discrete_gaussian,
-    "skellam": laws.skellam,
     "guaranteed": laws.guaranteed,
     "response": laws.response,
     "pure": partial(laws.guaranteed, delta=ZERO),
     "event": laws.event,
-    "apart": lambda: table([(ONE, ZERO), (ZERO, ONE)]),
+    "apart": laws.apart,
     "unbounded": partial(laws.reaching, INFINITE),
     "reaching": laws.reaching,
-    "several": laws.several,
 }
+RARER = {"bounded_range", "discrete_gaussian", "discrete_laplace", "logistic", "several",
+         "skellam", "truncated_laplace"}  # fmt: skip
+"""Laws of `noises`."""
 LOSS = {**dict.fromkeys(("laplace", "logistic", "bounded_range", "pure"), parse("a"))}
 LOSS["discrete_laplace"] = parse("b/a")
 RHO = {"gaussian": parse("a**2/2"), "discrete_gaussian": parse("b**2/(2*a)")}
@@ -553,7 +463,7 @@ def _substituted(line: Line, args: Arguments) -> Way:
         values: list[Any] = [args.evaluated(a) for a in node.args]
         if node.op in ("discrete_laplace", "discrete_gaussian", "skellam"):
             values[1] = whole(values[1])
-        law = LAWS[node.op](*values)
+        law = law_of(node.op)(*values)
         if line.said("loss") and node.op == "response":
             law = replace(law, largest=args["epsilon"], grid=args["epsilon"])
         if line.said("alone"):
@@ -564,7 +474,7 @@ def _substituted(line: Line, args: Arguments) -> Way:
     return tuple(way)
 
 
-def _lines(args: Arguments, adjacency: str | None) -> Worst | None:
+def by_lines(args: Arguments, adjacency: str | None) -> Worst | None:
     """Return what the lines of a mechanism say: the first that fits, or ends from both sides."""
     fitting = [line for line in LINES.get(args.noise.name, ()) if line.fits(args.noise, adjacency)]
     upper: list[Way] = []
@@ -586,83 +496,7 @@ def _lines(args: Arguments, adjacency: str | None) -> Worst | None:
     return Worst(upper, upper, {line.row for line in fitting}, below) if upper else None
 
 
-def _put(node: Node, noise: Noise, lets: Mapping[str, Node]) -> Node:
-    """Return a formula with the arguments in the place of their names."""
-    given = {k: v for k, v in noise.arguments.items() if isinstance(v, str) and v != ""}
-    names = {k: number(v == "True") if k in FLAGS else parse(v) for k, v in given.items()}
-    if "shifts" in noise.arguments:
-        names["shifted"] = parse(" + ".join(f"abs({x})" for x in noise["shifts"]))
-    for name, formula in lets.items():
-        names[name] = substitute(formula, names)
-    return substitute(node, names)
-
-
-def formulas(what: str, noise: Noise, adjacency: str | None) -> list[tuple[str, Node, bool]]:
-    """Return row, formula and whether it is exact, of "mu", "loss", "rho", "variance" or "last".
-
-    The formulas are in the arguments; an inexact one is an upper bound.
-    """
-    anyhow, adjacency = what in ("variance", "last"), _relation(noise, adjacency)
-    found = []
-    if what == "mu" and noise.name == "GeneralGaussian" and (square := _space(noise)):
-        found.append(("gaussian-space", parse(f"sqrt({square})"), True))
-    for line in LINES.get(noise.name, ()):
-        if not line.fits(noise, adjacency, any_relation=anyhow) or "lower" in line.words:
-            continue
-        lets, parts = dict(line.said("let")), line.factors()
-        node: Node | None = (line.said(what) or [None])[0]
-        if what == "mu" and len(parts) == 1 and parts[0][0].op == "gaussian":
-            node = parts[0][0].args[0]
-        elif what in ("loss", "rho") and node is None:
-            known = LOSS if what == "loss" else RHO
-            if all(law.op in known for law, _ in parts):
-                each = (
-                    n * substitute(known[a.op], dict(zip("ab", a.args, strict=False)))
-                    for a, n in parts
-                )
-                node = sum(each, expressions.ZERO)
-        used = [node, *(x for a, _, b in line.said("if") for x in (a, b)), *lets.values()]
-        if node is not None and not any(DERIVED.keys() & x.free for x in used if x is not None):
-            inexact = "upper" in line.words or (what == "rho" and parts[0][0].op == "bounded_range")
-            found.append((line.row, _put(node, noise, lets), not inexact))
-    return found
-
-
-Condition: TypeAlias = tuple[Node, str, Node]
-
-
-def conditions(noise: Noise, adjacency: str | None) -> list[Condition]:
-    """Return what a mechanism requires besides the domains of its arguments."""
-    found = [f"{x} > 0" for x in noise.arguments.get(POSITIVE.get(noise.name, ""), [])]
-    if noise.name == "GeneralGaussian":
-        covariance, space = noise["covariance"], noise["space"]
-        found += [f"{x} > 0" for x in covariance.arguments.get("variances", [])]
-        found.append(f"{_dimension(covariance)} == {_dimension(space)}")
-        while space.name == "DisjointGroups":
-            space = space["space"]
-        found += [f"{x} > 0" for x in space.arguments.get("bounds", [])]
-        if space.name == "SparseBox":
-            found.append(f"{space['sparsity']} <= {space['dimension']}")
-    if noise.name == "DelannoyCounter":
-        found.append(f"{noise['levels']} <= {noise['steps']}")
-    every = [comparison(text) for text in found]
-    for line in LINES.get(noise.name, ()):
-        if line.fits(noise, _relation(noise, adjacency)) and "lower" not in line.words:
-            for a, relation, b in line.said("if"):
-                if not DERIVED.keys() & (a.free | b.free):
-                    every.append((_put(a, noise, {}), relation, _put(b, noise, {})))
-    return every
-
-
-def _dimension(of: Noise) -> str:
-    """Return the dimension of a covariance or a space, in the texts of its arguments."""
-    if of.name == "DisjointGroups":
-        return f"({of['groups']})*{_dimension(of['space'])}"
-    listed = of.arguments.get("bounds") or of.arguments.get("variances")
-    return str(len(listed)) if listed else f"({of['dimension']})"
-
-
-def _relation(noise: Noise, adjacency: str | None) -> str | None:
+def relation_of(noise: Noise, adjacency: str | None) -> str | None:
     """Return the relation: that of the theorem, or the one a mechanism is made for."""
     made = noise.arguments.get("adjacency")
     return adjacency or (made if isinstance(made, str) else None)
@@ -670,431 +504,6 @@ def _relation(noise: Noise, adjacency: str | None) -> str | None:
 
 # --- mechanisms with lists, matrices and mechanisms inside ---------------------------------------
 Special: TypeAlias = Callable[[Arguments, str | None, Budget], Worst]
-
-
-def _space(noise: Noise) -> str | None:
-    """Return sup v'Σ⁻¹v of independent noise over a space whose longest vectors are known."""
-    covariance, space = noise["covariance"], noise["space"]
-    while isinstance(space, Noise) and space.name == "DisjointGroups":
-        space = space["space"]
-    if not isinstance(covariance, Noise) or not isinstance(space, Noise):
-        return None
-    if covariance.name == "Diagonal" and space.name == "Box" and noise["space"] is space:
-        pairs = zip(space["bounds"], covariance["variances"], strict=False)
-        return f"({' + '.join(f'({b})**2/({v})' for b, v in pairs)})"
-    squares = {
-        "SparseBox": lambda: f"({space['sparsity']})*({space['bound']})**2",
-        "L2Ball": lambda: f"({space['radius']})**2",
-        "Box": lambda: " + ".join(f"({b})**2" for b in space["bounds"]),
-    }.get(space.name)
-    if covariance.name != "Isotropic" or squares is None:
-        return None
-    return f"(({squares()})/({covariance['variance']}))"
-
-
-def _general(args: Arguments, _: str | None, budget: Budget) -> Worst:
-    from .programs import dimension, is_positive, largest_square, symmetric
-
-    covariance, space = (_exact(args.noise[key], args.value) for key in ("covariance", "space"))
-    size, given = dimension(space), covariance.arguments
-    if size > 1000:
-        raise NotProved("a covariance of more than 1000 coordinates")
-    sparse = space["space"] if space.name == "DisjointGroups" else space
-    if sparse.name == "SparseBox" and int(sparse["sparsity"]) > int(sparse["dimension"]):
-        raise Wrong("theorem.mechanism", "expected a sparsity of at most the dimension")
-    if not (entries := given.get("rows")):
-        on = given.get("variances")
-        if not on and rational(given.get("dimension", "0")) == size:
-            on = [given.get("variance") or given["diagonal"]] * size
-        off = given.get("off_diagonal", "0")
-        entries = [[x if i == j else off for j in range(size)] for i, x in enumerate(on or [])]
-    rows = symmetric(entries, size, "theorem.mechanism")
-    if not is_positive(rows, strictly=True):
-        raise NotProved("a covariance that is not positive definite")
-    formula = _space(Noise("GeneralGaussian", {"covariance": covariance, "space": space}))
-    if formula:
-        return _gaussian("gaussian-space", expressions.real(formula))
-    if space.name == "L2Ball":
-        raise NotProved("the longest vector of a ball under a matrix")
-    inverse = fmpq_mat(rows).inv()
-    listed = [[inverse[i, j] for j in range(size)] for i in range(size)]
-    return _gaussian("gaussian-space", 1 * largest_square(space, listed, budget))
-
-
-def _gaussian(row: str, square: Number) -> Worst:
-    return _same(row, laws.gaussian(sqrt(square), square))
-
-
-def _exact(tree: Any, value: Value) -> Noise:
-    """Return a covariance or a space with its numbers as exact texts."""
-
-    def exact(entry: Any) -> Any:
-        if isinstance(entry, list):
-            return [exact(x) for x in entry]
-        if isinstance(entry, Noise):
-            return _exact(entry, value)
-        if entry in ("True", "False"):
-            return entry
-        number = value(entry)
-        if not isinstance(number, fmpq):
-            raise NotProved("a number of a covariance or a space is not rational")
-        return str(number)
-
-    if not isinstance(tree, Noise):
-        raise Wrong("theorem.mechanism", "expected a covariance and a space")
-    return Noise(tree.name, {key: exact(entry) for key, entry in tree.arguments.items()})
-
-
-def _matrix_variate(args: Arguments, *_: Any) -> Worst:
-    square = args["l2_sensitivity"] ** 2
-    for key in ("row_covariance", "column_covariance"):
-        covariance = args.noise[key]
-        name = covariance.name if isinstance(covariance, Noise) else ""
-        if name not in ("Isotropic", "Diagonal"):
-            raise NotProved("the least eigenvalue of a matrix")
-        given = covariance["variances"] if name == "Diagonal" else [covariance["variance"]]
-        entries = Arguments(Noise(name, {"variances": given}), args.value).numbers("variances", ">")
-        square = square / -maximum([-x for x in entries])
-    return _gaussian("matrix-variate", square)
-
-
-def _laplace_vector(args: Arguments, *_: Any) -> Worst:
-    shifts = [maximum([x, -x]) for x in args.numbers("shifts", "")]
-    counted: dict[str, tuple[Number, int]] = {}
-    for x in shifts:
-        if not compare(x, "==", 0):
-            key = exactly(x)
-            counted[key] = (x / args["scale"], counted.get(key, (x, 0))[1] + 1)
-    way: Way = tuple(((laws.laplace(t),), n) for t, n in counted.values())
-    ways = [way] if way else one(table([(ONE, ONE)]))
-    return Worst(ways, ways, {"laplace"})
-
-
-def shifted(masses: Sequence[Number], shift: int) -> Law:
-    """Return a law on the integers moved up by so many, against itself."""
-    none = [ZERO] * shift
-    return table(list(zip([*none, *masses], [*masses, *none], strict=True)))
-
-
-def _integer_noise(args: Arguments, *_: Any) -> Worst:
-    masses, most = args.masses("probabilities"), args.integer("sensitivity")
-    if most > 200:
-        raise NotProved("integer noise of a sensitivity beyond 200")
-    ups = tuple(shifted(masses, s) for s in range(1, most + 1))
-    downs = tuple(laws.swapped(law) for law in ups if not law.symmetric)
-    ways: list[Way] = [((ups + downs, 1),)]  # each may be that of any record, in any release
-    return Worst(ways, ways, {"integer-noise"})
-
-
-def count_noise(args: Arguments) -> list[Number]:
-    """Return P(Z = −D), …, P(Z = D) of a BoundedCountNoise, as it is printed (formulas.py)."""
-    d = args.integer("support")
-    if d > 2000:
-        raise NotProved("count noise of a support beyond 2000")
-    sums, best, _, masses = formulas_.count_noise(parse("ratio"), parse("eta"), d)
-    at = {"ratio": exp(args["epsilon"]), "eta": args["eta"]}
-    side = expressions.values([*sums, best, *masses], Budget(seconds=1e9), at)[-d - 1 :]
-    return [*side[:0:-1], *side]
-
-
-def _count_noise(args: Arguments, *_: Any) -> Worst:
-    return _same("count-noise", replace(shifted(count_noise(args), 1), symmetric=True))
-
-
-def _tabulated(args: Arguments, *_: Any) -> Worst:
-    p, q = args.masses("p"), args.masses("q")
-    if len(p) != len(q):
-        raise args.wrong("p", "has another length than q")
-    law = table(list(zip(p, q, strict=True)))
-    return Worst(one(law), one(laws.swapped(law)), {"table"})
-
-
-def _channel(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
-    matrix, listed = args.noise["matrix"], args.noise["neighbours"]
-    if not isinstance(matrix, list) or not 2 <= len(matrix) <= 100:
-        raise args.wrong("matrix", "expected 2 to 100 rows")
-    rows = [Arguments(Noise("Channel", {"matrix": x}), args.value).masses("matrix") for x in matrix]
-    if len({len(row) for row in rows}) > 1:
-        raise args.wrong("matrix", "has rows of different lengths")
-    pairs = [(i, j) for i in range(len(rows)) for j in range(i)]
-    if listed != "None":
-        pairs = [(whole(args.value(i)), whole(args.value(j))) for i, j in listed]
-        if any(i == j or not (0 <= i < len(rows) and 0 <= j < len(rows)) for i, j in pairs):
-            raise args.wrong("neighbours", "are no two inputs")
-    elif adjacency == "add-remove":
-        raise NotProved("Channel has a given number of records: its relation is replace-one")
-    both = sorted({(i, j) for pair in pairs for i, j in (pair, pair[::-1])})
-    budget.check(cases=len(both))
-    found: dict[Any, Law] = {}
-    for i, j in both:
-        entries = list(zip(rows[i], rows[j], strict=True))
-        found.setdefault(
-            tuple(sorted((exactly(p), exactly(q)) for p, q in entries)), table(entries)
-        )
-    every: list[Way] = [((tuple(found.values()), 1),)]
-    return Worst(every, every, {"channel"})
-
-
-def _rounded_laplace(args: Arguments, *_: Any) -> Worst:
-    """Return a bound of the noise with the mass 'a if abs(x) < 1/2 else b*exp(-abs(x)/c)'."""
-    usual = args.noise.arguments == {**signatures()["AdditiveNoise"], "mass": args.noise["mass"]}
-    match ast.parse(str(args.noise.arguments.get("mass") or "0").strip(), mode="eval").body:
-        case ast.IfExp(test, a, ast.BinOp(b, ast.Mult(), ast.Call(ast.Name("exp"), [power]))):
-            found = re.fullmatch(r"-abs\(x\)(?: / ([1-9]\d*))?", ast.unparse(power))
-            if ast.unparse(test) == "abs(x) < 1 / 2" and found and usual:
-                first, second = (expressions.real(ast.unparse(part)) for part in (a, b))
-                if all(told(mass, ">", ZERO) for mass in (first, second)):
-                    rate = fmpq(1, int(found[1] or 1))
-                    step = log(first / second) + rate
-                    largest = maximum([rate, step, -step])
-                    way, below = one(LAWS["pure"](largest)), one(laws.reaching(largest))
-                    return Worst(way, way, {"rounded-laplace"}, below)
-    raise NotProved("own noise of another shape than rounded Laplace noise")
-
-
-def _threshold(args: Arguments, *_: Any) -> Worst:
-    k, away = args.integer("partitions"), args["threshold"] - args["sensitivity"]
-    if k > 200:
-        raise NotProved("a user in more than 200 partitions")
-    normal = args.noise.name == "GaussianThreshold"
-    scale = args["standard_deviation" if normal else "scale"]
-    moved, tail = args["sensitivity"] / scale, exp(-maximum([away, -away]) / scale) / 2
-    shown = tail if told(away, ">=", ZERO) else 1 - tail
-    hidden = 1 - (laws.normal_above(away / scale) if normal else shown)
-    remove: list[Way] = []
-    add: list[Way] = []
-    for new in range(k, -1, -1):
-        none = prod([hidden] * new, start=ONE)
-        fresh = table([(1 - none, ZERO), (none, ONE)])
-        rest: Way = ()
-        if new < k and normal:
-            rest = (((laws.gaussian(moved * sqrt(fmpq(k - new))),), 1),)
-        elif new < k:
-            rest = (((laws.laplace(moved),), k - new),)
-        remove.append((*((((fresh,), 1),) if new else ()), *rest))
-        add.append((*((((laws.swapped(fresh),), 1),) if new else ()), *rest))
-    return Worst(remove, add, {"threshold"})
-
-
-def _shuffled(args: Arguments, _: str | None, budget: Budget) -> Worst:
-    inner, n = args.noise["mechanism"], args.integer("users")
-    found, below = worst(inner, "replace-one", args.value, budget), list[Law]()
-    if isinstance(inner, Noise) and inner.name == "RandomizedResponse":
-        report = Arguments(inner, args.value)
-        rest = exp(report["epsilon"]) + report["categories"] - 1
-        all_alike = power(exp(report["epsilon"]) / rest, fmpq(n - 1))
-        below.append(LAWS["event"](all_alike * exp(report["epsilon"]) / rest, all_alike / rest))
-    ways, t = found.ways, maximum([law.largest for way in found.ways for f, _ in way for law in f])
-    local = isinstance(inner, Noise) and inner.name in LOCAL
-    if local and ball(t).is_finite() and n > 1:
-        ways = one(laws.clones(t, n - 1))
-    return Worst(ways, ways, {"shuffled", *found.rows}, one(*below))
-
-
-def _allocated(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
-    inner, k, steps = args.noise["mechanism"], args.integer("participations"), args["steps"]
-    if told(args["participations"], ">", steps):
-        raise args.wrong("participations", "is above steps")
-    alone = worst(inner, adjacency, args.value, budget)
-    whole_ = Noise("Composed", {"mechanism": inner, "count": str(k), "adaptive": "True"})
-    found = worst(whole_, adjacency, args.value, budget)
-    one_step = [merged(way) for way in (*alone.remove, *alone.add)]
-    below: list[Law] = []
-    if alone.lower is None and all(len(way) == 1 and way[0][1] == 1 for way in one_step):
-        below += [laws.sampled(law, k / steps) for law in one_step[0][0][0]]
-    return Worst(found.remove, found.add, {"allocation", *found.rows}, one(*below))
-
-
-def _rank_one(args: Arguments, *_: Any) -> Worst:
-    """Return the events that the output is within r of the first true answer.
-
-    P(X ≤ x) ≤ x^a/(a √(1 − x) B(a, 1/2)) for a Beta(a, 1/2), as the last factor of its density is
-    at most 1/√(1 − x) there.
-    """
-    a = ball(fmpq(args.integer("dimension") - 1, 2))
-    unit = ball(sqrt(2 * args["sigma_star"]))
-    least = ((a + fmpq(1, 2)).lgamma() - a.lgamma()).exp() / (a * arb.pi().sqrt())
-    below = []
-    for i in range(40):
-        share = fmpq(9, 10) * fmpq(3, 4) ** i
-        p, near, far = (
-            (ball(x * args["l2_sensitivity"]) / unit).erf() for x in (share, 1 - share, 1 + share)
-        )
-        x = ball(share * share)
-        below.append(laws.happening(p, least * x**a / (1 - x).sqrt() * (far - near) / 2))
-    return Worst(one(LAWS["apart"]()), one(LAWS["apart"]()), {"rank-one"}, one(*below))
-
-
-def _matrix(args: Arguments, *_: Any) -> Worst:
-    n, noise = args.integer("steps"), args.noise
-    apart = 1 if noise["separation"] == "None" else args.integer("separation")
-    if n > 2000 or noise["step_sampling_prob"] != "None":
-        raise NotProved("a matrix mechanism of more than 2000 steps, or of samples")
-    places = -(-n // apart)
-    root = [fmpq(comb(2 * j, j), 4**j) for j in range(n)]
-    strategies: dict[str, list[Number]] = {"identity": [ONE], "square-root": [*root]}
-    repeats = [noise["separation"], noise["participations"]] != ["None", "None"]
-    if repeats and noise["participation"] == "single":
-        raise args.wrong("participation", "is single: it has no separation and no participations")
-    entries = strategies.get(str(noise["strategy"]))
-    counts = {"single": 1, "cyclic": places, "min-separation": places}
-    count = counts.get(str(noise["participation"]))
-    if entries is None or count is None:
-        raise NotProved("a strategy or a participation of a matrix mechanism that has no row")
-    if noise["participations"] != "None":
-        count = min(count, args.integer("participations"))
-    width = len(entries) if noise["bands"] == "None" else min(len(entries), args.integer("bands"))
-    if count > 1 and width > apart:
-        raise NotProved("a matrix mechanism whose steps of one record share noise")
-    square = sum((x * x for i in range(count) for x in entries[: min(width, n - i * apart)]), ZERO)
-    return _gaussian("matrix", square / args["noise_multiplier"] ** 2)
-
-
-def _composed(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
-    inside, count = args.noise["mechanism"], args.integer("count")
-    parts = inside if isinstance(inside, list) else [inside]
-    remove: Way = ()
-    add: Way = ()
-    rows, exact = {"composition"}, True
-    below: list[list[Way]] = []
-    for part in parts:
-        budget.check(cases=1)
-        found = worst(part, adjacency, args.value, budget)
-        rows |= found.rows
-        if len(parts) == count == 1:
-            return replace(found, rows=rows)
-        if adjacency != "add-remove":
-            found = replace(found, remove=found.ways, add=found.ways)
-        ways = [_joined(ways) for ways in (found.remove, found.add)]
-        alone = any(law.only_alone for laws_, _ in ways[0] for law in laws_)
-        exact = exact and found.lower is None and not alone
-        below.append([_times(way, count) for way in _several(found)])
-        remove, add = (
-            sofar + tuple((laws_, n * count) for laws_, n in way)
-            for sofar, way in zip((remove, add), ways, strict=True)
-        )
-    both = [remove], [remove] if adjacency != "add-remove" else [add]
-    if exact:
-        return Worst(*both, rows)
-    most = max(map(len, below)) if all(below) else 0
-    lower = [sum((w[min(i, len(w) - 1)] for w in below), ()) for i in range(most)]
-    ends = [attained(way) for way in lower]
-    return Worst(*both, rows, ends[0] if most == 1 else [x[i % len(x)] for i, x in enumerate(ends)])
-
-
-def _times(way: Way, count: int) -> Way:
-    return tuple((found, n * count) for found, n in way)
-
-
-def _several(found: Worst) -> list[Way]:
-    """Return ways that some neighbours have in each of several releases: pairs, no mere bounds."""
-    if found.lower is None:
-        return [tuple((f[:1], n) for f, n in way) for way in found.remove[:1]]
-    return [way for way in found.lower if all(law.is_pair for f, _ in way for law in f)]
-
-
-def _joined(ways: Sequence[Way]) -> Way:
-    """Return one way for any of several: the laws of single releases become one factor.
-
-    Reports in random order, whose bound takes long, are left for their largest loss (row pure).
-    """
-    ways = [tuple((tuple(map(_quick, found)), n) for found, n in way) for way in ways]
-    if len(ways) == 1:
-        return ways[0]
-    if any(len(way) != 1 or way[0][1] != 1 for way in ways):
-        raise NotProved("a composition of a mechanism with several products of worst pairs")
-    return ((tuple(law for way in ways for law in way[0][0]), 1),)
-
-
-def _quick(law: Law) -> Law:
-    slow = law.name == "shuffled reports"
-    return laws.guaranteed(law.largest, ZERO) if slow else law
-
-
-def _sampled(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
-    inner, poisson = args.noise["mechanism"], args.noise.name == "PoissonSubsampled"
-    if poisson:
-        _named(args, adjacency)
-        q, row = args["sampling_prob"], "poisson"
-        found = worst(inner, adjacency, args.value, budget)
-        if adjacency == "replace-one":  # before and after: means ±μ, for Gaussian noise
-            mu = found.remove[0][0][0][0].mu
-            if mu is None or not isinstance(inner, Noise) or inner.name != "Gaussian":
-                raise NotProved("a sampled replacement of other than Gaussian noise")
-            return _same("mixture", _opposite([(ZERO, 1 - q), (mu, q)]))
-        remove, add = _joined(found.remove), _joined(found.add)
-    else:
-        q, row = args["sample_size"] / args["population"], "without-replacement"
-        if not _any_two(inner):
-            raise NotProved("a sample of records of which some are no neighbours")
-        if any(told(args.value(n), "!=", args["sample_size"]) for n in _populations(inner)):
-            raise args.wrong("sample_size", "is not how many records the mechanism has")
-        if told(q, ">", ONE):
-            raise args.wrong("sample_size", "is above the population")
-        found = worst(inner, "replace-one", args.value, budget)
-        remove = add = _joined(found.ways)
-    rows = {row, *found.rows}
-    if told(q, "==", ZERO):
-        nothing = one(table([(ONE, ONE)]))
-        return Worst(nothing, nothing, rows)
-    if told(q, "==", ONE):
-        return replace(found, rows=rows)
-    remove, add = (merged(way) for way in (remove, add))
-    if [(len(way), way[0][1]) for way in (remove, add)] != [(1, 1), (1, 1)]:
-        raise NotProved("a sampled composition")
-    one_way = tuple(laws.sampled(law, q) for law in remove[0][0])
-    other = tuple(laws.diluted(law, q) for law in add[0][0])
-    lower: list[Way] | None = None if found.lower is None else []
-    if not poisson:
-        both: list[Way] = [((one_way + other, 1),)]
-        return Worst(both, both, rows, lower)
-    return Worst([((one_way, 1),)], [((other, 1),)], rows, lower)
-
-
-def _populations(tree: Any) -> list[str]:
-    """Return how many records the mechanisms inside say that they have."""
-    if not isinstance(tree, Noise):
-        return [n for entry in tree for n in _populations(entry)] if isinstance(tree, list) else []
-    own = [n for key, n in tree.arguments.items() if key in ("population", "users")]
-    return own or _populations([*tree.arguments.values()])
-
-
-def _any_two(tree: Any) -> bool:
-    """Return whether any two records are neighbours: no channel inside lists those that are."""
-    inside = tree.arguments.values() if isinstance(tree, Noise) else tree
-    if isinstance(inside, str):
-        return True
-    listed = isinstance(tree, Noise) and tree.arguments.get("neighbours", "None") != "None"
-    return not listed and all(map(_any_two, inside))
-
-
-def _opposite(entries: Sequence[Answer]) -> Law:
-    """Return the mixture of N(m, 1) by weights, as (m, w), against that of the opposite means."""
-    entries = [(m, w) for m, w in entries if not compare(w, "==", 0)]
-    if all(compare(m, "==", 0) for m, _ in entries):
-        return table([(ONE, ONE)])
-    p, q = [(w, m) for m, w in entries], [(w, -m) for m, w in entries]
-    return replace(laws.gaussian_mixture(p, q), symmetric=True)
-
-
-def _mixture(args: Arguments, adjacency: str | None, _: Budget) -> Worst:
-    _named(args, adjacency)
-    sizes, weights = args.numbers("sensitivities"), args.masses("sampling_probs")
-    if len(sizes) != len(weights):
-        raise args.wrong("sensitivities", "has another length than sampling_probs")
-    entries = [(s / args["standard_deviation"], w) for s, w in zip(sizes, weights, strict=True)]
-    moving = [(m, w) for m, w in entries if not compare(w, "==", 0)]
-    if adjacency == "replace-one" or all(compare(m, "==", 0) for m, _ in moving):
-        return _same("mixture", _opposite(moving))
-    p, plain = [(w, m) for m, w in moving], [(ONE, ZERO)]
-    law = laws.gaussian_mixture(p, plain)
-    back = laws.gaussian_mixture(plain, [(w, -m) for w, m in p])  # reflected
-    return Worst(one(law), one(back), {"mixture"})
-
-
-def _named(args: Arguments, adjacency: str | None) -> None:
-    if adjacency is None:
-        raise NotProved(f"{args.noise.name} needs its relation: add-remove or replace-one")
 
 
 def merged(way: Way) -> Way:
@@ -1108,28 +517,14 @@ def merged(way: Way) -> Way:
 
 
 # --- all mechanisms -----------------------------------------------------------------------------
-SPECIAL: dict[str, Special] = {
-    "AdditiveNoise": _rounded_laplace,
-    "BoundedCountNoise": _count_noise,
-    "BridgedTree": _bridged,
-    "Channel": _channel,
-    "Composed": _composed,
-    "GaussianThreshold": _threshold,
-    "GeneralGaussian": _general,
-    "IntegerNoise": _integer_noise,
-    "LaplaceThreshold": _threshold,
-    "LaplaceVector": _laplace_vector,
-    "MatrixVariateGaussian": _matrix_variate,
-    "MatrixMechanism": _matrix,
-    "MixtureOfGaussians": _mixture,
-    "PoissonSubsampled": _sampled,
-    "RandomAllocation": _allocated,
-    "RankOneGaussian": _rank_one,
-    "SampledWithoutReplacement": _sampled,
-    "Shuffled": _shuffled,
-    "Tabulated": _tabulated,
+SPECIAL = {
+    "compositions": "Composed MixtureOfGaussians PoissonSubsampled RandomAllocation "
+    "SampledWithoutReplacement Shuffled",
+    "particular": "AdditiveNoise BoundedCountNoise BridgedTree Channel GaussianThreshold "
+    "GeneralGaussian IntegerNoise LaplaceThreshold LaplaceVector MatrixMechanism "
+    "MatrixVariateGaussian RankOneGaussian Tabulated",
 }
-"""Mechanism → its worst pairs, where no line says them."""
+"""Module → the mechanisms of which its WORST says the worst pairs, where no line does."""
 RELATION = {
     **dict.fromkeys(("RandomizedResponse", "HadamardResponse", "LocalHashing"), "replace-one"),
     **dict.fromkeys(("Rappor", "SubsetSelection", "UnaryEncoding"), "replace-one"),
@@ -1139,9 +534,6 @@ RELATION = {
     **dict.fromkeys(("GaussianThreshold", "LaplaceThreshold"), "add-remove"),
 }
 """Mechanisms of a given number of records, and those that are known for one more record."""
-LOCAL = {"RandomizedResponse", "HadamardResponse", "LocalHashing", "Rappor", "SubsetSelection",
-         "UnaryEncoding", "Guaranteed"}  # fmt: skip
-"""Reports of one record: any two records are neighbours, and their laws have one worst pair."""
 POSITIVE = {"EllipticalGaussian": "sensitivities", "OneSidedGaussian": "bounds"}
 
 
@@ -1160,9 +552,11 @@ def worst(noise: Any, adjacency: str | None, value: Value, budget: Budget) -> Wo
         args.numbers(POSITIVE[noise.name], ">")
     if noise.name == "DelannoyCounter" and told(args["levels"], ">", args["steps"]):
         raise args.wrong("levels", "is above steps")
-    if noise.name in SPECIAL:
-        return SPECIAL[noise.name](args, adjacency, budget)
-    found = _lines(args, _relation(noise, adjacency))
+    for module, names in SPECIAL.items():
+        if noise.name in names.split():
+            own: Special = import_module(f".{module}", __package__).WORST[noise.name]
+            return own(args, adjacency, budget)
+    found = by_lines(args, relation_of(noise, adjacency))
     if found is None:
         under = f" under {adjacency}" if adjacency else " without its relation"
         raise NotProved(f"the table of lemmas has no row for {noise.name}{under}, as it is given")

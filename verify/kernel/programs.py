@@ -48,6 +48,7 @@ from . import expressions
 from .expressions import real
 from .notation import Noise, parse
 from .numbers import Budget, NotProved, Proof, Wrong, ball, decide, rational
+from .theorem import described, formula
 
 Data = Mapping[str, Any]
 WIDEST_GAP = fmpq(1, 10**6)
@@ -486,3 +487,51 @@ _KINDS: Mapping[str, Callable[[Data, Data, Budget], Any]] = {
     "integer-noise": _integer_noise,
     "gaussian-shape": _gaussian_shape,
 }
+
+
+# --- what is said of an optimum ---
+_OPTIMA = {
+    "count-noise": "the least delta at {power} of noise with mean 0 and P(0) = {eta} on "
+    "-min(n, {support})..{support} for all counts n {counts}",
+    "integer-noise": "the least {what} at {power} of a law on -{support}..{support}",
+    "gaussian-shape": "the least {objective} variance of Gaussian noise that is 1-GDP over {space}",
+}
+_ERRORS = {
+    "variance": "mean of Z^2",
+    "absolute": "mean absolute error",
+    "error": "P(Z != 0)",
+    "cost": "mean cost of |Z| = 1, 2, ...",
+    "delta": "delta",
+}
+_SAID = {"kind", "verdict", "lower", "upper", "epsilon", "ratio", "eta", "support", "space"} | {
+    "min_count",
+    "max_count",
+}
+
+
+def least(theorem: Data) -> str:
+    """Say what is least, how small it is, and under what else: every field that is given."""
+    words = {"support": "", **{name: formula(text) for name, text in theorem.items()}}
+    at = "epsilon" if theorem.get("ratio") is None else "ratio"
+    words["power"] = f"{'E' if at == 'ratio' else at} = {words.get(at)}"
+    few = theorem.get("max_count") is not None
+    words["counts"] = "from {min_count} to {max_count}" if few else ">= {support}"
+    words["counts"] = words["counts"].format_map(words)
+    words["what"] = _ERRORS.get(theorem["objective"], "")
+    rest = [
+        f"{name} = {described(value)}"
+        for name, value in theorem.items()
+        if name not in _SAID and value not in (None, False, [])
+    ]
+    what = _OPTIMA[theorem["kind"]].format_map(words)
+    return f"{what} ({', '.join(rest)}) {_optimum(theorem)}"
+
+
+def _optimum(theorem: Data) -> str:
+    lower, upper = rational(theorem["lower"]), rational(theorem["upper"])
+    text = theorem["upper"]
+    shown = formula(text) if len(text) <= 60 else f"about {ball(upper).str(12, radius=False)}"
+    if lower == upper:
+        return f"is {shown}, exactly optimal"
+    power = next((k for k in range(6, 400) if upper - lower > upper / 10 ** (k + 1)), 400)
+    return f"is at most {shown}, optimal within a relative gap of 1e-{power}"

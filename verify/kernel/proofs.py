@@ -13,14 +13,15 @@ from typing import Any
 from flint import arb
 
 from . import numbers
-from .boxes import Box, Facts, Goal, Span
+from .boxes import Box, Facts, Span
+from .cases import Goal
 from .expressions import (
+    ARITHMETIC,
     FOLDS,
     ONE,
     ZERO,
     Node,
     comparison,
-    derivative,
     make,
     number,
     parse,
@@ -393,4 +394,55 @@ def _list(spec: Any, key: str) -> list[Any]:
     found = spec.get(key)
     if not isinstance(found, list) or len(found) > 1000:
         raise Wrong(f"witness.proof.{key}", "expected a list")
+    return found
+
+
+# --- derivatives --------------------------------------------------------------------------------
+_SLOPES = {
+    name: parse(text)
+    for name, text in {
+        "sqrt": "1/(2*sqrt(x))",
+        "exp": "exp(x)",
+        "expm1": "exp(x)",
+        "log": "1/x",
+        "log1p": "1/(1 + x)",
+        "log2": "1/(x*log(2))",
+        "sin": "cos(x)",
+        "cos": "-sin(x)",
+        "tanh": "1 - tanh(x)**2",
+        "erf": "2*exp(-x*x)/sqrt(pi())",
+        "erfc": "-2*exp(-x*x)/sqrt(pi())",
+        "Phi": "exp(-x*x/2)/sqrt(2*pi())",
+        "mills": "x*mills(x) - 1",
+    }.items()
+}
+
+
+def derivative(node: Node, name: str) -> Node:
+    """Return ∂/∂name of a formula, where it is differentiable; raise NotProved where unknown."""
+    if name not in node.free:
+        return ZERO
+    op, args = node.op, node.args
+    if op == "var":
+        return ONE
+    if op == "sum" and name not in args[1].free | args[2].free:
+        return make("sum", *args[:3], derivative(args[3], name))
+    if op in _SLOPES and len(args) == 1:
+        return substitute(_SLOPES[op], {"x": args[0]}) * derivative(args[0], name)
+    if op not in ARITHMETIC.values():
+        raise NotProved(f"the kernel has no derivative of {op}")
+    a, b = args
+    da, db = derivative(a, name), derivative(b, name)
+    found: Node
+    if op in ("+", "-"):
+        found = make(op, da, db)
+    elif op == "*":
+        found = a * db if da is ZERO else da * b if db is ZERO else da * b + a * db
+    elif op == "/":
+        found = (da if db is ZERO else da - node * db) / b
+    elif db is ZERO:
+        found = b * a ** (b - ONE) * da
+    else:
+        slope = db * make("log", a)
+        found = node * (slope if da is ZERO else slope + b * da / a)
     return found

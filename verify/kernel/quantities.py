@@ -8,32 +8,23 @@ tells nothing, H ≥ (1 − e^ε)⁺, and of the laws that are below it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
-from flint import arb, ctx, fmpq
+from flint import arb, fmpq
 
-from . import lattice, laws, lemmas
-from .expressions import real
+from . import laws
 from .laws import ONE, ZERO, Law, told
-from .lemmas import Way, Worst, merged, worst
-from .notation import Noise
+from .lemmas import Way, Worst, merged
 from .numbers import (
     Budget,
     NotProved,
     Number,
-    TooFewDigits,
     ball,
     compare,
-    exp,
     maximum,
-    precision,
     rational,
-    sqrt,
-    whole,
 )
 
 FINENESS = {16: 84, 64: 112, 256: 176}
@@ -93,6 +84,8 @@ def step_for(way: Way, fineness: int) -> fmpq:
 def composed(way: Way, epsilon: Number, grid: Grid, *, upper: bool, added: bool = False) -> arb:
     """Return an upper (lower) end of H of a composition."""
     step = (grid.hint("step_add") if added else None) or grid.hint("step")
+    from . import lattice
+
     bits = int((grid.hint("bits") or fmpq(FINENESS.get(grid.fine, 112))).floor())
     if not 64 <= bits <= 2048:
         raise NotProved("a lattice of fewer than 64 or more than 2048 bits")
@@ -167,17 +160,6 @@ def _choices(way: Way) -> Iterator[Way]:
         yield tuple(((law,), n) for parts in halves for law, n in parts if n)
 
 
-def delta(found: Worst, epsilon: Number, budget: Budget) -> arb:
-    """Return a ball around H(ε)."""
-    if is_single(found) and found.lower is None:
-        return ball(upper_delta(found, epsilon, Grid(budget)))
-    high = upper_delta(found, epsilon, Grid(budget))
-    low = maximum([ZERO, 1 - exp(epsilon)])
-    with suppress(NotProved):
-        low = maximum([low, lower_delta(found, epsilon, Grid(budget))])
-    return ball(low).lower().union(ball(high).upper())
-
-
 def max_loss(found: Worst, *, lower: bool = False) -> Number:
     """Return the supremum of the loss, or what it is at least."""
     if lower and found.lower is not None:
@@ -229,155 +211,3 @@ def _rho(law: Law) -> Number:
     if isinstance(law.largest, arb) and not law.largest.is_finite():
         raise NotProved("a rho of a loss that is not bounded")
     return law.largest * law.largest / 2
-
-
-def halved(above: Callable[[fmpq], bool | None]) -> tuple[fmpq, fmpq]:
-    """Return two near numbers, `above` at the first and not at the second."""
-    low, high = fmpq(-1), fmpq(1)
-    while above(low) is not True or above(high) is not False:
-        if above(low) is not True:
-            low *= 2
-        if above(high) is not False:
-            high *= 2
-        if max(-low, high) > 1 << 20:
-            raise NotProved("a number beyond a million")
-    for _ in range(200):
-        middle = (low + high) / 2
-        side = above(middle)
-        if side is None:
-            break
-        low, high = (middle, high) if side else (low, middle)
-    return low, high
-
-
-def epsilon(found: Worst, level: Number, budget: Budget) -> arb:
-    """Return a ball around the least ε ≥ 0 with H(ε) ≤ δ, between two sides that are checked."""
-    if compare(level, "==", ZERO):
-        return ball(max_loss(found))
-    if not is_single(found):
-        raise NotProved("an epsilon of a composition: ask for its delta")
-    low, high = halved(lambda x: compare(upper_delta(found, x, Grid(budget)), ">", level))
-    return ball(low).union(ball(high)).max(arb(0))
-
-
-def beta(found: Worst, alpha: Number) -> arb:
-    """Return a ball around the least type II error at type I error α.
-
-    For every ε, 1 − H(ε) − e^ε α is at most β. Where Q(L > ε) falls past α between two ε, β is at
-    most the chord of the tests there, and the test with the smaller α at least as good.
-    """
-    if not is_single(found) or found.lower is not None:
-        raise NotProved("the trade-off function of a composition, or of a bound")
-    ends: list[Number] = []
-    for law in (law for way in map(merged, found.ways) for law in way[0][0]):
-        low, high = halved(lambda x, of=law: compare(of.at(x)[1], ">", alpha))  # type: ignore[misc]
-        least = maximum([ZERO, *(1 - law.delta(x) - exp(x) * alpha for x in (low, high))])
-        (h0, q0), (h1, q1) = law.at(low), law.at(high)
-        b0, most = 1 - h0 - exp(low) * q0, 1 - h1 - exp(high) * q1
-        if compare(q0, ">", q1) and compare(q0, ">=", alpha):
-            most = most + (alpha - q1) / (q0 - q1) * (b0 - most)
-        ends.append(ball(least).lower().union(ball(most).upper()))
-    return ball(-maximum([-x for x in ends]))
-
-
-def variance(noise: Noise, value: lemmas.Value) -> Number:
-    """Return the variance of the noise of an answer."""
-    args = lemmas.Arguments(noise, value)
-    if noise.name == "DiscreteGaussian":
-        return _discrete_gaussian_variance(args["parameter"])
-    if noise.name == "IntegerNoise":
-        masses, low = args.masses("probabilities"), args.integer("lowest")
-    elif noise.name == "OptimalEllipse":
-        return ellipse(args.integer("dimension"), args.integer("sparsity")) / args["mu"] ** 2
-    elif noise.name == "BoundedCountNoise":
-        low = -args.integer("support")
-        masses = lemmas.count_noise(args)
-    else:
-        raise NotProved(f"the variance of {noise.name}")  # others have formulas in the table
-    first = sum(((low + i) * p for i, p in enumerate(masses)), ZERO)
-    return sum(((low + i) ** 2 * p for i, p in enumerate(masses)), ZERO) - first * first
-
-
-def ellipse(d: int, k: int) -> Number:
-    """Return the variance of the ellipse with at most 1 at all j ≤ k, for μ = 1 (row ellipse).
-
-    Σ has the least trace 1/x + (d − 1)/y with P_j x + Q_j y ≤ 1, P_j = j²/d, Q_j = j − P_j. By
-    duality it is the largest (√P + √((d − 1)Q))² for P, Q between these points: on a segment it is
-    concave, with its peak where P (d − 1)(dQ)² = Q (dP)², or at an end.
-    """
-    if not 1 <= k <= d or d > 10_000:
-        raise NotProved("an ellipse of such a dimension")
-    found: list[Number] = []
-    for j in range(k):
-        p, q, dp, dq = (
-            fmpq(j * j, d),
-            j - fmpq(j * j, d),
-            fmpq(2 * j + 1, d),
-            1 - fmpq(2 * j + 1, d),
-        )
-        t = ONE
-        if dq < 0:
-            t = (q * dp * dp - (d - 1) * p * dq * dq) / (dp * dq * ((d - 1) * dq - dp))
-            t = min(max(t, ZERO), ONE)
-        found.append(sqrt(p + t * dp) + sqrt((d - 1) * (q + t * dq)))
-    best = maximum(found)
-    return best * best / d
-
-
-def _discrete_gaussian_variance(v: Number) -> arb:
-    """Return Σ z² e^(−z²/(2v))/Σ e^(−z²/(2v)); beyond N the terms are below a geometric series."""
-    last = whole((2 * ball(v) * (ctx.prec + 60)).sqrt()) + 2
-    if last > laws.MOST_MASSES:
-        raise NotProved("the variance of discrete Gaussian noise of so large a parameter")
-    weights = [(-ball(fmpq(z * z)) / (2 * ball(v))).exp() for z in range(last + 1)]
-    ratio = (fmpq(last + 1, last) ** 2) * (-ball(fmpq(2 * last + 1)) / (2 * ball(v))).exp()
-    if not ratio < 1:
-        raise TooFewDigits("the tail of discrete Gaussian noise")
-    rest = arb(0).union(last * last * weights[-1] * ratio / (1 - ratio))
-    second = sum((z * z * w for z, w in enumerate(weights)), arb(0)) + rest
-    return 2 * second / (2 * (sum(weights[1:], arb(0)) + rest) + 1)
-
-
-def quantity(
-    name: str, noise: Any, adjacency: str | None, numbers: Sequence[Number], budget: Budget
-) -> tuple[Number, set[str]]:
-    """Return what an expression asks of a mechanism, and the lemmas that it rests on."""
-    if len(numbers) != (name in ("delta", "epsilon", "beta", "renyi", "loss_above")):
-        raise NotProved(f"{name} with {len(numbers)} numbers")
-    value = partial(real, budget=budget)
-    if name == "variance" and isinstance(noise, Noise):
-        return variance(noise, value), {"ellipse"} if noise.name == "OptimalEllipse" else set()
-    found = worst(noise, adjacency, value, budget)
-    if not is_single(found):
-        with precision(max(ctx.prec, LATTICE_BITS)):  # the masses of a lattice have more digits
-            found = worst(noise, adjacency, value, budget)
-    ways = [merged(way) for way in found.ways]
-    only = ways[0][0][0][0] if len(ways) == 1 and is_single(found) else None
-    smooth = all(law.mu is not None for way in ways for f, _ in way for law in f)
-    match name:
-        case "delta" | "total_variation":
-            answer: Number = delta(found, (numbers or [ZERO])[0], budget)
-        case "epsilon" if found.lower is None:
-            answer = epsilon(found, numbers[0], budget)
-        case "beta":
-            answer = beta(found, numbers[0])
-        case "renyi":
-            answer = renyi(found, numbers[0])
-        case "mu" if found.lower is None:
-            answer = sqrt(gaussian_square(found))
-        case "rho" if found.lower is None and smooth:
-            answer = rho(found)
-        case "max_loss":
-            answer = max_loss(found)
-            if found.lower is not None:
-                answer = ball(max_loss(found, lower=True)).union(ball(answer))
-            if not ball(answer).is_finite():
-                raise NotProved("a largest loss that is infinite")
-        case "loss_above" if only is not None and len(ways[0][0][0]) == 1 and found.lower is None:
-            if only.only_alone:
-                raise NotProved("the loss of a mechanism with a worst pair for each epsilon")
-            height, slope = only.at(numbers[0])
-            answer = height + exp(numbers[0]) * slope
-        case _:
-            raise NotProved(f"the kernel does not compute {name} of this mechanism")
-    return answer, {*found.rows}

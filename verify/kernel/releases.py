@@ -19,6 +19,7 @@ from typing import Any
 from flint import fmpq
 
 from . import expressions, quantities
+from .cases import Case, Statement, reading
 from .laws import ONE, ZERO, gaussian, told
 from .lemmas import Worst, worst
 from .notation import parse
@@ -34,7 +35,6 @@ from .numbers import (
     shown,
     sqrt,
 )
-from .statements import Case, Statement
 
 Data = Mapping[str, Any]
 
@@ -43,7 +43,7 @@ def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
     """Prove a guarantee of a mechanism, or that it is false."""
     if theorem["kind"] not in _CLAIMS:
         raise NotProved(f"the kernel has no proof of the kind {theorem['kind']}")
-    statement, number = Statement(theorem, witness, budget, Proof()), 0
+    statement, number = reading(theorem, witness, budget), 0
     if theorem["for_all"] and theorem["verdict"] == "HOLDS":
         claim = _CLAIMS[theorem["kind"]][1]
         for name in re.findall(r"{(\w+)}", claim):  # each a whole formula by itself

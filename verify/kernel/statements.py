@@ -19,53 +19,40 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
-from flint import fmpq
-
-from . import lemmas, notation, numbers
-from .boxes import Facts, Goal, Variable
+from . import lemmas, notation
+from .boxes import Facts
+from .cases import ENDS, Case, Goal, Statement, Variable, opposite
 from .expressions import (
-    OPPOSITE,
     QUESTIONS,
     ZERO,
     Node,
-    allowed,
     asked,
     comparison,
-    definitions,
-    listed,
     make,
     number,
     parse,
     rebuilt,
     show,
     substitute,
-    value,
     variable,
     walk,
 )
 from .formulas import written
-from .numbers import Budget, NotProved, Number, Proof, Wrong
+from .lemmas import DERIVED, FLAGS, LINES, LOSS, POSITIVE, RHO, relation_of
+from .notation import Noise
+from .numbers import Budget, NotProved, Proof, Wrong
+from .particular import square_on
 from .proofs import Prover, decided
 
 Data = Mapping[str, Any]
-Case = dict[str, Node]
-SEES = "sees the variable that it bounds"
-_ENDS = {
-    "low": ("low", ">="),
-    "above": ("low", ">"),
-    "high": ("high", "<="),
-    "below": ("high", "<"),
-}
 
 
 def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
     """Prove a theorem of one of the kinds of this module, or raise NotProved or Wrong."""
-    statement = Statement(theorem, witness, budget, Proof())
+    statement = Ranges(theorem, witness, budget, Proof())
     kinds = {
-        "relation": statement.relation,
-        "printed-number": statement.printed,
         "monotone": statement.monotone,
         "minimiser": statement.minimiser,
         "limit": statement.limit,
@@ -75,187 +62,15 @@ def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
     return statement.proof
 
 
-class Statement:
-    """A theorem read: its variables, what its names stand for, and its cases."""
-
-    def __init__(self, theorem: Data, witness: Data, budget: Budget, proof: Proof) -> None:
-        self.theorem, self.witness, self.budget, self.proof = theorem, witness, budget, proof
-        self.where, self.for_all = theorem["where"], theorem["for_all"]
-        self.own = theorem.get("variable", "")
-        self.names = [*self.where, *self.for_all, *([self.own] if self.own else [])]
-        for name in self.names:
-            allowed(name, f"theorem.{name}")
-            if self.names.count(name) > 1:
-                raise Wrong(f"theorem.{name}", "is two variables")
-        self.let = definitions(theorem["let"], self.names, "theorem.let")
-        self.domains: dict[str, Variable] = {}
-        while waiting := [n for n in self.for_all if n not in self.domains]:
-            for name in waiting:  # in an order in which ends use earlier variables only
-                found = self.domain(name, self.for_all[name], f"theorem.for_all.{name}")
-                if found.ends <= {*self.where, *self.domains}:
-                    self.domains[name] = found
-                    break
-            else:
-                raise Wrong(f"theorem.for_all.{waiting[0]}", SEES)
-        self.assumed = [self.fact(text, "assume") for text in theorem["assume"]]
-        self.over: Variable | None = None
-        if self.own and theorem.get("over") is not None:
-            self.over = self.domain(self.own, theorem["over"], "theorem.over")
-            if not self.over.ends <= {*self.names} - {self.own}:
-                raise Wrong("theorem.over", SEES)
-
-    def domain(self, name: str, ends: Data, field: str) -> Variable:
-        """Return a variable between its ends; "-inf" below and "inf" above are none."""
-        found: dict[str, Any] = {}
-        for key, (side, relation) in _ENDS.items():
-            if ends.get(key) is not None:
-                if side in found:
-                    raise Wrong(f"{field}.{key}", "is a second end on the same side")
-                far = str(ends[key]).strip() == ("-inf" if side == "low" else "inf")
-                found[side] = None if far else parse(ends[key], f"{field}.{key}", self.let)
-                found[f"{side}_open"] = "=" not in relation
-        if not found and not ends.get("grid"):
-            raise Wrong(field, "has no ends")
-        return Variable(name, integer=ends["integer"], **found)
-
-    def about(self, field: str, *nodes: Node) -> None:
-        """Require formulas to be about the variables of the theorem, and few about its own one."""
-        for strange in sorted(frozenset().union(*(n.free for n in nodes)) - {*self.names}):
-            raise Wrong(
-                f"theorem.{field}", f"is about {strange[:60]!a}, which is no variable of it"
-            )
-        if field not in ("expression", "rate") and any(self.own in n.free for n in nodes):
-            raise Wrong(f"theorem.{field}", SEES)
-
-    def formula(self, field: str, text: Any = None) -> Node:
-        """Return a formula of the theorem."""
-        given = self.theorem[field] if text is None else text
-        found = parse(given, f"theorem.{field}", self.let)
-        self.about(field, found)
-        return found
-
-    def fact(self, text: Any, field: str) -> Goal:
-        """Return a comparison of the theorem."""
-        found = Goal(*comparison(text, f"theorem.{field}", self.let))
-        self.about(field, found.left, found.right)
-        return found
-
-    # --- cases
-    def entry(self, name: str, text: Any) -> Node:
-        """Return a listed value: a formula in numbers, or a mechanism."""
-        found = parse(text, f"theorem.where.{name}")
-        if found.free:
-            raise Wrong(f"theorem.where.{name}", f"{str(text)[:60]!a} is no number")
-        return found
-
-    def cases(self, names: Mapping[str, Any]) -> Iterator[Case]:
-        """Yield the combinations of listed values that satisfy the assumptions, all inside."""
-        lists = [[self.entry(n, v) for v in values] for n, values in names.items()]
-        empty = True
-        for combination in itertools.product(*lists):
-            self.budget.check(cases=1)
-            case = dict(zip(names, combination, strict=True))
-            if self.satisfies(case):
-                empty = False
-                yield case
-        if empty:
-            raise NotProved("no listed case satisfies the assumptions")
-
-    def satisfies(self, case: Case) -> bool:
-        """Whether a case satisfies the assumptions about its variables; they must be decided."""
-        for one in self.assumed:
-            if one.free <= {*case}:
-                found = self.compared(one.fix(case))
-                if found is None:
-                    raise NotProved("an assumption is too close to call")
-                if not found:
-                    return False
-        return True
-
-    def listed(self) -> Iterator[Case]:
-        """Yield every listed case, with the grids of the domains."""
-        grids = {name: ends["grid"] for name, ends in self.for_all.items()}
-        for case in self.cases({**self.where, **grids}):
-            for name, domain in self.domains.items():
-                self.within(case[name], domain, case, f"theorem.for_all.{name}.grid")
-            yield case
-
-    def within(self, point: Node, domain: Variable, case: Case, field: str) -> None:
-        """Require a point to lie in a range."""
-        if domain.integer and not (point.op == "num" and point.args[0].q == 1):
-            raise Wrong(field, f"{point!r:.60} is no integer, and the range has only these")
-        ends = (domain.low, domain.low_open, ">"), (domain.high, domain.high_open, "<")
-        for end, is_open, sign in ends:
-            if end is not None:
-                inside = Goal(point, sign if is_open else sign + "=", substitute(end, case))
-                self.require(inside, field, f"{point!r:.60} lies outside the range")
-
-    def case(self) -> Case:
-        """Return the case that refutes: listed values, and values inside the domains."""
-        given = self.witness.get("case", {})
-        if not isinstance(given, Mapping) or {*given} != {*self.where, *self.for_all}:
-            raise Wrong("witness.case", "expected a value of each variable of the theorem")
-        case = {name: self.entry(name, given[name]) for name in self.where}
-        for name in self.for_all:
-            case[name] = self.point(given[name], f"witness.case.{name}")
-        for name, values in listed(self.theorem).items():
-            if not any(self.same(case[name], self.entry(name, v)) for v in values):
-                raise Wrong(f"witness.case.{name}", "is not among the listed values")
-        for name, domain in self.domains.items():
-            self.within(case[name], domain, case, f"witness.case.{name}")
-        if not self.satisfies(case):
-            raise Wrong("witness.case", "does not satisfy the assumptions")
-        return case
-
-    def same(self, a: Node, b: Node) -> bool:
-        """Whether two listed values are the same."""
-        if a is b or "text" in (a.op, b.op):
-            return a is b
-        try:
-            return self.compared(Goal(a, "==", b)) is True
-        except (NotProved, Wrong):
-            return False
-
-    def point(self, text: Any, field: str) -> Node:
-        """Return a number, exact where it is rational by arithmetic."""
-        found = parse(text, field)
-        if found.free:
-            raise Wrong(field, "expected a number")
-        try:
-            exact = value(found, self.budget)
-        except NotProved:
-            return found
-        return number(exact) if isinstance(exact, fmpq) else found
-
-    # --- comparisons
-    def value(self, node: Node) -> Number:
-        """Return the value of a formula at a case, and note the rows that it rests on."""
-        return value(node, self.budget, self.theorem["adjacency"], self.proof.lemmas)
-
-    def number(self, text: object, case: Case) -> Number:
-        """Return the value of a formula of the theorem, or of a hint, at a case."""
-        node = text if isinstance(text, Node) else parse(text, "theorem", self.let)
-        return self.value(substitute(node, case))
-
-    def compared(self, one: Goal) -> bool | None:
-        """Decide a comparison of two numbers, with formulas for questions."""
-        put = Expansion(self, one).expanded
-        return decided(one.on(put(one.left), one.relation, put(one.right)), self.budget, self.value)
-
-    def require(self, one: Goal, field: str = "theorem", why: str = "is false at a case") -> None:
-        """Require a comparison of two numbers; Wrong says why it is false."""
-        found = self.compared(one)
-        if found is None:
-            raise NotProved(f"{one} is too close to call")
-        if not found:
-            raise Wrong(field, why)
+class Ranges(Statement):
+    """A theorem that may be about ranges."""
 
     def goals(self, fact: Goal, case: Case, *own: Variable) -> Iterator[Goal]:
         """Yield comparisons over the domains, with formulas for questions; each proves the fact."""
         given = tuple(one.fix(case) for one in self.assumed if one.free - {*case})
         ranges = tuple(v.put(case) for v in (*self.domains.values(), *own))
         for name in self.domains:
-            if not any(self.for_all[name].get(key) for key in _ENDS):
+            if not any(self.for_all[name].get(key) for key in ENDS):
                 raise NotProved(f"{name} has a domain in words only")
         goal = replace(fact.fix(case), variables=ranges, given=given)
         expansion = Expansion(self, goal)
@@ -283,41 +98,15 @@ class Statement:
             raise reason
         return None
 
+    def over_ranges(self, fact: Goal) -> None:
+        """Prove a comparison for every listed case, over the domains."""
+        if all(ends["grid"] for ends in self.for_all.values()):
+            for _ in self.listed():  # listed values lie in the ranges: there is a case
+                pass
+        for case in self.cases(self.where):
+            self.proved(fact, case, self.witness.get("proof"))
+
     # --- kinds
-    def relation(self) -> None:
-        """Prove or refute one comparison."""
-        self.compare(self.fact(self.theorem["claim"], "claim"))
-
-    def compare(self, fact: Goal) -> None:
-        """Prove a comparison at every case, or refute it at one."""
-        if self.theorem["verdict"] == "REFUTED":
-            self.require(_opposite(fact).fix(self.case()))
-        elif self.theorem["verdict"] == "HOLDS" and self.for_all:
-            if all(ends["grid"] for ends in self.for_all.values()):
-                for _ in self.listed():  # listed values lie in the ranges: there is a case
-                    pass
-            for case in self.cases(self.where):
-                self.proved(fact, case, self.witness.get("proof"))
-        else:
-            for case in self.listed():
-                self.require(fact.fix(case))
-
-    def printed(self) -> None:
-        """Prove that a number rounds to what is printed: half a unit of its last place."""
-        text = str(self.theorem["printed"]).strip()
-        try:
-            shown = numbers.rational(text)
-        except ValueError as error:
-            raise Wrong("theorem.printed", str(error)) from None
-        head, _, power = text.lower().partition("e")
-        if "/" in text or " " in text:
-            raise Wrong("theorem.printed", "expected a decimal such as 0.125 or 1.3e-5")
-        half = numbers.rational(f"5e{int(power or 0) - len(head.partition('.')[2]) - 1}")
-        if self.theorem["verdict"] == "HOLDS" and self.for_all:
-            raise NotProved("a printed number is about listed cases only")
-        away = make("abs", self.formula("expression") - number(shown))
-        self.compare(Goal(away, "<=", number(half)))
-
     def points(self, case: Case) -> list[Node]:
         """Return the points at which it is looked, which increase and lie in the range."""
         found: list[Node] = []
@@ -379,7 +168,7 @@ class Statement:
             case = self.case()
             low, high = (self.rival(f, case) for f in ("low", "high"))
             self.require(Goal(low, "<", high), "witness.low", "is not less than high")
-            self.require(_opposite(fact(low, high)).fix(case))
+            self.require(opposite(fact(low, high)).fix(case))
             return
         for case, points in self.behaviour():
             own, here = self.over, variable(self.own)
@@ -414,7 +203,7 @@ class Statement:
             fact = Goal(substitute(node, {self.own: best}), "<=", node)
             if refuted:
                 rival = {self.own: self.rival("rival", case)}
-                self.require(_opposite(fact).fix({**case, **rival}))
+                self.require(opposite(fact).fix({**case, **rival}))
             elif points is not None:
                 for point in points:
                     self.require(fact.fix({**case, self.own: point}))
@@ -516,8 +305,89 @@ class Statement:
                     self.require(condition.fix(case))
 
 
-def _opposite(fact: Goal) -> Goal:
-    return replace(fact, relation=OPPOSITE[fact.relation])
+def decided_by_formulas(statement: Statement, one: Goal) -> bool | None:
+    """Decide a comparison of two numbers, with formulas for questions, or by an identity."""
+    put = Expansion(statement, one).expanded
+    return decided(
+        one.on(put(one.left), one.relation, put(one.right)), statement.budget, statement.value
+    )
+
+
+# --- formulas of the table ---
+def _put(node: Node, noise: Noise, lets: Mapping[str, Node]) -> Node:
+    """Return a formula with the arguments in the place of their names."""
+    given = {k: v for k, v in noise.arguments.items() if isinstance(v, str) and v != ""}
+    names = {k: number(v == "True") if k in FLAGS else parse(v) for k, v in given.items()}
+    if "shifts" in noise.arguments:
+        names["shifted"] = parse(" + ".join(f"abs({x})" for x in noise["shifts"]))
+    for name, formula in lets.items():
+        names[name] = substitute(formula, names)
+    return substitute(node, names)
+
+
+def formulas(what: str, noise: Noise, adjacency: str | None) -> list[tuple[str, Node, bool]]:
+    """Return row, formula and whether it is exact, of "mu", "loss", "rho", "variance" or "last".
+
+    The formulas are in the arguments; an inexact one is an upper bound.
+    """
+    anyhow, adjacency = what in ("variance", "last"), relation_of(noise, adjacency)
+    found = []
+    if what == "mu" and noise.name == "GeneralGaussian" and (square := square_on(noise)):
+        found.append(("gaussian-space", parse(f"sqrt({square})"), True))
+    for line in LINES.get(noise.name, ()):
+        if not line.fits(noise, adjacency, any_relation=anyhow) or "lower" in line.words:
+            continue
+        lets, parts = dict(line.said("let")), line.factors()
+        node: Node | None = (line.said(what) or [None])[0]
+        if what == "mu" and len(parts) == 1 and parts[0][0].op == "gaussian":
+            node = parts[0][0].args[0]
+        elif what in ("loss", "rho") and node is None:
+            known = LOSS if what == "loss" else RHO
+            if all(law.op in known for law, _ in parts):
+                each = (
+                    n * substitute(known[a.op], dict(zip("ab", a.args, strict=False)))
+                    for a, n in parts
+                )
+                node = sum(each, ZERO)
+        used = [node, *(x for a, _, b in line.said("if") for x in (a, b)), *lets.values()]
+        if node is not None and not any(DERIVED & x.free for x in used if x is not None):
+            inexact = "upper" in line.words or (what == "rho" and parts[0][0].op == "bounded_range")
+            found.append((line.row, _put(node, noise, lets), not inexact))
+    return found
+
+
+Condition: TypeAlias = tuple[Node, str, Node]
+
+
+def conditions(noise: Noise, adjacency: str | None) -> list[Condition]:
+    """Return what a mechanism requires besides the domains of its arguments."""
+    found = [f"{x} > 0" for x in noise.arguments.get(POSITIVE.get(noise.name, ""), [])]
+    if noise.name == "GeneralGaussian":
+        covariance, space = noise["covariance"], noise["space"]
+        found += [f"{x} > 0" for x in covariance.arguments.get("variances", [])]
+        found.append(f"{_dimension(covariance)} == {_dimension(space)}")
+        while space.name == "DisjointGroups":
+            space = space["space"]
+        found += [f"{x} > 0" for x in space.arguments.get("bounds", [])]
+        if space.name == "SparseBox":
+            found.append(f"{space['sparsity']} <= {space['dimension']}")
+    if noise.name == "DelannoyCounter":
+        found.append(f"{noise['levels']} <= {noise['steps']}")
+    every = [comparison(text) for text in found]
+    for line in LINES.get(noise.name, ()):
+        if line.fits(noise, relation_of(noise, adjacency)) and "lower" not in line.words:
+            for a, relation, b in line.said("if"):
+                if not DERIVED & (a.free | b.free):
+                    every.append((_put(a, noise, {}), relation, _put(b, noise, {})))
+    return every
+
+
+def _dimension(of: Noise) -> str:
+    """Return the dimension of a covariance or a space, in the texts of its arguments."""
+    if of.name == "DisjointGroups":
+        return f"({of['groups']})*{_dimension(of['space'])}"
+    listed = of.arguments.get("bounds") or of.arguments.get("variances")
+    return str(len(listed)) if listed else f"({of['dimension']})"
 
 
 # --- formulas for questions ---------------------------------------------------------------------
@@ -568,7 +438,7 @@ class Expansion:
         if len(rest) != ("AT" in what[1]):
             return []
         found = []
-        for row, known, exact in lemmas.formulas(what[0], noise, relation):
+        for row, known, exact in formulas(what[0], noise, relation):
             steps = known.free and any(n.op == "floor" for n in walk(known))
             if (exact or at_most or what[0] in ("variance", "last")) and not (at_most and steps):
                 names = {"X": known, **dict(zip(["AT"], rest, strict=False))}
@@ -582,7 +452,7 @@ class Expansion:
     def holds(self, noise: Any, relation: str | None, asked: str, rest: list[Node]) -> bool:
         """Whether arguments are in their domains over the range, and the row's conditions true."""
         relations = [relation] if relation else [None, "add-remove", "replace-one"]
-        found = [fact for r in relations for fact in lemmas.conditions(noise, r)]
+        found = [fact for r in relations for fact in conditions(noise, r)]
         if asked == "renyi":
             found.append((rest[0], ">", number(1)))
         for part, key, text in _arguments(noise):
@@ -600,7 +470,7 @@ class Expansion:
                 found.append((node, "<" if "(" in domain else "<=", number(1)))
         return self.true(*found)
 
-    def true(self, *found: lemmas.Condition) -> bool:
+    def true(self, *found: Condition) -> bool:
         """Whether comparisons hold over the range."""
         try:
             for fact in found:

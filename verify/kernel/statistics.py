@@ -36,11 +36,8 @@ from typing import Any
 
 from flint import arb, fmpq
 
-from .expressions import real
-from .laws import gaussian
-from .notation import parse
 from .numbers import Budget, NotProved, Proof, Wrong, ball, precision, rational
-from .quantities import quantity
+from .theorem import Theorem, bracketed, formula, quoted
 
 Data = Mapping[str, Any]
 Counts = tuple[int, int, int, int]
@@ -112,6 +109,11 @@ class _Claim:
 
     def _curve(self, epsilon: fmpq) -> arb | None:
         """Return δ(ε) of the claimed μ or mechanism; None where the kernel does not find it."""
+        from .expressions import real
+        from .laws import gaussian
+        from .notation import parse
+        from .questions import quantity
+
         if self.data["kind"] == "gaussian":
             self._proof.lemmas.add("gaussian")
             mu = ball(real(self.data["parameter"], self._budget))
@@ -386,3 +388,33 @@ def one_run_bound(v: int, r: int, m: int, points: list[tuple[arb, arb]]) -> arb:
 
 
 _KINDS = {"audit": _audit, "one-run-audit": _one_run}
+
+
+# --- what is said of an audit ---
+def tested(theorem: Data, proof: Proof) -> Theorem:
+    """Say what an audit found."""
+    parts, delta = [], theorem.get("delta")
+    if at := theorem.get("tested"):
+        delta = at["delta"]
+        parts.append(f"tested at ({formula(at['epsilon'])}, {formula(delta)})")
+    parts.append(f"p-value at most {formula(theorem['p_value'])}")
+    parts.append(proof.numbers.get("counts", "its counts"))
+    text = f"{theorem['verdict']} at significance {formula(theorem['significance'])}"
+    text += f" ({', '.join(parts)})"
+    if (bound := theorem.get("epsilon_lower_bound", "0")) != "0":
+        text += f"; with that confidence epsilon({formula(delta)}) >= {formula(bound)}"
+    target = quoted(theorem["target"]) if "target" in theorem else "one run with canaries"
+    return Theorem(target, "", guarantee(theorem["claim"]), text)
+
+
+def guarantee(claim: Data) -> str:
+    """Say what an audited claim claims, of the fields that are tested."""
+    kind, parameter = claim["kind"], claim["parameter"]
+    if kind == "epsilon-delta":
+        points = (f"({formula(p['epsilon'])}, {formula(p['delta'])})" for p in claim["points"])
+        return f"{', '.join(points)}-DP"
+    if kind == "gaussian":
+        return f"{bracketed(parameter)}-GDP"
+    if kind == "mechanism":
+        return f"as private as {formula(parameter)}"
+    return f"of the profile that is called {quoted(claim['description'])}"

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .numbers import Proof, ball, rational
+from .numbers import Proof
 
 Data = Mapping[str, Any]
 LONGEST, LONGEST_FORMULA = 200, 1000
@@ -130,9 +130,13 @@ def said(theorem: Data, witness: Data, proof: Proof) -> Theorem:
     """Say what was proved."""
     kind = theorem["kind"]
     if theorem["verdict"] == "OPTIMAL":
-        return Theorem("", "", f"{_least(theorem)} {_optimum(theorem)}", "OPTIMAL")
+        from .programs import least
+
+        return Theorem("", "", least(theorem), "OPTIMAL")
     if kind.endswith("audit"):
-        return _audit(theorem, proof)
+        from .statistics import tested
+
+        return tested(theorem, proof)
     mechanism = formula(theorem["mechanism"]) if "mechanism" in theorem else ""
     claimed = _assertion(theorem) + _scope(theorem)
     verdict = str(theorem["verdict"])
@@ -178,11 +182,12 @@ def _optimality(theorem: Data) -> str:
 
 def _fields(entry: Data) -> str:
     """Say a record: its type with the fields that are given."""
-    given = [f"{name}={_value(v)}" for name, v in entry.items() if name != "type" and v]
+    given = [f"{name}={described(v)}" for name, v in entry.items() if name != "type" and v]
     return f"{entry['type']}({', '.join(given)})"
 
 
-def _value(value: Any) -> str:
+def described(value: Any) -> str:
+    """Say a field of a record: a record, a list of formulas, or a formula."""
     if isinstance(value, dict):
         return _fields(value)
     return f"[{', '.join(map(formula, value))}]" if isinstance(value, list) else formula(value)
@@ -211,78 +216,3 @@ def _listed(name: str, values: Sequence[Any]) -> str:
         return f"{safe(name)} = {shown[0]}"
     more = f", ... ({len(values)} values)" if len(values) > MOST_VALUES else ""
     return f"{safe(name)} in {{{', '.join(shown)}{more}}}"
-
-
-# --- optima and audits --------------------------------------------------------------------------
-_OPTIMA = {
-    "count-noise": "the least delta at {power} of noise with mean 0 and P(0) = {eta} on "
-    "-min(n, {support})..{support} for all counts n {counts}",
-    "integer-noise": "the least {what} at {power} of a law on -{support}..{support}",
-    "gaussian-shape": "the least {objective} variance of Gaussian noise that is 1-GDP over {space}",
-}
-_ERRORS = {
-    "variance": "mean of Z^2",
-    "absolute": "mean absolute error",
-    "error": "P(Z != 0)",
-    "cost": "mean cost of |Z| = 1, 2, ...",
-    "delta": "delta",
-}
-_SAID = {"kind", "verdict", "lower", "upper", "epsilon", "ratio", "eta", "support", "space"} | {
-    "min_count",
-    "max_count",
-}
-
-
-def _least(theorem: Data) -> str:
-    """Say what is least, and under what else: every field that is given."""
-    words = {"support": "", **{name: formula(text) for name, text in theorem.items()}}
-    at = "epsilon" if theorem.get("ratio") is None else "ratio"
-    words["power"] = f"{'E' if at == 'ratio' else at} = {words.get(at)}"
-    few = theorem.get("max_count") is not None
-    words["counts"] = "from {min_count} to {max_count}" if few else ">= {support}"
-    words["counts"] = words["counts"].format_map(words)
-    words["what"] = _ERRORS.get(theorem["objective"], "")
-    rest = [
-        f"{name} = {_value(value)}"
-        for name, value in theorem.items()
-        if name not in _SAID and value not in (None, False, [])
-    ]
-    return f"{_OPTIMA[theorem['kind']].format_map(words)} ({', '.join(rest)})"
-
-
-def _optimum(theorem: Data) -> str:
-    lower, upper = rational(theorem["lower"]), rational(theorem["upper"])
-    text = theorem["upper"]
-    shown = formula(text) if len(text) <= 60 else f"about {ball(upper).str(12, radius=False)}"
-    if lower == upper:
-        return f"is {shown}, exactly optimal"
-    power = next((k for k in range(6, 400) if upper - lower > upper / 10 ** (k + 1)), 400)
-    return f"is at most {shown}, optimal within a relative gap of 1e-{power}"
-
-
-def _audit(theorem: Data, proof: Proof) -> Theorem:
-    parts, delta = [], theorem.get("delta")
-    if at := theorem.get("tested"):
-        delta = at["delta"]
-        parts.append(f"tested at ({formula(at['epsilon'])}, {formula(delta)})")
-    parts.append(f"p-value at most {formula(theorem['p_value'])}")
-    parts.append(proof.numbers.get("counts", "its counts"))
-    text = f"{theorem['verdict']} at significance {formula(theorem['significance'])}"
-    text += f" ({', '.join(parts)})"
-    if (bound := theorem.get("epsilon_lower_bound", "0")) != "0":
-        text += f"; with that confidence epsilon({formula(delta)}) >= {formula(bound)}"
-    target = quoted(theorem["target"]) if "target" in theorem else "one run with canaries"
-    return Theorem(target, "", guarantee(theorem["claim"]), text)
-
-
-def guarantee(claim: Data) -> str:
-    """Say what an audited claim claims, of the fields that are tested."""
-    kind, parameter = claim["kind"], claim["parameter"]
-    if kind == "epsilon-delta":
-        points = (f"({formula(p['epsilon'])}, {formula(p['delta'])})" for p in claim["points"])
-        return f"{', '.join(points)}-DP"
-    if kind == "gaussian":
-        return f"{bracketed(parameter)}-GDP"
-    if kind == "mechanism":
-        return f"as private as {formula(parameter)}"
-    return f"of the profile that is called {quoted(claim['description'])}"

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dpassay.verifier.kernel import quantities
+from dpassay.verifier.kernel.cases import Statement
 from dpassay.verifier.kernel.laws import gaussian
 from dpassay.verifier.kernel.lemmas import Way, Worst, merged, worst
 from dpassay.verifier.kernel.notation import parse
@@ -27,7 +28,6 @@ from dpassay.verifier.kernel.numbers import (
 )
 from dpassay.verifier.kernel.quantities import Grid
 from dpassay.verifier.kernel.schema import KINDS, fit
-from dpassay.verifier.kernel.statements import Statement
 from dpassay.verifier.verdict import Verdict
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpassay.verifier.kernel.check import prove
 from dpassay.verifier.kernel.numbers import Budget, NotProved, Wrong
 from dpassay.verifier.kernel.schema import require
-from dpassay.verifier.kernel.statements import prove
 
 REALS = {"x": {"low": "0"}, "y": {"low": "0"}}
 TRUE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [

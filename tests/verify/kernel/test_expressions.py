@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpassay.verifier.kernel.check import prove
 from dpassay.verifier.kernel.expressions import parse, show, value
 from dpassay.verifier.kernel.numbers import Budget, NotProved, Wrong
 from dpassay.verifier.kernel.schema import require
-from dpassay.verifier.kernel.statements import prove
 
 
 def outcome(witness: dict[str, Any] | None = None, verdict: str = "HOLDS", **theorem: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -304,9 +305,10 @@ LONG = "sum(i, 1, 1000000, sum(j, 1, 1000000, i + j))"
 def test_what_takes_long_ends_with_its_budget(theorem: Data) -> None:
     verdict = "REFUTED" if "mechanism" in theorem else "HOLDS"
     fields = {"version": 2, "theorem": {"verdict": verdict, **theorem}, "lemmas": [], "witness": {}}
+    started = time.process_time()
     found = checked(fields, Budget(seconds=0.5))
     assert found.outcome is Outcome.CONDITIONAL, found
-    assert found.seconds < 5
+    assert time.process_time() - started < 5
 
 
 def test_a_rate_is_said_with_the_range_it_was_proved_over() -> None:

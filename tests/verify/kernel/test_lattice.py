@@ -10,7 +10,7 @@ from flint import arb, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpassay.verifier.kernel import lattice, laws
+from dpassay.verifier.kernel import lattice, laws, noises
 from dpassay.verifier.kernel.numbers import Budget, NotProved, ball, precision
 
 WEIGHTS = st.lists(st.integers(0, 9), min_size=2, max_size=4).filter(any)
@@ -69,15 +69,15 @@ def test_one_release_by_every_law(size: int, fine: int, at: int) -> None:
         for law in (
             smooth,
             laws.laplace(t),
-            laws.logistic(t),
+            noises.logistic(t),
             laws.sampled(smooth, fmpq(1, 10)),
             laws.diluted(smooth, fmpq(1, 10)),
             laws.sampled(laws.laplace(t), fmpq(1, 3)),
             laws.swapped(laws.sampled(smooth, fmpq(1, 10))),
-            laws.discrete_laplace(fmpq(2), size),
-            laws.discrete_gaussian(fmpq(4), size),
-            laws.truncated_laplace(t, t + 1),
-            laws.bounded_range(t),
+            noises.discrete_laplace(fmpq(2), size),
+            noises.discrete_gaussian(fmpq(4), size),
+            noises.truncated_laplace(t, t + 1),
+            noises.bounded_range(t),
         ):
             truth = ball(law.delta(epsilon))
             step = fmpq(1, fine)

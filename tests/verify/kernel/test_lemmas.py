@@ -11,14 +11,14 @@ import pytest
 from dpassay.accountant.mechanisms import DESCRIPTIONS
 from dpassay.accountant.notation import parse as parse_mechanism
 from dpassay.accountant.questions.profile import delta
-from dpassay.verifier.kernel import check, quantities
+from dpassay.verifier.kernel import check, quantities, questions
 from dpassay.verifier.kernel.expressions import real
 from dpassay.verifier.kernel.lemmas import LEMMAS, LINES, SPECIAL, worst
 from dpassay.verifier.kernel.notation import parse, signatures
 from dpassay.verifier.kernel.numbers import Budget, NotProved, Wrong, ball, precision, rational
 
 EPSILONS = ("0", "1/10", "1/2", "3/2", "4")
-NAMES = sorted({*LINES, *SPECIAL} - {"Composed"})
+NAMES = sorted({*LINES, *" ".join(SPECIAL.values()).split()} - {"Composed"})
 BOUNDED = {
     *("AboveThreshold", "AdditiveNoise", "PartitionSelection", "ReportNoisyMax", "TopSelections")
 }
@@ -30,7 +30,7 @@ def _both(text: str, mechanism: Any, adjacency: str | None, epsilon: str) -> Non
     with precision(quantities.LATTICE_BITS):
         found = worst(parse(text), adjacency, real, Budget(seconds=60))
         single = quantities.is_single(found)
-        ours = quantities.delta(found, rational(epsilon), Budget(seconds=60))
+        ours = questions.delta(found, rational(epsilon), Budget(seconds=60))
         known = delta(mechanism, epsilon, adjacency=adjacency)
         low, high = ball(rational(str(known.lower))), ball(rational(str(known.upper)))
         assert not ours.upper() < low, (text, ours.str(), known)
@@ -117,7 +117,7 @@ def test_arguments_out_of_their_domain_are_wrong(text: str, reason: str) -> None
 def test_a_record_may_count_up_or_down(text: str, epsilon: str, least: str) -> None:
     with precision(quantities.LATTICE_BITS):
         found = worst(parse(text), "add-remove", real, Budget())
-        ours = quantities.delta(found, rational(epsilon), Budget())
+        ours = questions.delta(found, rational(epsilon), Budget())
         assert ours.lower() >= rational(least)
 
 
@@ -186,7 +186,7 @@ def test_shuffled_reports_of_a_bit_are_below_the_bound_by_clones(users: int, eps
 def test_the_optimal_ellipse_has_the_accountants_variance(dimension: int, sparsity: int) -> None:
     text = f"OptimalEllipse(dimension={dimension}, sparsity={sparsity}, mu='1/3')"
     with precision(128):
-        ours, rows = quantities.quantity("variance", parse(text), None, [], Budget())
+        ours, rows = questions.quantity("variance", parse(text), None, [], Budget())
         assert rows == {"ellipse"}
         known = parse_mechanism(text).variances()[0]
         assert abs(float(ball(ours)) - float(known)) <= 1e-12 * float(known)

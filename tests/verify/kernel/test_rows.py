@@ -13,9 +13,10 @@ from dpassay.accountant.notation import parse as parse_mechanism
 from dpassay.verifier.kernel import quantities
 from dpassay.verifier.kernel.expressions import comparison, real, value
 from dpassay.verifier.kernel.expressions import parse as formula
-from dpassay.verifier.kernel.lemmas import conditions, formulas, worst
+from dpassay.verifier.kernel.lemmas import worst
 from dpassay.verifier.kernel.notation import parse
 from dpassay.verifier.kernel.numbers import Budget, NotProved, Wrong, ball, precision
+from dpassay.verifier.kernel.statements import conditions, formulas
 
 MU = [
     ("Gaussian(standard_deviation=2, l2_sensitivity=3)", None),

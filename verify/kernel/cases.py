@@ -1,0 +1,388 @@
+"""Cases: the variables of a theorem, what its names stand for, and comparisons of numbers.
+
+A theorem is about its listed cases (the product of `where`) and, in each, about every value of its
+`for_all` variables that satisfies `assume`. A range is proved by `statements`; a case, which puts a
+number in the place of each variable, is decided here.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from flint import fmpq
+
+from . import numbers
+from .expressions import (
+    FOLDS,
+    FUNCTIONS,
+    OPPOSITE,
+    Node,
+    allowed,
+    comparison,
+    definitions,
+    listed,
+    make,
+    number,
+    parse,
+    show,
+    substitute,
+    value,
+    walk,
+)
+from .numbers import Budget, NotProved, Number, Proof, Wrong, compare, decide
+
+Data = Mapping[str, Any]
+Case = dict[str, Node]
+QUICKLY = 256
+"""Bits for questions about mechanisms; where they are too few, formulas are compared."""
+Sign = tuple[int, bool] | None
+"""1 or −1 and whether it is never 0; or (0, False)."""
+SEES = "sees the variable that it bounds"
+ENDS = {
+    "low": ("low", ">="),
+    "above": ("low", ">"),
+    "high": ("high", "<="),
+    "below": ("high", "<"),
+}
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A real or integer variable between two ends; without one it is unbounded."""
+
+    name: str
+    low: Node | None = None
+    low_open: bool = False
+    high: Node | None = None
+    high_open: bool = False
+    integer: bool = False
+
+    @property
+    def ends(self) -> frozenset[str]:
+        """The variables that the ends use."""
+        return frozenset().union(*(e.free for e in (self.low, self.high) if e is not None))
+
+    def put(self, values: Mapping[str, Node]) -> Variable:
+        """Return the variable with values in the place of others in its ends."""
+        low, high = (None if e is None else substitute(e, values) for e in (self.low, self.high))
+        return replace(self, low=low, high=high)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A comparison, to be proved wherever the variables are in their ranges and satisfy `given`."""
+
+    left: Node
+    relation: str
+    right: Node
+    variables: tuple[Variable, ...] = ()
+    given: tuple[Goal, ...] = ()
+
+    @property
+    def gap(self) -> Node:
+        """The left side less the right one."""
+        return self.left - self.right
+
+    @property
+    def free(self) -> frozenset[str]:
+        """The variables that the comparison sees."""
+        return self.left.free | self.right.free
+
+    @property
+    def strict(self) -> bool:
+        """Whether equality is excluded."""
+        return self.relation in ("<", ">", "!=")
+
+    @property
+    def side(self) -> int:
+        """The sign that left − right is to have."""
+        if self.relation not in ("<", "<=", ">", ">="):
+            raise NotProved(f"a sign proves no {self.relation}")
+        return 1 if self.relation[0] == ">" else -1
+
+    def agrees(self, sign: Sign) -> bool:
+        """Whether a sign of left − right proves the comparison."""
+        return sign is not None and sign[0] in (0, self.side) and (sign[1] or not self.strict)
+
+    def variable(self, name: Any) -> Variable:
+        """Return a variable of the domain."""
+        for v in self.variables:
+            if v.name == name:
+                return v
+        raise Wrong("witness.proof.variable", "is no variable of the goal")
+
+    def decided(self, at: Callable[[Node], Number]) -> bool | None:
+        """Compare the values of both sides; None where balls leave it open."""
+        return compare(at(self.left), self.relation, at(self.right))
+
+    def over(self, changed: Variable) -> Goal:
+        """Return the goal with a variable changed."""
+        kept = tuple(changed if v.name == changed.name else v for v in self.variables)
+        return replace(self, variables=kept)
+
+    def on(self, left: Node, relation: str, right: Node) -> Goal:
+        """Return another comparison over the same domain."""
+        return replace(self, left=left, relation=relation, right=right)
+
+    def fix(self, values: Mapping[str, Node]) -> Goal:
+        """Put values (shown to lie in the domain) in the place of variables."""
+        kept = tuple(v.put(values) for v in self.variables if v.name not in values)
+        given = tuple(one.fix(values) for one in self.given)
+        left, right = substitute(self.left, values), substitute(self.right, values)
+        return Goal(left, self.relation, right, kept, given)
+
+    def mentions(self, name: str) -> bool:
+        """Whether an end of another variable or an assumption uses a variable."""
+        return any(name in v.ends for v in self.variables) or any(
+            name in g.free for g in self.given
+        )
+
+    def __str__(self) -> str:
+        return f"{show(self.left)[:100]} {self.relation} {show(self.right)[:100]}"
+
+
+class Statement:
+    """A theorem read: its variables, what its names stand for, and its cases."""
+
+    def __init__(self, theorem: Data, witness: Data, budget: Budget, proof: Proof) -> None:
+        self.theorem, self.witness, self.budget, self.proof = theorem, witness, budget, proof
+        self.where, self.for_all = theorem["where"], theorem["for_all"]
+        self.own = theorem.get("variable", "")
+        self.names = [*self.where, *self.for_all, *([self.own] if self.own else [])]
+        for name in self.names:
+            allowed(name, f"theorem.{name}")
+            if self.names.count(name) > 1:
+                raise Wrong(f"theorem.{name}", "is two variables")
+        self.let = definitions(theorem["let"], self.names, "theorem.let")
+        self.domains: dict[str, Variable] = {}
+        while waiting := [n for n in self.for_all if n not in self.domains]:
+            for name in waiting:  # in an order in which ends use earlier variables only
+                found = self.domain(name, self.for_all[name], f"theorem.for_all.{name}")
+                if found.ends <= {*self.where, *self.domains}:
+                    self.domains[name] = found
+                    break
+            else:
+                raise Wrong(f"theorem.for_all.{waiting[0]}", SEES)
+        self.assumed = [self.fact(text, "assume") for text in theorem["assume"]]
+        self.over: Variable | None = None
+        if self.own and theorem.get("over") is not None:
+            self.over = self.domain(self.own, theorem["over"], "theorem.over")
+            if not self.over.ends <= {*self.names} - {self.own}:
+                raise Wrong("theorem.over", SEES)
+
+    def domain(self, name: str, ends: Data, field: str) -> Variable:
+        """Return a variable between its ends; "-inf" below and "inf" above are none."""
+        found: dict[str, Any] = {}
+        for key, (side, relation) in ENDS.items():
+            if ends.get(key) is not None:
+                if side in found:
+                    raise Wrong(f"{field}.{key}", "is a second end on the same side")
+                far = str(ends[key]).strip() == ("-inf" if side == "low" else "inf")
+                found[side] = None if far else parse(ends[key], f"{field}.{key}", self.let)
+                found[f"{side}_open"] = "=" not in relation
+        if not found and not ends.get("grid"):
+            raise Wrong(field, "has no ends")
+        return Variable(name, integer=ends["integer"], **found)
+
+    def about(self, field: str, *nodes: Node) -> None:
+        """Require formulas to be about the variables of the theorem, and few about its own one."""
+        for strange in sorted(frozenset().union(*(n.free for n in nodes)) - {*self.names}):
+            raise Wrong(
+                f"theorem.{field}", f"is about {strange[:60]!a}, which is no variable of it"
+            )
+        if field not in ("expression", "rate") and any(self.own in n.free for n in nodes):
+            raise Wrong(f"theorem.{field}", SEES)
+
+    def formula(self, field: str, text: Any = None) -> Node:
+        """Return a formula of the theorem."""
+        given = self.theorem[field] if text is None else text
+        found = parse(given, f"theorem.{field}", self.let)
+        self.about(field, found)
+        return found
+
+    def fact(self, text: Any, field: str) -> Goal:
+        """Return a comparison of the theorem."""
+        found = Goal(*comparison(text, f"theorem.{field}", self.let))
+        self.about(field, found.left, found.right)
+        return found
+
+    # --- cases
+    def entry(self, name: str, text: Any) -> Node:
+        """Return a listed value: a formula in numbers, or a mechanism."""
+        found = parse(text, f"theorem.where.{name}")
+        if found.free:
+            raise Wrong(f"theorem.where.{name}", f"{str(text)[:60]!a} is no number")
+        return found
+
+    def cases(self, names: Mapping[str, Any]) -> Iterator[Case]:
+        """Yield the combinations of listed values that satisfy the assumptions, all inside."""
+        lists = [[self.entry(n, v) for v in values] for n, values in names.items()]
+        empty = True
+        for combination in itertools.product(*lists):
+            self.budget.check(cases=1)
+            case = dict(zip(names, combination, strict=True))
+            if self.satisfies(case):
+                empty = False
+                yield case
+        if empty:
+            raise NotProved("no listed case satisfies the assumptions")
+
+    def satisfies(self, case: Case) -> bool:
+        """Whether a case satisfies the assumptions about its variables; they must be decided."""
+        for one in self.assumed:
+            if one.free <= {*case}:
+                found = self.compared(one.fix(case))
+                if found is None:
+                    raise NotProved("an assumption is too close to call")
+                if not found:
+                    return False
+        return True
+
+    def listed(self) -> Iterator[Case]:
+        """Yield every listed case, with the grids of the domains."""
+        grids = {name: ends["grid"] for name, ends in self.for_all.items()}
+        for case in self.cases({**self.where, **grids}):
+            for name, domain in self.domains.items():
+                self.within(case[name], domain, case, f"theorem.for_all.{name}.grid")
+            yield case
+
+    def within(self, point: Node, domain: Variable, case: Case, field: str) -> None:
+        """Require a point to lie in a range."""
+        if domain.integer and not (point.op == "num" and point.args[0].q == 1):
+            raise Wrong(field, f"{point!r:.60} is no integer, and the range has only these")
+        ends = (domain.low, domain.low_open, ">"), (domain.high, domain.high_open, "<")
+        for end, is_open, sign in ends:
+            if end is not None:
+                inside = Goal(point, sign if is_open else sign + "=", substitute(end, case))
+                self.require(inside, field, f"{point!r:.60} lies outside the range")
+
+    def case(self) -> Case:
+        """Return the case that refutes: listed values, and values inside the domains."""
+        given = self.witness.get("case", {})
+        if not isinstance(given, Mapping) or {*given} != {*self.where, *self.for_all}:
+            raise Wrong("witness.case", "expected a value of each variable of the theorem")
+        case = {name: self.entry(name, given[name]) for name in self.where}
+        for name in self.for_all:
+            case[name] = self.point(given[name], f"witness.case.{name}")
+        for name, values in listed(self.theorem).items():
+            if not any(self.same(case[name], self.entry(name, v)) for v in values):
+                raise Wrong(f"witness.case.{name}", "is not among the listed values")
+        for name, domain in self.domains.items():
+            self.within(case[name], domain, case, f"witness.case.{name}")
+        if not self.satisfies(case):
+            raise Wrong("witness.case", "does not satisfy the assumptions")
+        return case
+
+    def same(self, a: Node, b: Node) -> bool:
+        """Whether two listed values are the same."""
+        if a is b or "text" in (a.op, b.op):
+            return a is b
+        try:
+            return self.compared(Goal(a, "==", b)) is True
+        except (NotProved, Wrong):
+            return False
+
+    def point(self, text: Any, field: str) -> Node:
+        """Return a number, exact where it is rational by arithmetic."""
+        found = parse(text, field)
+        if found.free:
+            raise Wrong(field, "expected a number")
+        try:
+            exact = value(found, self.budget)
+        except NotProved:
+            return found
+        return number(exact) if isinstance(exact, fmpq) else found
+
+    # --- comparisons
+    def value(self, node: Node) -> Number:
+        """Return the value of a formula at a case, and note the rows that it rests on."""
+        return value(node, self.budget, self.theorem["adjacency"], self.proof.lemmas)
+
+    def number(self, text: object, case: Case) -> Number:
+        """Return the value of a formula of the theorem, or of a hint, at a case."""
+        node = text if isinstance(text, Node) else parse(text, "theorem", self.let)
+        return self.value(substitute(node, case))
+
+    def compared(self, one: Goal) -> bool | None:
+        """Decide a comparison of two numbers, by `statements` if it has questions or identities."""
+        sees = (*FUNCTIONS, *FOLDS, "num")
+        plain = all(n.op in sees for n in walk(one.left, one.right))
+        budget = self.budget if plain else replace(self.budget, bits=QUICKLY)
+        with suppress(*(() if plain else (NotProved,))):
+            found = decide(lambda: one.decided(self.value), budget)
+            if found is not None or (plain and one.strict):
+                return found
+        from .statements import decided_by_formulas
+
+        return decided_by_formulas(self, one)
+
+    def require(self, one: Goal, field: str = "theorem", why: str = "is false at a case") -> None:
+        """Require a comparison of two numbers; Wrong says why it is false."""
+        found = self.compared(one)
+        if found is None:
+            raise NotProved(f"{one} is too close to call")
+        if not found:
+            raise Wrong(field, why)
+
+    # --- kinds
+    def relation(self) -> None:
+        """Prove or refute one comparison."""
+        self.compare(self.fact(self.theorem["claim"], "claim"))
+
+    def compare(self, fact: Goal) -> None:
+        """Prove a comparison at every case, or refute it at one."""
+        if self.theorem["verdict"] == "REFUTED":
+            self.require(opposite(fact).fix(self.case()))
+        elif self.theorem["verdict"] == "HOLDS" and self.for_all:
+            self.over_ranges(fact)
+        else:
+            for case in self.listed():
+                self.require(fact.fix(case))
+
+    def printed(self) -> None:
+        """Prove that a number rounds to what is printed: half a unit of its last place."""
+        text = str(self.theorem["printed"]).strip()
+        try:
+            shown = numbers.rational(text)
+        except ValueError as error:
+            raise Wrong("theorem.printed", str(error)) from None
+        head, _, power = text.lower().partition("e")
+        if "/" in text or " " in text:
+            raise Wrong("theorem.printed", "expected a decimal such as 0.125 or 1.3e-5")
+        half = numbers.rational(f"5e{int(power or 0) - len(head.partition('.')[2]) - 1}")
+        if self.theorem["verdict"] == "HOLDS" and self.for_all:
+            raise NotProved("a printed number is about listed cases only")
+        away = make("abs", self.formula("expression") - number(shown))
+        self.compare(Goal(away, "<=", number(half)))
+
+    def over_ranges(self, fact: Goal) -> None:
+        """Prove a comparison for every listed case, over the domains."""
+        raise NotProved(f"{fact} over ranges")
+
+
+def opposite(fact: Goal) -> Goal:
+    """Return the comparison that is true where another one is false."""
+    return replace(fact, relation=OPPOSITE[fact.relation])
+
+
+def reading(theorem: Data, witness: Data, budget: Budget) -> Statement:
+    """Read a theorem; `statements` are loaded where a range has to be proved."""
+    if theorem["for_all"] and theorem["verdict"] == "HOLDS":
+        from .statements import Ranges
+
+        return Ranges(theorem, witness, budget, Proof())
+    return Statement(theorem, witness, budget, Proof())
+
+
+def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
+    """Prove a relation or a printed number, or raise NotProved or Wrong."""
+    statement = reading(theorem, witness, budget)
+    if theorem["kind"] == "relation":
+        statement.relation()
+    else:
+        statement.printed()
+    return statement.proof

@@ -1,0 +1,289 @@
+"""Laws of the loss of rarer noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import accumulate, pairwise
+
+from flint import arb, ctx, fmpq
+
+from .laws import (
+    INFINITE,
+    MOST_MASSES,
+    ONE,
+    ZERO,
+    Answer,
+    Law,
+    between,
+    from_tails,
+    gaussian,
+    normal_above,
+    nothing,
+    told,
+)
+from .numbers import (
+    NotProved,
+    Number,
+    TooFewDigits,
+    ball,
+    compare,
+    exp,
+    log,
+    maximum,
+    precision,
+    whole,
+)
+
+
+def several(mu: Number, count: Number) -> Law:
+    """Return so many times H of N(μ, 1) against N(0, 1), at most 1: an upper bound of a curve."""
+    law = gaussian(mu)
+
+    def answer(loss: Number) -> Answer:
+        height, slope = law.at(loss)
+        return -maximum([-count * height, -ONE]), count * slope
+
+    return Law("a number of Gaussian bounds", answer)
+
+
+def logistic(t: Number) -> Law:
+    """Return logistic laws of scale 1 at distance t.
+
+    With y = e^{−x} the ratio is e^t((1 + y)/(1 + e^t y))², which falls with y, and y < c has the
+    probabilities c/(1 + c) under Q and e^t c/(1 + e^t c) under P: L > l is y < (1 − r)/(e^t r − 1),
+    r = e^{(l−t)/2}.
+    """
+
+    def inside(loss: Number) -> Answer:
+        r = exp((loss - t) / 2)
+        q = (1 - r) / (r * (exp(t) - 1))
+        return from_tails(loss, q * r * exp(t), q)
+
+    return Law("logistic noise", between(t, inside), t)
+
+
+def bounded_range(t: Number) -> Law:
+    """Return the exponential mechanism: the events of probability p rise to pe^t/(1 + p(e^t − 1)).
+
+    The best one for l has 1 + p(e^t − 1) = e^{(t−l)/2} = r: H = (r − 1)²/(e^t − 1) · e^l.
+    """
+
+    def inside(loss: Number) -> Answer:
+        root = exp((t - loss) / 2)
+        q = (root - 1) / (exp(t) - 1)
+        return from_tails(loss, q * exp(t) / root, q)
+
+    law = Law("the exponential mechanism", between(t, inside), t, rho=t * t / 8)
+    return replace(law, only_alone=True)
+
+
+def truncated_laplace(t: Number, a: Number) -> Law:
+    """Return Laplace laws of scale 1 on [−a, a], at distance t ≤ a, P the left one.
+
+    Left of t − a there is only P; then the ratio is e^t up to 0, e^{t−2x} up to t, and e^{−t}.
+    """
+
+    def below(x: Number) -> Number:
+        size = maximum([x, -x])
+        share = (exp(-size) - exp(-a)) / (2 * (1 - exp(-a)))
+        return share if told(x, "<=", ZERO) else 1 - share
+
+    def answer(loss: Number) -> Answer:
+        if told(loss, ">=", t):
+            return below(t - a), ZERO
+        if told(loss, "<", -t):
+            return from_tails(loss, ONE, 1 - below(t - a))
+        x = (t - loss) / 2
+        return from_tails(loss, below(x), below(x - t))
+
+    return Law("truncated Laplace noise", answer, infinite=below(t - a))
+
+
+def clones(t: Number, others: int) -> Law:
+    """Return a law above one of so many other reports that are t-private, in random order.
+
+    E = e^t, q = E/(E + 1), P and Q the report's laws of two records: P = qA + (1 − q)B and
+    Q = (1 − q)A + qB with two laws A, B whose sum is P + Q. A report of any record is at least P/E
+    and Q/E, so at least (A + B)/(2E): each is of A or B, by a fair coin, with probability 1/E,
+    independently of its record. Tell the others. Of the C coins and the one report of A or B only
+    the number of A counts: a has the chances q f(a − 1) + (1 − q) f(a) and, for Q, 1 − q and q,
+    where f is of C coins; the ratio rises, and is e^l at (C + 1)(e^l E − 1)/((E − 1)(e^l + 1)).
+    One coin more tells no more, so a C between two numbers tells no more than the lesser one.
+    """
+    odds = ball(exp(t))
+    share = 1 / odds
+    middle, width = float(others * share.mid()), 1 + int(math.sqrt(others) / 4)
+    spread = 13 * int(math.sqrt(middle)) + 20
+    starts = range(max(1, int(middle) - spread), min(others, int(middle) + spread) + 1, width)
+
+    def tail(trials: int, least: int, chance: arb) -> arb:
+        if not 0 < least <= trials:
+            return arb(least <= 0)
+        return chance.beta_lower(arb(least), arb(trials - least + 1), regularized=True)
+
+    def inside(loss: Number) -> Answer:
+        factor = ball(exp(loss))
+        place = (factor * odds - 1) / ((odds - 1) * (factor + 1))
+        height, slope, some = arb(0), arb(0), arb(1)
+        for c, after in pairwise([0, *starts, others + 1]):
+            fewer, some = some, tail(others, after, share)
+            cut, found = (c + 1) * place, []
+            low, high = whole(cut.lower()), whole(cut.upper())
+            if high - low > 1:
+                raise TooFewDigits("too many numbers of reports are too close to call")
+            for end in (low, high):  # at a tie both are as good
+                first, second = tail(c, end, arb(0.5)), tail(c, end + 1, arb(0.5))
+                p, q = (odds * first + second) / (odds + 1), (first + odds * second) / (odds + 1)
+                found.append((p - factor * q, q))
+            height += (fewer - some) * found[0][0].union(found[-1][0])
+            slope += (fewer - some) * found[0][1].union(found[-1][1])
+        return height, slope
+
+    def quickly(loss: Number) -> Answer:
+        with precision(min(ctx.prec, 128)):
+            return inside(loss)
+
+    return Law("shuffled reports", between(t, quickly), t)
+
+
+def happening(p: Number, q: Number) -> Law:
+    """Return what one event says that has at least the probability p under P, at most q under Q."""
+    law = Law("an event", lambda loss: (maximum([p - exp(loss) * q, ZERO]), ZERO))
+    return replace(law, is_pair=False)
+
+
+def discrete_laplace(scale: Number, shift: int) -> Law:
+    """Return masses ~ e^{−|z|/b} at distance s: the loss of 0 ≤ z ≤ s is (2z − s)/b, then ±s/b."""
+    decay, t = exp(-1 / scale), shift / scale
+
+    def above(k: int) -> Number:
+        return decay**k / (1 + decay) if k > 0 else 1 - decay ** (1 - k) / (1 + decay)
+
+    def inside(loss: Number) -> Answer:
+        k = whole(loss * scale / 2 + fmpq(shift, 2)) + 1
+        return from_tails(loss, above(k - shift), above(k))
+
+    name = "discrete Laplace noise"
+    return Law(name, between(t, inside), t, last=above(shift), grid=1 / scale)
+
+
+def _symmetric_above(masses: list[arb], rest: arb) -> Callable[[int], arb]:
+    """Return the chance of a noise ≥ k from the masses of 0, 1, …, and a ball of all further ones.
+
+    They are divided by their sum, which is that of the masses of all integers.
+    """
+    sums = [*accumulate(reversed(masses), initial=rest)][::-1]
+    whole_sum = sums[0] + sums[1]
+
+    def above(k: int) -> arb:
+        if k <= 0:
+            return 1 - above(1 - k)
+        return sums[k] / whole_sum if k < len(sums) else arb(0).union(rest / whole_sum)
+
+    return above
+
+
+def discrete_gaussian(v: Number, shift: int) -> Law:
+    """Return masses ~ e^{−z²/(2v)} at distance s: L(z) = (2z − s)s/(2v).
+
+    They are divided by their sum; those beyond the last one are at most a geometric series.
+    """
+    size = (2 * ball(v) * (ctx.prec + 30)).sqrt()
+    if not size < MOST_MASSES:
+        raise NotProved("discrete Gaussian noise of so large a parameter takes too long")
+    last = whole(size) + 2
+    masses = [(-ball(fmpq(z * z)) / (2 * ball(v))).exp() for z in range(last + 2)]
+    rest = arb(0).union(masses.pop() / (1 - (-(2 * last + 3) / (2 * ball(v))).exp()))
+    above = _symmetric_above(masses, rest)
+
+    def answer(loss: Number) -> Answer:
+        k = whole(loss * v / shift + fmpq(shift, 2)) + 1
+        return from_tails(loss, above(k - shift), above(k))
+
+    def divergence(a: Number) -> Number:
+        if isinstance(a, fmpq) and (a * shift).q == 1:
+            return a * shift * shift / (2 * v)
+        raise NotProved("a divergence of discrete Gaussian noise whose order is no whole number")
+
+    name, rho, grid = "discrete Gaussian noise", fmpq(shift * shift) / (2 * v), shift / (2 * v)
+    return Law(name, answer, divergence=divergence, rho=rho, grid=grid)
+
+
+def skellam(v: Number, shift: int) -> Law:
+    """Return masses e^{−v} I_k(v), the difference of Poisson numbers of mean v/2, at distance s.
+
+    I_{k−1} = I_{k+1} + (2k/v)I_k makes them from the last two; the ratios of further ones fall. A
+    tail from N on is at most e^{−N²/(2v + 2N/3)} (Bernstein). They are log-concave.
+    """
+    wanted = arb(2 * ctx.prec + 40)
+    size = wanted / 3 + (wanted * wanted / 9 + 2 * wanted * ball(v)).sqrt()
+    if not size < MOST_MASSES:
+        raise NotProved("Skellam noise of so large a variance takes too long")
+    last = whole(size) + 2
+    found = [ball(v).bessel_i(arb(last + k), scaled=True) for k in (1, 0)]
+    ratio = found[0] / found[1]
+    for k in range(last, 0, -1):
+        found.append(found[-2] + 2 * k / ball(v) * found[-1])
+    masses = found[:0:-1]
+    above = _symmetric_above(masses, arb(0).union(masses[-1] * ratio / (1 - ratio)))
+
+    def answer(loss: Number) -> Answer:
+        factor, low, high = exp(loss), shift - last, last  # low has a smaller loss, high a larger
+        while high - low > 1:
+            middle = (low + high) // 2
+            larger = told(masses[abs(middle - shift)], ">", factor * masses[abs(middle)])
+            low, high = (low, middle) if larger else (middle, high)
+        if low == shift - last or high == last:
+            raise TooFewDigits("a loss of Skellam noise so far out")
+        return from_tails(loss, above(high - shift), above(high))
+
+    return Law("Skellam noise", answer)
+
+
+def gaussian_mixture(p: Sequence[Answer], q: Sequence[Answer]) -> Law:
+    """Return Σ w N(m, 1) for the (w, m) of p, all m ≥ 0, against those of q, all m ≤ 0.
+
+    The loss rises with the outcome x; where it is l lies between two numbers that are compared.
+    """
+
+    def density(side: Sequence[Answer], x: arb) -> arb:
+        return sum((w * (ball(m) * (x - ball(m) / 2)).exp() for w, m in side), arb(0))
+
+    plain_p, plain_q = (sum((w for w, m in s if compare(m, "==", 0)), ZERO) for s in (p, q))
+    only_p, only_q = (all(compare(m, "==", 0) for _, m in side) for side in (p, q))
+
+    def answer(loss: Number) -> Answer:
+        factor = exp(loss)
+        if only_q and told(plain_p, ">=", factor):
+            return nothing(loss)  # the least ratio, far to the left
+        if only_p and told(plain_q * factor, ">=", ONE):
+            return ZERO, ZERO  # the largest one, far to the right
+
+        def rises(x: arb) -> bool | None:
+            return compare(density(p, x) - factor * density(q, x), ">", ZERO)
+
+        low, high = arb(-1), arb(1)
+        while not (rises(low) is False and rises(high) is True):
+            low, high = (
+                low if rises(low) is False else 2 * low,
+                high if rises(high) is True else 2 * high,
+            )
+            if max(high, -low) > 1 << 20:
+                raise TooFewDigits("a loss of a mixture so far out")
+        for _ in range(2 * ctx.prec):
+            for share in (0.5, 0.4375):  # an exact root in the middle cannot be told from it
+                middle = (low + (high - low) * share).mid()
+                side = rises(middle)
+                if side is not None:
+                    break
+            else:
+                break
+            low, high = (low, middle) if side else (middle, high)
+        place = low.union(high)
+        tails = (sum((w * normal_above(place - m) for w, m in side), ZERO) for side in (p, q))
+        return from_tails(loss, *tails)
+
+    largest = -log(plain_q) if only_p and told(plain_q, ">", ZERO) else INFINITE
+    return Law("a mixture of Gaussian laws", answer, largest, symmetric=False)

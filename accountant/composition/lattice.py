@@ -63,7 +63,7 @@ from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers import ledger
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import GRID_WIDTH, Interval, ball, enclose
-from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.numbers.solve import log_peak, rough_log_peak, shortened
 from dpassay.accountant.pairs.subsampled import SubsampledPair
 
@@ -597,7 +597,7 @@ _MOST_JOINED = 1 << 24
 """Cells that are left then, at most: more take gigabytes."""
 _WIDEST = 0.25
 """A cell's width at most, by the tilt: a law is hardly straight within wider ones."""
-_MOST_STRIDE = 64.0
+_MOST_STRIDE = 8.0
 """A cell's width at most, in steps: more saves little, and rough laws are wrong by more."""
 _COARSENED = 1.3
 """By how much wider cells where there is little mass may widen the bounds."""
@@ -831,6 +831,14 @@ class Plan:
     ceiling: float
     """Losses of one release above it are left out of the sum, +∞ where none are."""
 
+    @cached_property
+    def _laws(self) -> Sketch:
+        return sketch(self.releases, self.log_mass)
+
+    @cached_property
+    def _number(self) -> int:
+        return sum(count for _, count in self.releases)
+
     def frame(self, points: int) -> Frame:
         """Return the window with so many points.
 
@@ -855,7 +863,7 @@ class Plan:
         if mass > 0 and cells and step > _LEAST_FIT * span / cells:
             step = span / cells
         spare = (points * step - (self.high - self.low)) / 2
-        below = min(spare, step * sum(count for _, count in self.releases))  # cells may begin there
+        below = min(spare, step * self._number)  # cells may begin there
         return Frame(self.tilt, step, self.low - below, points, self.outward)
 
     def places(self, number: int, step: float) -> tuple[Place, Place]:
@@ -871,7 +879,7 @@ class Plan:
         else:
             last = math.ceil(top / step)
         cells = max(_FEWEST, last + math.ceil((upper - bottom) / step - _ON_POINT))
-        many = release.smooth and sum(count for _, count in self.releases) >= _MANY
+        many = release.smooth and self._number >= _MANY
         if many or cells > (_MOST_SLOW_CELLS if release.slow else _MOST_CELLS):
             index = self._joined(number, upper, step, last - cells, last)
         else:
@@ -885,9 +893,8 @@ class Plan:
         by least for their number where g is as w^{−1/3}; here powers of two of the step.
         """
         slow = self.releases[number][0].slow
-        laws = sketch(self.releases, self.log_mass)
-        losses, logs = laws.losses[number], laws.logs[number]
-        kept = np.append(True, np.diff(losses) > 0)
+        losses, logs = self._laws.losses[number], self._laws.logs[number]
+        kept = np.append(True, np.diff(losses) > 0) & (losses <= self.ceiling)
         losses, logs = losses[kept], logs[kept]
         widths, weights = np.gradient(losses), logs + self.tilt * losses
         masses = np.exp(weights - weights.max())
@@ -1203,16 +1210,18 @@ def inverse(
     points: int,
     start: float | None = None,
     *,
+    place: float | None = None,
     near_by: float = _NEAR_BY,
     settled: float = SETTLED,
 ) -> tuple[Fraction | None, Fraction | None]:
     """Return points below and above ε(δ), None where one is not found.
 
     The root is about `start`, within the share `near_by` of it, and sought to the share `settled`.
+    The grid is made for the ε `place`, else for the start.
     """
     if start is None:
         start = guess(releases, float(target.log()))
-    found = bracket(plan(releases, near(start)), points)
+    found = bracket(plan(releases, near(start if place is None else place)), points)
     shares = {"near_by": min(max(near_by, 4 * settled), _NEAR_BY), "settled": settled}
     return (
         crossing(found, target, start, above=False, **shares),
@@ -1530,6 +1539,7 @@ class Grid(Engine):
                 delta.ball(),
                 points,
                 starts[-1],
+                place=start,
                 near_by=widths[-1],
                 settled=settled,
             )

@@ -45,7 +45,7 @@ from dpassay.accountant.mechanisms.additive.laplace import (
 from dpassay.accountant.mechanisms.wrappers.channel import Tabulated
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import ball
-from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.pairs.discrete import DiscreteGaussianPair
 from dpassay.accountant.pairs.finite import FinitePair, finite, hull, masses, tables
 from dpassay.accountant.pairs.gaussian import GaussianPair
@@ -726,6 +726,14 @@ class Release:
     """The shift, of normal laws."""
     lowest: float | None = None
     """At most 0 and every loss, also of outcomes that P never has; None where there is none."""
+
+    def __hash__(self) -> int:
+        """Return a hash that is computed once: sketches and ends are kept by the release."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.name)
 
 
 def releases(factors: Sequence[Factor]) -> tuple[tuple[Release, int], ...]:

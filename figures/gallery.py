@@ -18,6 +18,7 @@ from typing import Any
 from dpassay.figures import production, registry
 from dpassay.figures.pages import template
 from dpassay.figures.pages.template import render
+from dpassay.figures.style import PAGE
 from dpassay.verifier import report
 from dpassay.verifier.batch import concluded, decide_all
 from dpassay.verifier.cli.verify import ledger, with_lemmas
@@ -102,6 +103,7 @@ def _card(name: str, out: Path, findings: Mapping[str, Finding], error: str) -> 
         "about": about.title,
         "alt": about.alt,
         "picture": "" if made is None else _picture(name, out),
+        "share": 1 if made is None else made.get("width", PAGE) / PAGE,
         "missing": "" if made is not None else error or "Not made in this run.",
         "words": [(label, text) for label, text in words if text],
         "verdicts": {v: counts[v] for v in report.VERDICTS if counts[v]},

@@ -94,7 +94,8 @@ def _write(name: str, settings: Settings, table: Table, out: Path, started: floa
         style.save(figure, paths[suffix])
     paths[".csv"].write_text(table.to_csv(), encoding="utf-8")
     about = _provenance(name, settings, table, time.perf_counter() - started)
-    text = json.dumps(about | {"finding": figure.get_label()}, indent=2, ensure_ascii=False)
+    about |= {"finding": figure.get_label(), "width": figure.get_figwidth()}
+    text = json.dumps(about, indent=2, ensure_ascii=False)
     part = paths[".json"].with_suffix(".json.part")
     part.write_text(text + "\n", encoding="utf-8")
     os.replace(part, paths[".json"])

@@ -188,3 +188,15 @@ def test_joint_fineness_tells_what_no_entry_tells() -> None:
     """Under 1-GDP right guesses are at most Φ(1/2) of all; false alarm 1e-6."""
     right, wrong = _separated(SHARED, 5000)
     assert stats.binom.sf(right - 1, right + wrong, stats.norm.cdf(0.5)) < LEVEL
+
+
+def test_the_number_of_entries_has_no_bits() -> None:
+    """A histogram of the keys that are present: its length is a value, its counts have bits."""
+
+    def release(dataset: list[str], rng: np.random.Generator) -> Any:
+        return {key: dataset.count(key) + rng.laplace(0, 1) for key in sorted(set(dataset))}
+
+    found = audit(release, 1, pairs=[(["a"], ["a", "b"])], samples=2000, significance=LEVEL, seed=1)
+    assert found.refuted
+    assert found.bits is not None
+    assert "number of entries" not in found.bits.rule.name

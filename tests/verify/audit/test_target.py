@@ -13,7 +13,7 @@ from dpassay.accountant import notation
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.verifier.audit import Command, MechanismError, audit, guarantee, target
 from dpassay.verifier.audit.learning.outputs import numeric
-from dpassay.verifier.audit.runs.target import worst_pairs
+from dpassay.verifier.audit.runs.target import named, worst_pairs
 
 MECHANISMS = [
     "Gaussian(standard_deviation=3)",
@@ -150,3 +150,8 @@ def test_failures_of_a_block_are_not_told_apart() -> None:
 
     with pytest.raises(InvalidInputError, match="which run of a block"):
         audit(block, 1, pairs=[(1, 0)], errors_are_outputs=True)
+
+
+def test_a_path_is_no_module() -> None:
+    with pytest.raises(InvalidInputError, match=r"Write private\.release:mean\."):
+        named("./private/release.py:mean")

@@ -100,7 +100,12 @@ def _glanced(first: Matrix) -> int:
 
 def _tables(first: Matrix, second: Matrix, undos: list[Undo]) -> Iterable[Feature]:
     """Propose the lowest set bits and the repeated values of the views that differ most."""
-    seen = [[view._replace(undo=undo) for view in _views(first.shape[1])] for undo in undos]
+    views = [
+        view
+        for view in _views(first.shape[1])
+        if not _are_whole(*(side[:, [view.entry]] for side in (first, second)))
+    ]
+    seen = [[view._replace(undo=undo) for view in views] for undo in undos]
     ranked = sorted(itertools.chain(*seen), key=lambda view: -_contrast(first, second, view))
     for view in ranked[:_LISTED]:
         yield BitCell(view, np.empty(0))

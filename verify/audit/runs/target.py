@@ -504,13 +504,16 @@ def named(text: str, expected: str = "TARGET to be a mechanism or package.module
         else:
             hint = ""
         raise InvalidInputError(f"Expected {expected}, not {text!r}.{hint}")
+    if module.endswith(".py"):
+        place = module.removesuffix(".py").removeprefix("./").replace("/", ".")
+        raise InvalidInputError(f"Expected {expected}, not {text!r}. Write {place}:{name}.")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
         found: Any = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise InvalidInputError(
             f"Cannot import {text}: {error}. Expected package.module:callable, a module "
             "without .py, from here or from an installed package."

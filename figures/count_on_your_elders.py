@@ -335,8 +335,8 @@ def _draw_error_by_arity(table: Table) -> style.Figure:
             best.append(f"{odd:g} ({min(points, key=lambda p: p[1])[0]:g}) at {curve}")
         style.finding(
             figure,
-            "Of odd k, 19 has the least leading constant (Corollary 4.9). The exact error is least "
-            f"at other odd k (of all k): {', '.join(best)}",
+            "Of odd k, 19 has the least leading constant (Corollary 4.9). By the exact error the "
+            f"best odd k (of all k) is {', '.join(best)}",
         )
         return figure
 

@@ -33,21 +33,11 @@ from numpy.typing import NDArray
 
 from dpassay.accountant.errors import InvalidInputError
 
-
-@final
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What stands on the face of a figure about its data."""
-
-    name: str
-    is_original: bool
-
-    def words(self) -> str:
-        """Return the words for a title."""
-        return self.name if self.is_original else f"{self.name} (stand-in data)"
+_STAND_IN = "(stand-in data)"
+"""What a figure says on its face about data that are not the original ones."""
 
 
-def find(folder: Path, names: tuple[str, ...]) -> Path:
+def find(folder: Path, *names: str) -> Path:
     """Return the first of some files that is in a folder or below it.
 
     Raises
@@ -87,7 +77,7 @@ class Images:
     train_labels: NDArray[np.int64]
     test: NDArray[np.uint8]
     test_labels: NDArray[np.int64]
-    source: Source
+    source: str
 
 
 def digits(
@@ -102,7 +92,7 @@ def digits(
     """
     if folder is None:
         return _stand_in(rng, train, test)
-    return _stored(find(folder, ("mnist.npz",)), (SIDE, SIDE), "MNIST")
+    return _stored(find(folder, "mnist.npz"), (SIDE, SIDE), "MNIST")
 
 
 _ARRAYS = ("x_train", "y_train", "x_test", "y_test")
@@ -123,7 +113,7 @@ def _stored(path: Path, shape: tuple[int, ...], name: str) -> Images:
     rows = [np.moveaxis(part, -1, 1) if len(shape) > 2 else part for part in parts[::2]]
     train, test = (images.reshape(len(images), -1) for images in rows)
     labels = [part.ravel().astype(np.int64) for part in parts[1::2]]
-    return Images(train, labels[0], test, labels[1], Source(name, is_original=True))
+    return Images(train, labels[0], test, labels[1], name)
 
 
 def _stand_in(rng: np.random.Generator, train: int, test: int) -> Images:
@@ -139,7 +129,7 @@ def _stand_in(rng: np.random.Generator, train: int, test: int) -> Images:
         labels[first].astype(np.int64),
         _enlarged(images[second], rng),
         labels[second].astype(np.int64),
-        Source("digits of scikit-learn", is_original=False),
+        f"digits of scikit-learn {_STAND_IN}",
     )
 
 
@@ -184,9 +174,9 @@ def colour_images(
     """
     if folder is None:
         first, second = (_structured(count, rng) for count in (train, test))
-        return Images(*first, *second, Source("gratings", is_original=False))
+        return Images(*first, *second, f"gratings {_STAND_IN}")
     shape = (SIDE_OF_COLOURS, SIDE_OF_COLOURS, COLOURS)
-    return _stored(find(folder, ("cifar10.npz",)), shape, "CIFAR-10")
+    return _stored(find(folder, "cifar10.npz"), shape, "CIFAR-10")
 
 
 def halved(images: Images) -> Images:
@@ -266,7 +256,7 @@ class Pickups:
     counts: NDArray[np.int64]
     valid: NDArray[np.bool_]
     """Cells that may have pickups: the prior knowledge of the recipient."""
-    source: Source
+    source: str
 
 
 def pickups(folder: Path | None, rng: np.random.Generator) -> Pickups:
@@ -281,7 +271,7 @@ def pickups(folder: Path | None, rng: np.random.Generator) -> Pickups:
     """
     if folder is None:
         return _stand_in_uber(rng)
-    path = find(folder, ("uber-raw-data-apr14.csv",))
+    path = find(folder, "uber-raw-data-apr14.csv")
     try:
         rows = np.loadtxt(
             path, delimiter=",", quotechar='"', skiprows=1, usecols=(0, 1, 2), ndmin=2,
@@ -294,7 +284,7 @@ def pickups(folder: Path | None, rng: np.random.Generator) -> Pickups:
     if not during.any():
         raise wrong(path, f"expected pickups from {FIRST} to {LAST}")
     counts, month = grid(rows[during, 1:]), grid(rows[:, 1:])
-    return Pickups(counts, month > 0, Source("Uber pickups", is_original=True))
+    return Pickups(counts, month > 0, "Uber pickups")
 
 
 def grid(places: NDArray[Any]) -> NDArray[np.int64]:
@@ -321,7 +311,7 @@ def _stand_in_uber(rng: np.random.Generator) -> Pickups:
     middles = np.stack(np.meshgrid(*centres, indexing="ij"), axis=-1).reshape(-1, 2)
     counts = grid(places)
     valid = _on_land(middles).reshape(CELLS, CELLS) | (counts > 0)
-    return Pickups(counts, valid, Source("pickups in a city", is_original=False))
+    return Pickups(counts, valid, f"pickups in a city {_STAND_IN}")
 
 
 def _on_land(places: NDArray[Any]) -> NDArray[np.bool_]:
@@ -337,7 +327,6 @@ def _on_land(places: NDArray[Any]) -> NDArray[np.bool_]:
     return land & (places[:, 1] > border)
 
 
-FILES_SWARM = ("Swarm_Behaviour.csv", "Flocking.csv")
 FEATURES = ("x", "y", "xVel", "yVel", "xA", "yA", "xS", "yS", "xC", "yC", "nAC", "nS")
 _BOX = 40.0
 """Side of the torus."""
@@ -357,7 +346,7 @@ class Swarms:
 
     features: NDArray[np.float64]
     classes: NDArray[np.int64]
-    source: Source
+    source: str
 
 
 def swarms(folder: Path | None, rng: np.random.Generator, *, records: int, boids: int) -> Swarms:
@@ -370,9 +359,9 @@ def swarms(folder: Path | None, rng: np.random.Generator, *, records: int, boids
     """
     if folder is None:
         raw, classes = _simulated(rng, records, boids)
-        return Swarms(_scaled(raw), classes, Source("simulated boids", is_original=False))
-    raw, classes = _read_swarm(find(folder, FILES_SWARM))
-    return Swarms(_scaled(raw), classes, Source("swarm behaviour", is_original=True))
+        return Swarms(_scaled(raw), classes, f"simulated boids {_STAND_IN}")
+    raw, classes = _read_swarm(find(folder, "Swarm_Behaviour.csv", "Flocking.csv"))
+    return Swarms(_scaled(raw), classes, "swarm behaviour")
 
 
 def _scaled(raw: NDArray[np.float64]) -> NDArray[np.float64]:

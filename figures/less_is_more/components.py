@@ -87,7 +87,7 @@ def _computed(settings: Settings, data: Swarms, *, same_budget: bool) -> Table:
         **{f"accuracy{x}": ("share of the test records", 1e-9, 0.02) for x in _RANGE},
     )  # fmt: skip
     return Table.of(
-        columns, rows, data=data.source.words(), records=truth.records,
+        columns, rows, data=data.source, records=truth.records,
         features=len(truth.covariance), delta=DELTA, trials=trials, seed=settings.seed,
         factor=factor, same_budget=same_budget,
     )  # fmt: skip

@@ -92,7 +92,7 @@ def compute(
         about=(_ABOUT, 1e-5),
     )  # fmt: skip
     return Table.of(
-        columns, rows, data=data.source.words(), parameters=size, records=len(data.train),
+        columns, rows, data=data.source, parameters=size, records=len(data.train),
         accounted_epochs=all_epochs, delta=DELTA, clip=CLIP, rate=RATE, seed=settings.seed,
     )  # fmt: skip
 

@@ -74,7 +74,7 @@ def compute(settings: Settings, requests: Sequence[Request]) -> Table:
     )  # fmt: skip
     return Table.of(
         columns, rows, M=_SIZE, squared_sensitivity=SQUARED_SENSITIVITY, delta=DELTA,
-        draws=draws, data=data.source.words(), pickups=int(data.counts.sum()), seed=settings.seed,
+        draws=draws, data=data.source, pickups=int(data.counts.sum()), seed=settings.seed,
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpassay.figures.baselines import private_sgd
-from dpassay.figures.data import Images, Source
+from dpassay.figures.data import Images
 from dpassay.figures.less_is_more import learning
 
 
@@ -54,7 +54,7 @@ def separable() -> Images:
     labels = np.arange(400) % 3
     images = np.zeros((400, 3), np.uint8)
     images[np.arange(400), labels] = 200
-    return Images(images, labels, images[:90], labels[:90], Source("toy", is_original=False))
+    return Images(images, labels, images[:90], labels[:90], "toy")
 
 
 def test_training_learns_without_noise_and_does_not_under_much() -> None:

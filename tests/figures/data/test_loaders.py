@@ -46,8 +46,7 @@ def test_pickups_of_three_days_are_counted(tmp_path: Path) -> None:
     assert found.counts[0, 0] == 1
     assert found.counts.sum() == 3
     assert found.valid.sum() == 3
-    assert found.source.is_original
-    assert found.source.words() == "Uber pickups"
+    assert found.source == "Uber pickups"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +101,7 @@ def test_stored_digits_and_colours_are_read(tmp_path: Path) -> None:
     assert found.train.shape == (3, 784)
     assert found.train[0, :3].tolist() == [0, 1, 2]
     assert found.test_labels.tolist() == [9, 9, 9]
-    assert found.source.is_original
+    assert found.source == "MNIST"
     np.savez(tmp_path / "cifar10.npz", **arrays((32, 32, 3)))
     colours = colour_images(tmp_path, rng())
     assert colours.train[0, :3].tolist() == [0, 3, 6]

@@ -312,6 +312,10 @@ _OTHERWISE = {
         ("studentt", "student", "student_t", "students_t", "tdistribution"),
         ("AdditiveNoise", 'Write its density: AdditiveNoise("(1 + x**2/3)**(-2)") has 3 degrees.'),
     ),
+    **dict.fromkeys(
+        ("prob", "p", "probability", "p_truth", "truth_probability"),
+        ("categories", "Give epsilon: with the truth reported 3 times in 4 it is 'log(3)'."),
+    ),
     "cauchy": ("AdditiveNoise", 'Write its density: AdditiveNoise("1/(1 + x**2)").'),
     "noise_multiplier": (
         "epochs",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
+import json
 import re
 import shutil
 import subprocess
@@ -89,6 +90,8 @@ def prepare(source: Path, *, plots: bool = True, figures: Path | None = None) ->
         shutil.copy(schema, source / "_static")
     mechanism_pages.write(source / "mechanisms", plots=plots)
     (source / "gallery.md").write_text(gallery(), encoding="utf-8")
+    page = source / "tutorial.md"
+    page.write_text(tutorial(page.read_text("utf-8")), encoding="utf-8")
     (source / "reference").mkdir()
     for name, text in reference().items():
         (source / "reference" / f"{name}.md").write_text(text, encoding="utf-8")
@@ -112,6 +115,19 @@ def outside(source: Path) -> None:
         )
         if changed != text:
             page.write_text(changed, encoding="utf-8")
+
+
+def tutorial(text: str) -> str:
+    """Return the tutorial with what each program prints, from the notebook that was executed."""
+    cells = json.loads((ROOT / "examples" / "tutorial.ipynb").read_text("utf-8"))["cells"]
+    printed = ["".join(out["text"] for out in cell.get("outputs", [])) for cell in cells]
+    shown = iter(text for cell, text in zip(cells, printed, strict=True) if "outputs" in cell)
+
+    def with_output(block: re.Match[str]) -> str:
+        output = next(shown)
+        return f"{block[0]}\n```text\n{output.rstrip()}\n```\n" if output else block[0]
+
+    return re.sub(r"^```python\n.*?^```\n", with_output, text, flags=re.M | re.S)
 
 
 def gallery() -> str:

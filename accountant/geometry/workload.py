@@ -133,7 +133,7 @@ class Mean(Workload):
             raise NotApplicableError(
                 f"Mean(records={self.records}) states how many records there are, so neighbours "
                 'have the same number: give adjacency="replace-one" (--adjacency replace-one). '
-                f"Where it is private, release the sum and the count: "
+                f"If that number is private, release the sum and the count: "
                 f"BoundedSum(bounds=[{max(abs(self.lower), abs(self.upper))}, 1])."
             )
         return BoundedSum(bounds=[(self.upper - self.lower) / self.records])

@@ -62,6 +62,9 @@ def _composed(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
         if adjacency != "add-remove":
             found = replace(found, remove=found.ways, add=found.ways)
         ways = [_joined(ways) for ways in (found.remove, found.add)]
+        if any(law.slow for way in ways for laws_, _ in way for law in laws_):
+            ways = [tuple((tuple(map(_quick, found)), n) for found, n in way) for way in ways]
+            rows.add("pure")
         alone = any(law.only_alone for laws_, _ in ways[0] for law in laws_)
         exact = exact and found.lower is None and not alone
         below.append([_times(way, count) for way in _several(found)])
@@ -90,11 +93,7 @@ def _several(found: Worst) -> list[Way]:
 
 
 def _joined(ways: Sequence[Way]) -> Way:
-    """Return one way for any of several: the laws of single releases become one factor.
-
-    Reports in random order, whose bound takes long, are left for their largest loss (row pure).
-    """
-    ways = [tuple((tuple(map(_quick, found)), n) for found, n in way) for way in ways]
+    """Return one way for any of several: the laws of single releases become one factor."""
     if len(ways) == 1:
         return ways[0]
     if any(len(way) != 1 or way[0][1] != 1 for way in ways):
@@ -103,8 +102,10 @@ def _joined(ways: Sequence[Way]) -> Way:
 
 
 def _quick(law: Law) -> Law:
-    slow = law.name == "shuffled reports"
-    return laws.guaranteed(law.largest, ZERO) if slow else law
+    """Return a law, or of a slow one what its largest loss says."""
+    if law.slow and not ball(law.largest).is_finite():
+        raise NotProved(f"a composition of {law.name}")
+    return laws.guaranteed(law.largest, ZERO) if law.slow else law
 
 
 def _sampled(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:

@@ -56,8 +56,8 @@ class Law:
     number with D_a ≤ ρa for all of them. `infinite` is at most P(L = ∞), and `last` at most the
     chance under Q of the largest loss. `only_alone`: it is attained by one release,
     not by several of them at once; `is_pair` is False for what is less than the law of a pair.
-    All finite losses of a table are multiples of
-    `grid`, if given.
+    A `slow` one is not put on a lattice. All finite losses of a table are multiples of `grid`, if
+    given.
     """
 
     name: str
@@ -72,6 +72,7 @@ class Law:
     last: Number = ZERO
     only_alone: bool = False
     is_pair: bool = True
+    slow: bool = False
     grid: Number | None = None
     kept: dict[tuple[fmpq, int], tuple[arb, arb]] = field(
         default_factory=dict, compare=False, repr=False
@@ -270,9 +271,9 @@ def guaranteed(epsilon: Number, delta: Number) -> Law:
 
 
 def _of(law: Law, how: str, answer: Callable[[Number], Answer], largest: Number) -> Law:
-    alone, pair = law.only_alone, law.is_pair
+    alone, pair, slow = law.only_alone, law.is_pair, law.slow
     name = f"{law.name}, {how}"
-    return Law(name, answer, largest, symmetric=False, only_alone=alone, is_pair=pair)
+    return Law(name, answer, largest, symmetric=False, only_alone=alone, is_pair=pair, slow=slow)
 
 
 def swapped(law: Law) -> Law:

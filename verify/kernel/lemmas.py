@@ -87,6 +87,7 @@ discrete-gaussian | masses ~ e^(−z²/(2v)) on the integers, moved by D: log-co
 discrete-correlated | 2f_i − n + Z_i of parameter v = (d + c²)/μ², and pn + W of q²v, c = p/q: a record moves them by ±1 and p, a replacement by 2 and 0 | reflection
     DiscreteCorrelatedGaussian add-remove: discrete_gaussian(v, 1)**dimension * discrete_gaussian(v*denominator**2, c*denominator); let v = (dimension + c**2)/mu**2; rho mu**2/2
     DiscreteCorrelatedGaussian replace-one: discrete_gaussian(v, 2)**dimension; let v = (dimension + c**2)/mu**2; if denominator >= 1
+own-density | a density that is even and has a concave logarithm, moved by D: best events are half-lines, the full distance is worst | densities.py
 rounded-laplace | masses ~ a at 0, else be^(−|z|/c), on the integers, moved by 1: the losses are ±1/c and ±ln(a e^(1/c)/b) | the definition
 skellam | a difference of two Poisson numbers, moved by D: log-concave | best events are half-lines
     Skellam: skellam(variance, sensitivity); variance variance
@@ -520,7 +521,8 @@ def merged(way: Way) -> Way:
 SPECIAL = {
     "compositions": "Composed MixtureOfGaussians PoissonSubsampled RandomAllocation "
     "SampledWithoutReplacement Shuffled",
-    "particular": "AdditiveNoise BoundedCountNoise BridgedTree Channel GaussianThreshold "
+    "densities": "AdditiveNoise",
+    "particular": "BoundedCountNoise BridgedTree Channel GaussianThreshold "
     "GeneralGaussian IntegerNoise LaplaceThreshold LaplaceVector MatrixMechanism "
     "MatrixVariateGaussian RankOneGaussian Tabulated",
 }

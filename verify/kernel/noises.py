@@ -145,7 +145,7 @@ def clones(t: Number, others: int) -> Law:
         with precision(min(ctx.prec, 128)):
             return inside(loss)
 
-    return Law("shuffled reports", between(t, quickly), t)
+    return Law("shuffled reports", between(t, quickly), t, slow=True)
 
 
 def happening(p: Number, q: Number) -> Law:

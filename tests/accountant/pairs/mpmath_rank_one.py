@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
+import mpmath
 from mpmath import mp, mpf
 
 from dpassay.accountant.numbers.exact import ExactReal
-from tests.accountant.mpmath_reference import Reference
 
 Integrand = Callable[[Any, Any], Any]
 _MARKS = (-10, -4, 0, 4, 10)  # angular knots, in standard deviations of the cosine
@@ -21,7 +21,7 @@ _BISECTIONS = 40
 
 @final
 @dataclass(frozen=True)
-class RankOneReference(Reference):
+class RankOneReference:
     """The densities of two rank-one Gaussian laws in polar coordinates (ρ, θ) round one centre.
 
     Round the centre of P, with t = sin θ the cosine to the shift, P has the density
@@ -33,6 +33,21 @@ class RankOneReference(Reference):
 
     dimension: int
     ratio: ExactReal
+
+    def hockey_stick(self, epsilon: ExactReal, digits: int = 50) -> Any:
+        """Return E[(p − e^ε q)⁺]."""
+        with mpmath.workdps(digits + 15):
+            eps = epsilon.mpf()
+            return self.integrate(lambda p, q: p - mp.exp(eps) * q, eps)
+
+    def tails(self, epsilon: ExactReal, digits: int = 50) -> tuple[Any, Any]:
+        """Return P(L > ε) and Q(L > ε)."""
+        with mpmath.workdps(digits + 15):
+            eps = epsilon.mpf()
+            return (
+                self.integrate(lambda p, _: p, eps),
+                self.integrate(lambda _, q: q, eps),
+            )
 
     def integrate(self, integrand: Integrand, epsilon: Any | None) -> Any:
         """Integrate over {L > ε}, or over all outcomes."""

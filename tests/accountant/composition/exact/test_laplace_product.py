@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -25,7 +26,7 @@ from dpassay.accountant.notation import parse
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.interval import enclose
 from dpassay.accountant.questions import profile
-from tests.accountant.composition.mpmath_route import by_mpmath
+from dpassay.accountant.reference import LaplaceProduct
 from tests.near import mpf, narrow
 from tests.quick import quick
 
@@ -54,19 +55,20 @@ def test_two_routes_agree(distances: list[Number], epsilons: list[str]) -> None:
         delta = enclose(lambda eps=eps: pair.hockey_stick(eps))  # type: ignore[misc]
         p_above = enclose(lambda eps=eps: pair.tails(eps).p_above)  # type: ignore[misc]
         q_above = enclose(lambda eps=eps: pair.tails(eps).q_above)  # type: ignore[misc]
-        with mpmath.workdps(60):
-            assert abs(mpf(delta) - by_mpmath(pair).hockey_stick(eps, 50)) < 1e-30
-            p, q = by_mpmath(pair).tails(eps, 50)
-            assert abs(mpf(p_above) - p) < 1e-30
-            assert abs(mpf(q_above) - q) < 1e-30
+        with mpmath.workdps(45):
+            known = LaplaceProduct(tuple(Counter(exact(d).mpf() for d in distances).items()))
+            assert abs(mpf(delta) - known.hockey_stick(eps.mpf())) < 1e-30
+            assert abs(mpf(p_above) - known.integrate(lambda p, _: p, eps.mpf())) < 1e-30
+            assert abs(mpf(q_above) - known.integrate(lambda _, q: q, eps.mpf())) < 1e-30
 
 
 @pytest.mark.parametrize("order", ["1.5", "7"])
 def test_renyi_divergences_agree(order: str) -> None:
     pair = product([1, "1/3"])
     value = enclose(lambda: pair.renyi(exact(order).ball()))
-    with mpmath.workdps(60):
-        assert abs(mpf(value) - by_mpmath(pair).renyi(exact(order), 50)) < 1e-30
+    with mpmath.workdps(45):
+        known = LaplaceProduct(((mpmath.mpf(1), 1), (mpmath.mpf(1) / 3, 1)))
+        assert abs(mpf(value) - known.renyi(exact(order).mpf())) < 1e-30
 
 
 distance_lists = st.lists(st.fractions(0, 3, max_denominator=6), min_size=1, max_size=7)

@@ -58,7 +58,7 @@ def test_two_releases_against_an_integral_over_the_first_outcome() -> None:
 
 
 def test_the_setting_of_the_issue() -> None:
-    """Reference: `by_mpmath`, mpmath contour integrals at 30 digits."""
+    """The reference: mpmath contour integrals at 30 digits."""
     width = Fraction(1, 10**30)
     value = profile.delta(
         training("1.1", "256/60000", 7032), 2, adjacency="add-remove", relative_width=width

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.mechanisms import Composed, DiscreteGaussian
 from dpassay.accountant.mechanisms.shapes.correlated import (
     CorrelatedGaussian,
     DiscreteCorrelatedGaussian,
@@ -19,7 +20,7 @@ from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import enclose
 from dpassay.accountant.pairs.discrete import DiscreteGaussianPair, DiscreteGaussianProductPair
 from dpassay.accountant.questions import accuracy, guarantees, profile
-from tests.accountant.composition.mpmath_products import discrete_gaussians
+from dpassay.accountant.reference import laws
 from tests.near import mpf
 
 ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
@@ -33,16 +34,17 @@ PAIRS = [
 
 @pytest.mark.parametrize("pair", PAIRS)
 def test_renyi_divergence_is_the_sum_over_all_outcomes(pair: DiscreteGaussianProductPair) -> None:
-    with mpmath.workdps(60):
-        for order in ("1.5", "2", "3"):
+    v, q, p = pair.parameter, pair.scale, pair.last_shift
+    parts = [Composed(DiscreteGaussian(v, pair.shift), pair.count)]
+    parts += [Composed(DiscreteGaussian(q**2 * v, p))] if p else []
+    with mpmath.workdps(45):
+        (known,) = laws(Composed(parts))[0]
+        for order in ("1", "1.5", "2", "3"):
             value = mpf(enclose(lambda a=order: pair.renyi(exact(a).ball())))  # type: ignore[misc]
-            other = discrete_gaussians(pair).renyi(exact(order), 50)
-            assert abs(value - other) <= mpmath.mpf("1e-28")
-        expected = discrete_gaussians(pair).integrate(
-            lambda p, q: p * mpmath.log(p / q) if p and q else mpmath.mpf(0), None
-        )
-        found = enclose(lambda: pair.renyi(exact(1).ball()))
-        assert abs(mpf(found) - expected) <= mpmath.mpf("1e-28")
+            assert abs(value - known.renyi(exact(order).mpf())) <= mpmath.mpf("1e-18") * value
+        for epsilon in ("0.01", "0.25", "-0.7", "1.9", "sqrt(2)"):
+            delta = mpf(enclose(lambda e=epsilon: pair.hockey_stick(exact(e))))  # type: ignore[misc]
+            assert abs(delta - known.hockey_stick(exact(epsilon).mpf())) <= mpmath.mpf("1e-28")
 
 
 @given(

@@ -68,6 +68,7 @@ from dpassay.accountant.errors import (
     one_line,
     shortened,
 )
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.mechanisms.wrappers.composed import Composed, Guaranteed
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.interval import START_PRECISION, Interval
@@ -188,6 +189,8 @@ class Account(Drawable):
         self._counts: dict[Mechanism, int] = {}
         self._names: dict[str, int] = {}
         self._spent: Fraction | None = Fraction(0)
+        self._others: dict[Mechanism, int] = {}
+        self._square = Fraction(0)
         self._lock = threading.RLock()
         self._file: _File | None = None
         if file is not None:
@@ -254,7 +257,7 @@ class Account(Drawable):
     @property
     def mechanism(self) -> Mechanism | None:
         """The composition of all that was spent; None before the first."""
-        return self._with({}) if self._counts else None
+        return _composed(self._counts) if self._counts else None
 
     if not TYPE_CHECKING:  # which knows all names
 
@@ -421,16 +424,29 @@ class Account(Drawable):
             self._names[entry.name] = len(self._history)
         self._history.append(entry)
         self._counts[entry.mechanism] = self._counts.get(entry.mechanism, 0) + entry.count
+        square = _square_of(entry.mechanism)
+        if square is None:
+            self._others[entry.mechanism] = self._counts[entry.mechanism]
+        else:
+            self._square += entry.count * square
         cost = self._sum.of_one(entry.mechanism) if self._budget is not None else None
         if self._spent is not None:
             self._spent = None if cost is None else self._spent + entry.count * cost
 
-    def _with(self, more: Mapping[Mechanism, int]) -> Mechanism:
-        counts = dict(self._counts)
-        for mechanism, count in more.items():
-            counts[mechanism] = counts.get(mechanism, 0) + count
-        parts = [m if n == 1 else Composed(m, n) for m, n in counts.items()]
-        return parts[0] if len(parts) == 1 else Composed(tuple(parts))
+    def _whole(self, release: Mechanism = _NOTHING, count: int = 0) -> Mechanism:
+        """Return what has the losses of all that was spent and of a release: one Gaussian for all.
+
+        Gaussian releases compose to one whose μ² is the sum of theirs: an entry more costs as much
+        after 10 as after 1000.
+        """
+        counts, square = dict(self._others), self._square
+        if count and (own := _square_of(release)) is not None:
+            square += count * own
+        elif count:
+            counts[release] = counts.get(release, 0) + count
+        if square:
+            counts[Gaussian(1, ExactReal.of_root(square))] = 1
+        return _composed(counts) if counts else _NOTHING
 
     def _worst(self, release: Mechanism) -> None:
         """Raise AdjacencyError where the relation does not fit, or is needed and not named."""
@@ -446,7 +462,7 @@ class Account(Drawable):
             return True
         if self._adaptive and not self._sum.is_exact:
             return False
-        return _holds(self._budget, self._with({release: count}), self._adjacency)
+        return _holds(self._budget, self._whole(release, count), self._adjacency)
 
     def _by_sum(self, release: Mechanism) -> int:
         """Return how many more the sum allows."""
@@ -488,7 +504,7 @@ class Account(Drawable):
         epsilon, limit = float(self._budget.epsilon), math.log(float(self._budget.delta))
 
         def over(count: int) -> bool:
-            whole = self._with({release: count})
+            whole = self._whole(release, count)
             return float(estimate_log_delta(whole, epsilon, adjacency=self._adjacency)) > limit
 
         low, high = sure, min(2 * sure + 1, MOST_RELEASES)
@@ -512,7 +528,7 @@ class Account(Drawable):
                 given: dict[str, Any] = {**self._sum.guarantee, asked: at}
                 found = convert(**given)
                 return self._promised(found, at) if name == "epsilon" else found
-            whole = self.mechanism or _NOTHING
+            whole = self._whole()
         question = profile.epsilon if name == "epsilon" else profile.delta
         return question(whole, at, adjacency=self._adjacency)
 
@@ -524,6 +540,18 @@ class Account(Drawable):
         with ctx.workprec(START_PRECISION):
             most = Interval.of_ball(budget.epsilon.ball()).upper
         return Interval(min(found.lower, most), min(found.upper, most))
+
+
+def _composed(counts: Mapping[Mechanism, int]) -> Mechanism:
+    parts = [m if n == 1 else Composed(m, n) for m, n in counts.items()]
+    return parts[0] if len(parts) == 1 else Composed(tuple(parts))
+
+
+def _square_of(release: Mechanism) -> Fraction | None:
+    """Return μ² of Gaussian noise; None of anything else, and where it is no fraction."""
+    if not isinstance(release, Gaussian):
+        return None
+    return (release.l2_sensitivity / release.standard_deviation).signed_square
 
 
 @final

@@ -404,6 +404,29 @@ def test_an_account_is_copied_printed_and_drawn() -> None:
     assert drawn == pytest.approx(float(account.epsilon("1e-5")), rel=1e-9)
 
 
+def test_gaussian_releases_of_any_scale_are_answered_as_their_composition() -> None:
+    """Also among other releases, with sensitivities that are roots, and for every budget."""
+    releases = [
+        ("Gaussian(20)", 3),
+        ("Laplace(30)", 2),
+        ("Gaussian(standard_deviation='sqrt(700)', l2_sensitivity='sqrt(2)')", 1),
+        ("Gaussian(20)", 1),
+        ("Composed(Gaussian(31), 2)", 2),
+    ]
+    account = Account(epsilon=3, delta="1e-5", adjacency="add-remove")
+    for release, count in releases:
+        account.spend(release, count)
+        whole = account.mechanism
+        assert whole is not None
+        asked = {"adjacency": "add-remove"}
+        assert account.epsilon("1e-6") == dpassay.epsilon(whole, "1e-6", **asked)
+        assert account.delta("1/2") == dpassay.delta(whole, "1/2", **asked)
+    assert [entry.count for entry in account.history] == [count for _, count in releases]
+    more = account.remaining("Gaussian(25)")
+    kept, passed = (f"Composed([{whole!r}, Composed(Gaussian(25), {n})])" for n in (more, more + 1))
+    assert dpassay.delta(kept, 3, **asked).upper <= 1e-5 < dpassay.delta(passed, 3, **asked).lower
+
+
 def test_a_thousand_steps_with_changing_noise() -> None:
     account = Account(epsilon=2, delta="1e-6")
     for step in range(1000):

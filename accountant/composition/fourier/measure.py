@@ -841,8 +841,8 @@ def _place(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, target: 
 
 
 def _shorter(distance: float) -> Fraction:
-    """Cut to 10 bits, so that neighbouring questions share a bound of aliases."""
-    return Fraction(shortened(distance, 10, math.trunc))
+    """Cut to 6 bits, so that neighbouring questions share a bound of aliases."""
+    return Fraction(shortened(distance, 6, math.trunc))
 
 
 def _rest(kernel: Kernel, t: float) -> float:

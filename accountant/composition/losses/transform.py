@@ -214,26 +214,17 @@ class MixtureTransform(MixedTransform):
         return hash((self.pair, self.sampling_prob, self.mixed_first, self.cut, self.rise))
 
     def quick_line(self, c: Fraction, step: Fraction, count: int, rate: float) -> list[acb] | None:
-        """Return the ratios with moments in floats (module `kernels`)."""
+        """Return the ratios with moments in floats, for an error of at most rate·t.
+
+        Lines are kept: one of T releases serves T + 1, with a rate that is hardly another one.
+        """
         if count < _FEW:
             return None
-        bits = ctx.prec - _SPARE
-        with ctx.workprec(max(_ROUGH, bits)):
-            nodes = _quadrature(self, self.tilt(c), up(float(step * count)), ctx.prec, bits)
-        found = nodes.quick_line(step, count, rate)
-        return None if found is None else self.turned(found)
+        return _quick_line(self, c, step, count, math.ldexp(0.5, math.frexp(rate)[1]), ctx.prec)
 
     def decay(self, c: Fraction) -> Decay:
         """Return the bounds of `losses.bounds`."""
-        s = self.tilt(c)
-        deviation = math.sqrt(self.estimate().cumulants(float(c))[2])
-        return MixtureDecay(self.floats(), float(s), self._log_lower(s), deviation)
-
-    def _log_lower(self, s: Fraction) -> float:
-        """Return a lower bound of ln Λ(s)."""
-        with ctx.workprec(max(_ROUGH, ctx.prec)):
-            size = self.rule(s, 0.0).total().log()
-        return float(size.mid()) - 2 * float(size.rad())
+        return _decay(self, c, max(_ROUGH, ctx.prec))
 
     def estimate(self) -> FloatTransform:
         """Return Λ by the trapezoidal rule in floats; its nodes are kept."""
@@ -246,11 +237,7 @@ class MixtureTransform(MixedTransform):
         """
         if self.rise is None and c in (0, -1):
             return arb(0)
-        with contextlib.suppress(UndecidedError):
-            if (found := self.value(c).log().upper()).is_finite():
-                return found
-        s = self.tilt(float(c))
-        return arb(self.floats().log_bound(s, 0.0, 0.0, cells=_MOST_CELLS))
+        return _log_upper(self, c, ctx.prec)
 
     def floats(self) -> Mixture:
         """Return the numbers as floats."""
@@ -281,6 +268,37 @@ class MixtureTransform(MixedTransform):
     def rule(self, s: Fraction, t: float) -> Quadrature:
         """Return the trapezoidal rule."""
         return _quadrature(self, s, t, ctx.prec, ctx.prec)
+
+
+@functools.lru_cache(maxsize=8)
+def _quick_line(  # noqa: PLR0917  # all of it is the key
+    of: MixtureTransform, c: Fraction, step: Fraction, count: int, rate: float, precision: int
+) -> list[acb] | None:
+    assert ctx.prec == precision
+    bits = precision - _SPARE
+    with ctx.workprec(max(_ROUGH, bits)):
+        nodes = _quadrature(of, of.tilt(c), up(float(step * count)), ctx.prec, bits)
+    found = nodes.quick_line(step, count, rate)
+    return None if found is None else of.turned(found)
+
+
+@functools.lru_cache(maxsize=64)
+def _decay(of: MixtureTransform, c: Fraction, precision: int) -> MixtureDecay:
+    """Return the decay, from a lower bound of ln Λ(s)."""
+    s, deviation = of.tilt(c), math.sqrt(of.estimate().cumulants(float(c))[2])
+    with ctx.workprec(precision):
+        size = of.rule(s, 0.0).total().log()
+    lower = float(size.mid()) - 2 * float(size.rad())
+    return MixtureDecay(of.floats(), float(s), lower, deviation)
+
+
+@functools.lru_cache(maxsize=256)
+def _log_upper(of: MixtureTransform, c: Fraction, precision: int) -> arb:
+    assert ctx.prec == precision
+    with contextlib.suppress(UndecidedError):
+        if (found := of.value(c).log().upper()).is_finite():
+            return found
+    return arb(of.floats().log_bound(of.tilt(float(c)), 0.0, 0.0, cells=_MOST_CELLS))
 
 
 @functools.lru_cache(maxsize=64)

@@ -16,7 +16,7 @@ import dpassay
 from dpassay.accountant.composition import tails as survival
 from dpassay.accountant.composition.lattice import GRID, POINTS, Place, below, bracket_bounds
 from dpassay.accountant.composition.product import Product
-from dpassay.accountant.core.adjacency import Direction
+from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
@@ -108,6 +108,20 @@ def test_widths_where_atoms_lie_between_points_or_releases_are_many(
     width = Fraction(1, 10**6)
     found = profile.delta(mechanism, epsilon, method="grid", relative_width=width)
     assert (found.relative_width or 1) <= width
+
+
+@pytest.mark.parametrize(("delta", "epsilon"), [("1e-4", "0.125924"), ("1e-6", "0.386332")])
+def test_cells_are_joined_by_the_losses_that_are_not_cut_off(delta: str, epsilon: str) -> None:
+    """Thirty different samples, of which one large loss is enough: all larger ones are cut off."""
+    releases = [
+        PoissonSubsampled(Gaussian(standard_deviation=Fraction(10 + i, 10)), "0.01")
+        for i in range(30)
+    ]
+    pair = Composed(releases).worst_case(Adjacency.ADD_REMOVE).pairs(Direction.REMOVE)[0]
+    assert isinstance(pair, Product)
+    lower, upper = bracket_bounds(pair, exact(epsilon), POINTS[1])
+    assert lower < upper < 1.0003 * lower
+    assert float(upper) == pytest.approx(float(delta), rel=1e-3)
 
 
 def test_composed_asks_the_grid_where_no_formula_is_known() -> None:

@@ -86,9 +86,17 @@ class Table:
     def of_csv(
         cls, text: str, columns: Sequence[Mapping[str, Any]], parameters: Mapping[str, Any]
     ) -> Table:
-        """Read back what `to_csv` and `about` wrote."""
+        """Read back what `to_csv` and `about` wrote, of the same table.
+
+        Raises
+        ------
+        ValueError
+            If the columns are not those of the CSV.
+        """
         heads = tuple(Column(**column) for column in columns)
-        lines = list(csv.reader(io.StringIO(text)))[1:]
+        names, *lines = csv.reader(io.StringIO(text))
+        if names != [head.name for head in heads]:
+            raise ValueError(f"the CSV has the columns {', '.join(names)}")
         cells = [
             [cell if head.text else float(cell) if cell else None for head, cell in pairs]
             for pairs in (zip(heads, _padded(line, heads), strict=True) for line in lines)

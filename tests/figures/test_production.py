@@ -94,6 +94,7 @@ def test_every_figure_has_its_tables_its_words_and_its_claims() -> None:
         assert set(gallery.claims_of(name)) <= ids, name
         for size in (Size.DEFAULT, Size.FAST):
             assert production.stored_table(name, size), (name, size)
+        assert production.stored(name) is not None, name
 
 
 _ROW = re.compile(r"^\| `([^`]+)` \| (.*) \| (“.*” \(.*\)) \|$", re.MULTILINE)

@@ -157,22 +157,8 @@ def release(
     if name == "R1SMG":
         amount = losses.sigma_star(size * size, epsilon, DELTA, printed=printed)
         return lambda rng: _leading(covariance + sensitivity * _rank_one(size, amount, rng))
-    each = independent_deviation(name, size, sensitivity, epsilon)
+    each = losses.independent_deviation(name, size, sensitivity, epsilon, DELTA)
     return lambda rng: _leading(covariance + each * rng.standard_normal((size, size)))
-
-
-def independent_deviation(name: str, size: int, sensitivity: float, epsilon: str) -> float:
-    """Return the standard deviation of independent Gaussian noise in every entry."""
-    from dpassay.figures.baselines import spectra
-
-    budget, delta = float(epsilon), float(DELTA)
-    if name == "classic":
-        return sensitivity * losses.classic_deviation(budget, delta)
-    if name == "MVG":
-        return spectra.mvg_deviation(size, sensitivity, budget, delta)
-    if name == "MGM":
-        return spectra.mgm_deviation(sensitivity, budget, delta)
-    return sensitivity * losses.analytic_deviation(epsilon, DELTA)
 
 
 def _rank_one(size: int, sigma_star: float, rng: np.random.Generator) -> NDArray[Any]:

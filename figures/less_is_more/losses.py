@@ -95,6 +95,26 @@ def analytic_deviation(epsilon: str, delta: str) -> float:
     return float(calibrate("Gaussian", EpsilonDelta(epsilon, delta)).least.upper)
 
 
+def independent_deviation(
+    name: str, side: int, sensitivity: float, epsilon: str, delta: str
+) -> float:
+    """Return the deviation of each entry of a square matrix of independent Gaussian noise.
+
+    That of (ε, δ)-DP, but for the mechanisms that have a condition of their own.
+    """
+    from dpassay.figures.baselines import spectra
+
+    budget, slack = float(epsilon), float(delta)
+    match name:
+        case "classic":
+            return sensitivity * classic_deviation(budget, slack)
+        case "MVG":
+            return spectra.mvg_deviation(side, sensitivity, budget, slack)
+        case "MGM":
+            return spectra.mgm_deviation(sensitivity, budget, slack)
+    return sensitivity * analytic_deviation(epsilon, delta)
+
+
 _CELLS = 89
 """Cells of a side of the map, as in the paper."""
 _SIZE = _CELLS**2
@@ -119,8 +139,8 @@ def _compute_5(settings: Settings) -> Table:
     from scipy.stats import chi2
 
     rows: list[tuple[object, ...]] = []
-    for kind, amounts in zip(KINDS, (_printed(), _verified()), strict=True):
-        for name, amount in amounts.items():
+    for kind in KINDS:
+        for name, amount in _amounts(printed=kind == "printed").items():
             found = _losses(name, amount, _DRAWS, settings.rng(f"losses of {name}"))
             freedom = 1 if name == "R1SMG" else _SIZE
             rows.append((kind, "expected", name, freedom * amount, None))
@@ -143,26 +163,17 @@ def _compute_5(settings: Settings) -> Table:
     )  # fmt: skip
 
 
-def _printed() -> dict[str, float]:
-    """Return σ_* of R1SMG and the variances of the others by the theorems, for Δ² = 2."""
-    from dpassay.figures.baselines import spectra
+def _amounts(*, printed: bool) -> dict[str, float]:
+    """Return σ_* of R1SMG and the variances of the others for Δ² = 2.
 
-    epsilon, delta = float(_EPSILON), float(_DELTA)
-    root = math.sqrt(2)
-    star = sigma_star_of_theorem_5(_SIZE, float(_EPSILON_ONE), delta)
-    return {
-        "R1SMG": 2 * star,
-        "classic": 2 * classic_deviation(epsilon, delta) ** 2,
-        "analytic": 2 * analytic_deviation(_EPSILON, _DELTA) ** 2,
-        "MVG": spectra.mvg_deviation(_CELLS, root, epsilon, delta) ** 2,
+    By the theorems, or the least that are (ε, δ)-DP: then the three Gaussian ones are one law.
+    """
+    names = {name: name if printed else "analytic" for name in _NAMES[1:]}
+    star = 2 * sigma_star(_SIZE, _EPSILON_ONE, _DELTA, printed=printed)
+    return {"R1SMG": star} | {
+        name: independent_deviation(own, _CELLS, math.sqrt(2), _EPSILON, _DELTA) ** 2
+        for name, own in names.items()
     }
-
-
-def _verified() -> dict[str, float]:
-    """Return the least amounts that are (ε, δ)-DP: the three Gaussian ones are one law."""
-    variance = 2 * analytic_deviation(_EPSILON, _DELTA) ** 2
-    star = 2 * exact_sigma_star(_SIZE, _EPSILON_ONE, _DELTA)
-    return {"R1SMG": star} | dict.fromkeys(_NAMES[1:], variance)
 
 
 def _losses(name: str, amount: float, draws: int, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -103,21 +103,9 @@ def _released(
         star = losses.sigma_star(_SIZE, epsilon, DELTA, printed=kind == "printed")
         length = math.sqrt(SQUARED_SENSITIVITY * star) * rng.standard_normal()
         return counts + (length * direction).reshape(counts.shape)
-    return counts + _deviation(kind, mechanism, epsilon) * rng.standard_normal(counts.shape)
-
-
-def _deviation(kind: str, mechanism: str, epsilon: str) -> float:
-    """Return the standard deviation of each cell's Gaussian noise."""
-    from dpassay.figures.baselines import spectra
-
-    root = math.sqrt(SQUARED_SENSITIVITY)
-    if kind == "verified" or mechanism == "analytic":
-        return root * losses.analytic_deviation(epsilon, DELTA)
-    if mechanism == "classic":
-        return root * losses.classic_deviation(float(epsilon), float(DELTA))
-    if mechanism == "MVG":
-        return spectra.mvg_deviation(_CELLS, root, float(epsilon), float(DELTA))
-    return spectra.mgm_deviation(root, float(epsilon), float(DELTA))
+    name, root = "analytic" if kind == "verified" else mechanism, math.sqrt(SQUARED_SENSITIVITY)
+    each = losses.independent_deviation(name, _CELLS, root, epsilon, DELTA)
+    return counts + each * rng.standard_normal(counts.shape)
 
 
 def draw(

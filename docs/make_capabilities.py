@@ -176,7 +176,7 @@ KEYS = ("DiscreteLaplaceThreshold", "GaussianThreshold", "LaplaceThreshold", "Pa
 """Mechanisms that say which keys are released."""
 CHOICES = ("ExponentialMechanism", "PermuteAndFlip", "ReportNoisyMax")
 """Mechanisms that choose by scores."""
-REPORTS = ("HadamardResponse", "LocalHashing", "Rappor", "SubsetSelection", "UnaryEncoding")
+REPORTS = ("Rappor", "SubsetSelection", "UnaryEncoding")
 """Mechanisms that report a set of categories."""
 GROUPS = {
     "counters": COUNTERS,
@@ -190,7 +190,6 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
     "kernel": {
         (
             "AboveThreshold",
-            "AdditiveNoise",
             "DiscreteLaplaceThreshold",
             "PartitionSelection",
         ): "no row of its table of lemmas refutes a claim about this example",
@@ -227,6 +226,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
     "exact release": {
         CHOICES: "of scores: `release([3, 1, 2])` selects exactly",
         ("Shuffled",): "of the records of all users: `release([0, 1, …])` is exact",
+        ("MatrixVariateGaussian", "RankOneGaussian"): "not here: `sample` simulates",
         ("BoundedCountNoise",): "not yet: its law differs for counts below the support",
         ("AdditiveNoise",): "not yet: its inverse is no elementary function; `sample` simulates",
         ("TruncatedLaplace",): "not yet: its inverse has a parameter, and release wants none",

@@ -89,8 +89,6 @@ from dpassay.accountant.mechanisms.shapes.general_gaussian import (
     RankOneGaussian as RankOneGaussian,
 )
 from dpassay.accountant.mechanisms.wrappers.channel import Channel as Channel
-from dpassay.accountant.mechanisms.wrappers.channel import HadamardResponse as HadamardResponse
-from dpassay.accountant.mechanisms.wrappers.channel import LocalHashing as LocalHashing
 from dpassay.accountant.mechanisms.wrappers.channel import (
     RandomizedResponse as RandomizedResponse,
 )

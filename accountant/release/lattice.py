@@ -519,118 +519,6 @@ def square_root(covariance: Covariance) -> list[Row]:
 
 
 @final
-class KroneckerNoise(Noise):
-    """A·N·B' flattened row by row, for an m×n matrix N of independent N(0, 1) variables.
-
-    Parameters
-    ----------
-    left, right
-        The rows of A (m×m) and B (n×n), as balls at flint's current precision.
-    """
-
-    def __init__(
-        self, left: Callable[[], Sequence[Row]], right: Callable[[], Sequence[Row]]
-    ) -> None:
-        self._rows = functools.lru_cache(maxsize=None)(lambda _precision: (left(), right()))
-        with ctx.workprec(128):
-            self._factors = _dense(left()), _dense(right())
-
-    @property
-    def dimension(self) -> int:
-        """M·n."""
-        left, right = self._factors
-        return len(left) * len(right)
-
-    @property
-    def inputs(self) -> int:
-        """As many."""
-        return self.dimension
-
-    def scales(self) -> list[float]:
-        """Return the products of the norms of a row of A and a row of B."""
-        left, right = (np.sqrt((matrix**2).sum(axis=1)) for matrix in self._factors)
-        return [float(a * b) for a in left for b in right]
-
-    def floats(self, drawn: Array, steps: Array) -> tuple[Array, Array]:
-        """Return A N B' over the steps; each of the two products adds its share of rounding."""
-        left, right = self._factors
-        m, n = len(left), len(right)
-        matrices = drawn.reshape(-1, m, n)
-        found = left @ matrices @ right.T
-        bound = np.abs(left) @ (np.abs(matrices) + 3) @ np.abs(right).T
-        scale = 1 / steps.reshape(m, n)
-        return (
-            (found * scale).reshape(len(drawn), -1),
-            (bound * scale).reshape(len(drawn), -1) * ((m + n + 12) * _UNIT),
-        )
-
-    def ball(self, coordinate: int, number: Numbers) -> arb:
-        """Return Σ A_ik N_kl B_jl."""
-        left, right = self._rows(ctx.prec)
-        i, j = divmod(coordinate, len(right))
-        total = arb(0)
-        for k, a in left[i]:
-            inner = sum((b * number(k * len(right) + column) for column, b in right[j]), arb(0))
-            total += a * inner
-        return total
-
-
-@final
-@dataclass(frozen=True)
-class RankOneNoise(Noise):
-    """root·ℓ·h/‖h‖ for a vector h of N(0, 1) variables and one more, ℓ.
-
-    Parameters
-    ----------
-    root
-        The standard deviation of the length, as a ball at flint's current precision.
-    coordinates
-        How many there are.
-    """
-
-    root: Callable[[], arb]
-    coordinates: int
-
-    @property
-    def dimension(self) -> int:
-        """How many coordinates."""
-        return self.coordinates
-
-    @property
-    def inputs(self) -> int:
-        """The direction, then ℓ."""
-        return self.dimension + 1
-
-    def scales(self) -> list[float]:
-        """Return root/√M: the standard deviation of every coordinate."""
-        with ctx.workprec(128):
-            return [float(self.root()) / math.sqrt(self.dimension)] * self.dimension
-
-    def floats(self, drawn: Array, steps: Array) -> tuple[Array, Array]:
-        """Return the coordinates over the steps.
-
-        The squared norm S is right to 2·2^−53·S, by the squares and one rounding of their sum; the
-        errors of the h_i, at most (|h_i| + 3)·2^−53, move it by at most (2 + 6√(M/S))·2^−53·S to
-        first order.
-        """
-        direction, length = drawn[:, :-1], drawn[:, -1:]
-        squares = np.array([[math.fsum(row)] for row in (direction * direction).tolist()])
-        with ctx.workprec(128):
-            scale = float(self.root())
-        norms = np.sqrt(squares)
-        factor_ = scale / steps / norms
-        found = length * direction * factor_
-        relative = _UNIT * (12 + 6 * np.sqrt(self.dimension / squares))
-        loose = (np.abs(length) + 3) * (np.abs(direction) + 3) * factor_ * (6 * _UNIT)
-        return found, loose + relative * np.abs(found)
-
-    def ball(self, coordinate: int, number: Numbers) -> arb:
-        """Return root·ℓ·h_i/‖h‖."""
-        length = number.squares(self.dimension).sqrt()
-        return self.root() * number(self.dimension) * number(coordinate) / length
-
-
-@final
 @dataclass(frozen=True)
 class InverseNoise:
     """A density symmetric about 0, by its inverse in units of its scale.
@@ -771,15 +659,6 @@ class StaircaseNoise(Noise):
         gamma = self.gamma()
         part = gamma + (1 - gamma) * place if odd else gamma * place
         return sign * self.sensitivity() * (whole + part)
-
-
-def _dense(rows: Sequence[Row]) -> Array:
-    """Return a square matrix in doubles."""
-    found = np.zeros((len(rows), len(rows)))
-    for i, row in enumerate(rows):
-        for j, value in row:
-            found[i, j] = float(value)
-    return found
 
 
 def _length(scales: Callable[[], Sequence[arb]]) -> int:

@@ -303,8 +303,6 @@ class LazyReals:
         Digits drawn at once.
     further
         The groups of `bits` further digits that were drawn for a number, by its index.
-    sums
-        The `exact_sums` of the digits that are drawn, by the first index and the count.
     """
 
     sign: Array
@@ -312,7 +310,6 @@ class LazyReals:
     word: Array
     bits: int
     further: dict[int, list[int]] = field(default_factory=dict)
-    sums: dict[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """How many numbers there are."""
@@ -340,7 +337,6 @@ class LazyReals:
 
     def refine(self, *indices: int, rng: Randomness) -> None:
         """Draw further digits of some numbers."""
-        self.sums.clear()
         fresh = rng.integers(0, 1 << self.bits, len(indices)).tolist()
         for index, group in zip(indices, fresh, strict=True):
             self.further.setdefault(index, []).append(group)
@@ -356,18 +352,6 @@ class LazyReals:
             if fresh != known[place]:
                 return fresh < known[place]
             place += 1
-
-    def exact_sums(self, part: slice) -> tuple[int, int, int]:
-        """Return ΣX², ΣX and p for a part of the numbers, |x| in [X, X + 1]·2^−p.
-
-        All are cut to the digits that each of them has.
-        """
-        groups = zip(*(self.further.get(i, ()) for i in range(part.start, part.stop)), strict=False)
-        known, places = self.whole[part].astype(object), 0
-        for digits in (self.word[part], *groups):
-            known = known << self.bits | np.array(digits, dtype=object)
-            places += self.bits
-        return int(known @ known), int(known.sum()), places
 
     def numbers(self, start: int) -> Numbers:
         """Return the numbers from `start` on, as balls."""
@@ -394,19 +378,6 @@ class Numbers:
     def __call__(self, index: int) -> arb:
         """Return a ball around one of them."""
         return self.reals.ball(self.start + index)
-
-    def squares(self, count: int) -> arb:
-        """Return a ball around the sum of the squares of the first `count` numbers.
-
-        Cut to the digits that all of them have, numbers with |x| in [X, X + 1]·2^−p have Σx² in
-        [ΣX², ΣX² + 2ΣX + count]·4^−p. The sums are kept until a number is refined.
-        """
-        reals, place = self.reals, (self.start, count)
-        if place not in reals.sums:
-            reals.sums[place] = reals.exact_sums(slice(self.start, self.start + count))
-        square, total, places = reals.sums[place]
-        unit, radius = arb(2) ** (-2 * places - 1), 2 * total + count
-        return arb(2 * square + radius) * unit + arb(0, arb(radius) * unit)
 
 
 def normal(size: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:

@@ -198,7 +198,7 @@ def _named(args: Arguments, adjacency: str | None) -> None:
         raise NotProved(f"{args.noise.name} needs its relation: add-remove or replace-one")
 
 
-LOCAL = {"RandomizedResponse", "HadamardResponse", "LocalHashing", "Rappor", "SubsetSelection",
+LOCAL = {"RandomizedResponse", "Rappor", "SubsetSelection",
          "UnaryEncoding", "Guaranteed"}  # fmt: skip
 """Reports of one record: any two records are neighbours, and their laws have one worst pair."""
 

@@ -104,11 +104,8 @@ channel | the laws of any two inputs, or of the listed neighbours, in both order
 randomized-response | a category is kept with odds e^ε to 1: (e^ε, k − 2, 1)/(e^ε + k − 1) against its reverse | the definition
     RandomizedResponse: response(exp(epsilon), categories - 2, 1); loss epsilon
 local-report | a report is a set of categories; of two categories it has the first alone, the second alone, or says nothing: (a, r, b) against (b, r, a) | symmetry of the mechanism in the categories
-    HadamardResponse: response(exp(epsilon), exp(epsilon) + 1, 1); loss epsilon
     SubsetSelection size=None: response(exp(epsilon), exp(epsilon)*(d - 1)/(categories - d) + (categories - d - 1)/d, 1); loss epsilon; let d = max(1, floor(categories/(exp(epsilon) + 1) + 1/2))
     SubsetSelection size!=None: response(exp(epsilon), exp(epsilon)*(size - 1)/(categories - size) + (categories - size - 1)/size, 1); loss epsilon; if size < categories
-    LocalHashing buckets=None: response((g - 1)*exp(epsilon), (g - 1)*(g - 2) + exp(epsilon) + g - 1, g - 1); loss epsilon; let g = max(2, floor(exp(epsilon) + 3/2))
-    LocalHashing buckets!=None: response((g - 1)*exp(epsilon), (g - 1)*(g - 2) + exp(epsilon) + g - 1, g - 1); loss epsilon; let g = buckets; if buckets >= 2
     UnaryEncoding optimised=False: response(p*p, 2*p*(1 - p), (1 - p)*(1 - p)); loss epsilon; let p = exp(epsilon/2)/(1 + exp(epsilon/2))
     UnaryEncoding optimised=True: response((1 - q)/2, 1/2, q/2); loss epsilon; let q = 1/(1 + exp(epsilon))
     Rappor: response((1 - flip/2)**2, flip*(1 - flip/2), flip**2/4)
@@ -528,7 +525,7 @@ SPECIAL = {
 }
 """Module → the mechanisms of which its WORST says the worst pairs, where no line does."""
 RELATION = {
-    **dict.fromkeys(("RandomizedResponse", "HadamardResponse", "LocalHashing"), "replace-one"),
+    "RandomizedResponse": "replace-one",
     **dict.fromkeys(("Rappor", "SubsetSelection", "UnaryEncoding"), "replace-one"),
     "SampledWithoutReplacement": "replace-one",
     "Shuffled": "replace-one",

@@ -23,11 +23,8 @@ from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.pairs.rank_one import RankOnePair
 from dpassay.accountant.release.lattice import (
-    KroneckerNoise,
     LatticeSampler,
-    RankOneNoise,
     coloured,
-    square_root,
 )
 
 
@@ -183,13 +180,6 @@ class MatrixVariateGaussian(GaussianNoise):
             return None
         return self.l2_sensitivity / ExactReal.of_root(row * column)
 
-    def lattice_sampler(self) -> LatticeSampler:
-        """Return the noise of every entry, flattened row by row, on lattices."""
-        noise = KroneckerNoise(
-            lambda: square_root(self.row_covariance), lambda: square_root(self.column_covariance)
-        )
-        return LatticeSampler(noise)
-
     def variances(self) -> list[arb]:
         """Return Σ_ii Ψ_jj row by row; one entry if they are all equal."""
         rows = self.row_covariance.diagonal_entries()
@@ -282,13 +272,6 @@ class RankOneGaussian(SymmetricDensity):
         length = float(self.sigma_star) ** 0.5 * rng.standard_normal(size)
         noise *= (length / np.linalg.norm(noise, axis=1))[:, np.newaxis]
         return noise
-
-    def lattice_sampler(self) -> LatticeSampler:
-        """Return the noise ℓ·h/‖h‖ of one random direction, on a lattice."""
-        noise = RankOneNoise(
-            lambda: ExactReal.of_rational(self.sigma_star).ball().sqrt(), self.dimension
-        )
-        return LatticeSampler(noise)
 
     def mean_absolute_error(self) -> arb:
         """Return E|z| E|v_1| √σ_*, E|v_1| = Γ(M/2)/(√π Γ((M + 1)/2))."""

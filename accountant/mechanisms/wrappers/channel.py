@@ -667,37 +667,6 @@ class Rappor(_Bits):
 
 
 @declared
-class LocalHashing(_Bits):
-    """Report a random hash function and, by randomised response, the bucket of the category.
-
-    Wang, Blocki, Li and Jha (2017). The function is uniform among all from k categories to g
-    buckets. Here a report lists which categories lie in the reported bucket: nothing else in it
-    depends on the truth. Given the bucket, the others are in it independently, with probability
-    1/g; the true one with probability p = e^ε/(e^ε + g − 1).
-
-    Parameters
-    ----------
-    epsilon
-        ε > 0, the largest privacy loss.
-    categories
-        k ≥ 2.
-    buckets
-        g ≥ 2; by default e^ε + 1 rounded, which has nearly the least variance.
-    """
-
-    example = "LocalHashing(epsilon=1, categories=10)"
-
-    epsilon: Positive = Positive()
-    categories: Integer = Integer(least=2)
-    buckets: OptionalInteger = OptionalInteger(least=2)
-
-    def chances(self) -> tuple[arb, arb]:
-        """Return p and 1/g."""
-        g = self.buckets or nearest("buckets", lambda: self.epsilon.ball().exp()) + 1
-        return 1 / (1 + (g - 1) * (-self.epsilon.ball()).exp()), arb(1) / g
-
-
-@declared
 class SubsetSelection(LocalReport):
     """Report a set of d categories, with odds e^ε for those that contain the true one.
 
@@ -756,55 +725,6 @@ class SubsetSelection(LocalReport):
             more = place < d - with_truth
             reports[each[more], order[place][more]] = 1
         return reports
-
-
-@declared
-class HadamardResponse(LocalReport):
-    """Report one of K columns of a Hadamard matrix, with odds e^ε where the row of the truth is +1.
-
-    Acharya, Sun and Zhang (2019), for high privacy: K is the least power of two above k, and
-    category x has row x + 1 of the K × K matrix of Sylvester. Two rows agree in half of the
-    columns, and each of two is +1 alone in a quarter. A report lists the categories whose rows are
-    +1 in its column: the true one with probability p = e^ε/(1 + e^ε), each other with ½.
-
-    Parameters
-    ----------
-    epsilon
-        ε > 0, the largest privacy loss.
-    categories
-        k ≥ 2.
-    """
-
-    example = "HadamardResponse(epsilon=1, categories=10)"
-
-    epsilon: Positive = Positive()
-    categories: Integer = Integer(least=2)
-
-    def chances(self) -> tuple[arb, arb]:
-        """Return p and ½."""
-        return 1 / (1 + (-self.epsilon.ball()).exp()), arb("0.5")
-
-    def masses(self, index: int) -> tuple[list[arb], list[arb]]:
-        """Return p/2, ½, (1 − p)/2."""
-        odds = (-self.epsilon.ball()).exp()
-        p = 1 / (1 + odds)
-        listed = [p / 2, arb("0.5"), p * odds / 2]
-        return listed, listed[::-1]
-
-    def outputs(self, answer: Any, size: int, *, rng: Randomness) -> Array:
-        """Draw a column, and move it where it should be +1 and is not, or the reverse.
-
-        Entry (r, c) is −1 to the number of bits that r and c share: to change the lowest bit of r
-        in c changes it, one column for one.
-        """
-        row = int(answer) + 1
-        plus = _coins(lambda: self.chances()[0], size, rng)
-        column = rng.integers(0, 1 << self.categories.bit_length(), size)
-        wrong = np.bitwise_count(column & row) % 2 == plus
-        column = np.where(wrong, column ^ (row & -row), column)
-        rows = np.arange(1, self.categories + 1)
-        reports: Array = 1 - np.bitwise_count(column[:, np.newaxis] & rows) % 2
-        return reports.astype(np.int64)
 
 
 def _coins(chance: Callable[[], arb], size: int, rng: Randomness) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpassay.accountant.release import sampling
-from dpassay.accountant.release.sampling import WORD, LazyReals, normal
+from dpassay.accountant.release.sampling import LazyReals, normal
 from tests.quick import quick
 
 FALSE_ALARM = 1e-6
@@ -95,46 +95,3 @@ def test_kept_and_joined_numbers_keep_their_digits() -> None:
     with ctx.workprec(200):
         assert both.ball(4).mid() == reals.ball(2).mid()
         assert both.ball(3).mid() == reals.ball(1).mid()
-
-
-@pytest.mark.parametrize("bits", [6, WORD])
-@pytest.mark.parametrize("refined", [[], [4], range(33)])
-def test_sums_of_squares_hold_the_sum_of_the_balls(bits: int, refined: Sequence[int]) -> None:
-    """Both enclosures hold the number, so they meet; neither is wider, by digits that all have."""
-    rng = np.random.default_rng(7)
-    drawn = normal(40, rng=rng, bits=bits)
-    numbers = drawn.numbers(3)
-
-    def slowly() -> arb:
-        return sum((numbers(index) ** 2 for index in range(30)), start=arb(0))
-
-    with ctx.workprec(256):
-        widest = slowly().rad()
-        assert numbers.squares(30).rad() <= widest * (1 + 2.0**-20)
-        for index in refined:
-            drawn.refine(index, rng=rng)
-        if len(refined) > 1:
-            widest = slowly().rad()
-        quickly = numbers.squares(30)
-        assert quickly.overlaps(slowly())
-        assert quickly.rad() <= widest * (1 + 2.0**-20)
-        assert slowly().rad() <= 2 * quickly.rad()
-
-
-def test_sums_are_made_once_for_the_digits_that_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many coordinates of a wide row ask for its norm: only new digits change the sums."""
-    made, exact_sums = [], LazyReals.exact_sums
-
-    def counted(reals: LazyReals, part: slice) -> tuple[int, int, int]:
-        made.append(part)
-        return exact_sums(reals, part)
-
-    monkeypatch.setattr(LazyReals, "exact_sums", counted)
-    rng = np.random.default_rng(7)
-    numbers = normal(40, rng=rng).numbers(0)
-    with ctx.workprec(256):
-        first = [numbers.squares(30) for _ in range(5)][-1]
-        numbers.reals.refine(*range(30), rng=rng)
-        second = [numbers.squares(30) for _ in range(5)][-1]
-    assert len(made) == 2
-    assert second.rad() < first.rad() / 2**40

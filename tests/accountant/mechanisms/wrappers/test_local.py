@@ -15,8 +15,6 @@ import pytest
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import AdjacencyError, InvalidInputError
 from dpassay.accountant.mechanisms import (
-    HadamardResponse,
-    LocalHashing,
     Rappor,
     SubsetSelection,
     UnaryEncoding,
@@ -29,26 +27,15 @@ CASES = [
     UnaryEncoding(1, 3),
     UnaryEncoding("1/2", 4, optimised=True),
     Rappor("1/2", 3),
-    LocalHashing(1, 3),
-    LocalHashing("3/2", 4, buckets=3),
     SubsetSelection(1, 5),
     SubsetSelection("1/3", 5, size=3),
     SubsetSelection(2, 2),
-    HadamardResponse(1, 3),
-    HadamardResponse("0.7", 5),
 ]
 
 
 def coins(chances: list[float]) -> Iterator[tuple[Report, float]]:
     for bits in itertools.product((0, 1), repeat=len(chances)):
         yield bits, float(np.prod([c if b else 1 - c for b, c in zip(bits, chances, strict=True)]))
-
-
-def hadamard(size: int) -> np.ndarray:
-    found = np.ones((1, 1), dtype=int)
-    while len(found) < size:
-        found = np.block([[found, found], [found, -found]])
-    return found
 
 
 def reports(mechanism: LocalReport, truth: int) -> Iterator[tuple[object, Report, float]]:
@@ -65,26 +52,12 @@ def reports(mechanism: LocalReport, truth: int) -> Iterator[tuple[object, Report
             f = float(mechanism.flip)
             for bits, chance in coins([(j == truth) * (1 - f) + f / 2 for j in range(k)]):
                 yield bits, bits, chance
-        case LocalHashing():
-            g = mechanism.buckets or round(e) + 1
-            for hashed in itertools.product(range(g), repeat=k):
-                for said in range(g):
-                    bits = tuple(int(each == said) for each in hashed)
-                    chance = (e if hashed[truth] == said else 1) / (e + g - 1) / g**k
-                    yield (hashed, said), bits, chance
         case SubsetSelection():
             d = mechanism.size or max(1, round(k / (e + 1)))
             whole = comb(k - 1, d - 1) * e + comb(k - 1, d)
             for chosen in itertools.combinations(range(k), d):
                 bits = tuple(int(j in chosen) for j in range(k))
                 yield chosen, bits, (e if truth in chosen else 1) / whole
-        case HadamardResponse():
-            size = 1 << k.bit_length()
-            matrix = hadamard(size)
-            for column in range(size):
-                plus = matrix[1 : k + 1, column] > 0
-                chance = (e if plus[truth] else 1) * 2 / size / (1 + e)
-                yield column, tuple(map(int, plus)), chance
 
 
 @pytest.mark.parametrize("mechanism", CASES, ids=repr)
@@ -136,16 +109,12 @@ def test_defaults_minimise_the_variance_of_a_count_nearly() -> None:
 
     optimised = variance(UnaryEncoding(2, 50, optimised=True))
     assert variance(UnaryEncoding(2, 50)) > optimised
-    hashed = [variance(LocalHashing(2, 50, buckets=g)) for g in range(2, 20)]
-    assert variance(LocalHashing(2, 50)) == min(hashed)
     subsets = [variance(SubsetSelection(2, 50, size=d)) for d in range(1, 50)]
     assert variance(SubsetSelection(2, 50)) <= min(subsets) * Fraction(101, 100)
 
 
 def test_refusals() -> None:
-    with pytest.raises(InvalidInputError, match="too large for this epsilon"):
-        profile.delta(LocalHashing(2000, 3), 1)
     with pytest.raises(InvalidInputError, match=r"value\[1\]=3 in 0\.\.2"):
         UnaryEncoding(1, 3).release([0, 3])
     with pytest.raises(AdjacencyError, match="one record"):
-        HadamardResponse(1, 3).worst_case(Adjacency.ADD_REMOVE)
+        UnaryEncoding(1, 3).worst_case(Adjacency.ADD_REMOVE)

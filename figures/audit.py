@@ -150,15 +150,15 @@ def draw(table: Table) -> Figure:
 def into(table: Table, axes: Axes) -> None:
     """Draw the trade-off function into some axes."""
     certified, estimated, exact, claimed = style.CURVES[:4]
-    where = "somewhere below" if table.of_one_run else "on or below"
-    said = f"certified: {where} (confidence {table.confidence:.7g})"
+    where = "somewhere <" if table.of_one_run else "≤"
+    said = f"certified: {where} (at {table.confidence:.7g})"
     axes.plot(*table.certified, label=said, **certified.options())
     if not table.of_one_run:
         axes.fill_between(*table.certified, color=certified.colour, alpha=0.12, linewidth=0)
     if table.exact[0]:
         axes.plot(*table.exact, label="exact", **exact.options())
     if table.claimed[0]:
-        axes.plot(*table.claimed, label="claimed: on or above", **claimed.options())
+        axes.plot(*table.claimed, label="claimed: ≥", **claimed.options())
     axes.plot(*table.estimated, label="estimated", **estimated.options())
     axes.set(
         xlim=(0, 1),

@@ -15,6 +15,7 @@ from scipy import stats
 
 import dpassay
 from dpassay.accountant.errors import InvalidInputError
+from dpassay.figures import audit as picture
 from dpassay.verifier.audit.statistics.curve import EPSILONS, Curve
 from dpassay.verifier.cli import main
 
@@ -184,6 +185,20 @@ def test_pictures_and_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "<svg" in page.read_text("utf-8")
     assert "█" in capsys.readouterr().out
+
+
+def test_categories_are_told_one_by_one() -> None:
+    def released(dataset: int, size: int, rng: np.random.Generator) -> Any:
+        colours = ["red" * 20, "green", "blue", None]
+        chances = [0.1 + 0.2 * dataset, 0.2, 0.3 - 0.1 * dataset, 0.4 - 0.1 * dataset]
+        return [colours[i] for i in rng.choice(4, size=size, p=chances)]
+
+    found = dpassay.audit(released, pair=(0, 1), samples=10_000, seed=1)
+    assert isinstance(found, dpassay.AuditResult)
+    assert "red" in found.rule.event()["description"]
+    labels = [label.strip("'") for label in picture.compute(found).labels]
+    assert "blue" in labels
+    assert any(label.startswith("redredred") for label in labels)
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -522,7 +522,14 @@ def bins(rule: Rule, histogram: Histogram, most: int) -> tuple[list[str], Array,
         rest = np.setdiff1d(np.arange(size), kept)
         groups = [np.array([each]) for each in kept] + ([rest] if shares[:, rest].any() else [])
         named = [partition.describe([int(i) for i in group], rule.texts) for group in groups]
-        labels = ["others" if len(name) > _LABEL else name.strip("{}") for name in named]
+        labels = [
+            name.strip("{}")
+            if len(name) <= _LABEL
+            else "others"
+            if len(group) > 1
+            else f"{name.strip('{}')[:_LABEL]}…"
+            for name, group in zip(named, groups, strict=True)
+        ]
     else:
         part = np.floor(np.cumsum(shares.sum(axis=0)) / 2 * most * (1 - 1e-9))
         ends = np.flatnonzero((np.diff(part) > 0) | (np.diff(rule.marks) != 0))

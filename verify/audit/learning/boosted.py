@@ -89,6 +89,8 @@ _FEWEST = 60
 _MOST_RUNS, _LEAST_RUNS, _MOST_NUMBERS = 20_000, 5000, 1_000_000
 """Training runs a side that teach, fewer where these are more numbers: more cost seconds and move
 the score little."""
+_LISTED, _FEW = 500, 8
+"""Training runs a side that show how many outputs there are, and how many are few."""
 _MOST_ENTRIES = 200
 """Entries up to which trees see all values: each costs them as much again."""
 _RARE = 0.01
@@ -189,9 +191,15 @@ class Boosted:
 
 
 def trees(first: Matrix, second: Matrix) -> Iterator[Boosted]:
-    """Propose a score of the numbers of vectors, and of rows of codes and values."""
+    """Propose a score of the numbers of vectors, and of rows of codes and values.
+
+    Of few different outputs it would show no more than each of them does.
+    """
     width = first.shape[1]
-    if 1 < width <= _MOST_ENTRIES and find_spec("sklearn") is not None:
+    some = np.concatenate([first[:_LISTED], second[:_LISTED]])
+    if not 1 < width <= _MOST_ENTRIES or len(np.unique(some, axis=0)) <= _FEW:
+        return
+    if find_spec("sklearn") is not None:
         rows = min(_MOST_RUNS, max(_LEAST_RUNS, _MOST_NUMBERS // width))
         yield _grown(first[:rows], second[:rows], None, _OF_VALUES)
 

@@ -162,8 +162,8 @@ class Binned:
         return {"feature": "binned", "of": dict(self.inner.to_json()), "edges": list(self.edges)}
 
 
-def plain(first: Matrix, second: Matrix) -> Iterable[Feature]:
-    """Propose entries, cells, whole rows and special values."""
+def plain(first: Matrix, second: Matrix, *, codes: range = range(0)) -> Iterable[Feature]:
+    """Propose entries, cells, whole rows and special values; entries that are codes one by one."""
     width = first.shape[1]
     if width > _WIDE:
         first, second = (side[:_ROWS_LOOKED_AT] for side in (first, second))
@@ -180,9 +180,12 @@ def plain(first: Matrix, second: Matrix) -> Iterable[Feature]:
         values = np.unique(entry)
         if len(values) < 2:
             continue
-        yield Coordinate(index)
-        if len(values) <= len(entry) // 20:
+        if index not in codes:
+            yield Coordinate(index)
+        if index in codes or len(values) <= len(entry) // 20:
             yield Coordinate(index, discrete=True)
+        if index in codes:
+            continue
         cuts = np.unique(np.quantile(entry, np.arange(1, 24) / 24, method="lower"))
         if len(values) > len(cuts):
             yield Binned(Coordinate(index), tuple(float(cut) for cut in cuts))

@@ -41,6 +41,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
@@ -315,7 +316,12 @@ def choose(
     Between codes of texts, which rows are `mixed` of, there are no directions and no distances.
     """
     if mixed:
-        values = [propose for propose in values if propose is not features.geometry]
+        plain = partial(features.plain, codes=range(1, 1 + first.shape[1] // 2))
+        values = [
+            plain if propose is features.plain else propose
+            for propose in values
+            if propose is not features.geometry
+        ]
     search = _Search(first, second, Claimed.of(guarantee.candidates()), runs)
     with one_thread():
         low = search.best(bits, significance * shares.bits, briefly=bits is GLANCE)

@@ -361,9 +361,9 @@ class Design(Enum):
     """Right and wrong guesses among runs on datasets that fair coins chose."""
 
 
-LEAST_P_VALUE = {Design.SIDES: 1e-11, Design.GUESSES: 1e-280}
-"""The least p-value that is told. Sums for two sides end some seven standard deviations out, and
-what is beyond is bounded by parts of 1e-12; tails of guesses end where doubles underflow."""
+LEAST_P_VALUE = {Design.SIDES: 2e-10, Design.GUESSES: 1e-280}
+"""The least p-value that is told. Sums for two sides end 6.5 standard deviations out, and what is
+beyond is bounded by 1e-10; tails of guesses end where doubles underflow."""
 
 
 @final

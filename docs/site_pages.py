@@ -20,7 +20,7 @@ from dpassay.verifier import document, report
 from dpassay.verifier.processes import workers
 
 HERE = Path(__file__).resolve().parent
-CARDS, PICTURE, ROWS = "<!-- cards -->", "<!-- picture -->", "<!-- rows -->"
+PICTURE, TABLE = "<!-- picture -->", "\n| id |"
 EPOCHS = "<!-- epsilon against epochs -->"
 COUNT_NOISE = "BoundedCountNoise(epsilon=2.2, eta='0.01', support=8)"
 CLAIM = {"epsilon": "2.2", "delta": "1.4e-6"}
@@ -54,16 +54,18 @@ def write(source: Path, figures: Path | None) -> None:
     styles[0].write_text("".join(path.read_text("utf-8") for path in styles), encoding="utf-8")
     _fill(source / "index.md", PICTURE, picture())
     _fill(source / "training.md", EPOCHS, epochs())
-    _fill(source / "index.md", CARDS, "" if figures is None else cards(figures, source))
+    if figures is not None:
+        page = source / "figures.md"
+        _fill(page, TABLE, cards(figures, source), after=TABLE)
     page = source / "verdicts.md"
     page.write_text(verdict_page(page.read_text("utf-8")), encoding="utf-8")
 
 
-def _fill(page: Path, place: str, html: str) -> None:
+def _fill(page: Path, place: str, html: str, *, after: str = "") -> None:
     text = page.read_text("utf-8")
     if place not in text:
         raise LookupError(f"{page} has no place {place}")
-    page.write_text(text.replace(place, _raw(html)), encoding="utf-8")
+    page.write_text(text.replace(place, f"{_raw(html)}\n{after}", 1), encoding="utf-8")
 
 
 def _raw(html: str) -> str:

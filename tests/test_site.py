@@ -226,16 +226,17 @@ def require_pages_that_open(site: Path) -> None:
             assert all(width > 0 for width in widths)
             if name == "mechanisms/Gaussian":
                 assert len(widths) == 1
-        require_a_home_page(page, site)
+        require_a_home_page_and_cards(page, site)
         require_verdicts_that_are_picked(page, site)
         assert complaints == []
         browser.close()
 
 
-def require_a_home_page(page: Page, site: Path) -> None:
-    """One picture, commands, and cards whose pictures load and lead to the gallery."""
+def require_a_home_page_and_cards(page: Page, site: Path) -> None:
+    """One picture; on the page of figures cards whose pictures load and lead to the gallery."""
     page.goto((site / "index.html").as_uri())
     assert page.locator("article figure svg[role=img]").count() == 1
+    page.goto((site / "figures.html").as_uri())
     pictures = page.locator(".cards img")
     assert pictures.count() == 2
     for index in range(2):

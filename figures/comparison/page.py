@@ -77,7 +77,7 @@ def page(found: Comparison, command: Sequence[str]) -> str:
     return render(
         "compare.html",
         found=found,
-        headline=output.headline(found).replace("`", "").replace(" %", "\u00a0%"),
+        headline=output.headline(found).replace("`", ""),
         workload=repr(found.workload),
         code=output.release_code(found),
         title=title,

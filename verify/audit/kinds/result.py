@@ -273,7 +273,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
     def advice(self) -> str:
         """Say what the outcome is worth, and what would confirm it."""
         if not self.claimed:
-            upper = " Upper ends are of the binned output: to bin only lowers delta."
+            upper = " Upper ends are of the binned output; binning only lowers delta."
             return (
                 f"All bounds hold together with confidence {1 - self.significance:.7g}."
                 + upper * (self.guesses is None)

@@ -27,8 +27,14 @@ from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact, floats_in_short, in_short
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions.profile import at_least_zero
-from dpassay.accountant.training.loops import Loop
-from dpassay.accountant.training.schemes import OWN, REPLACED, SCHEMES, TRUNCATED, scheme
+from dpassay.accountant.training.schemes import (
+    OWN,
+    REPLACED,
+    SCHEMES,
+    TRUNCATED,
+    Loop,
+    scheme,
+)
 
 _CLOSE, _CLOSEST = 0.99, 1 - 1e-7
 """Share of the budget that is used at least: the latter where a run takes less than a second."""
@@ -196,7 +202,7 @@ def dpsgd(
         the answer says what each rests on; `dpassay.accountant.training.schemes` has the proofs.
     group
         How many records a person has: neighbours differ in all of them. Exact for Poisson sampling,
-        two ends elsewhere (`dpassay.accountant.training.groups`).
+        two ends elsewhere (`dpassay.accountant.training.schemes`).
     truncated_batch_size
         How many records of a larger batch are kept, at random. Truncated Poisson sampling only.
     neighbours

@@ -33,8 +33,8 @@ from dpassay.accountant.mechanisms.wrappers.composed import Composed
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions import profile
-from dpassay.accountant.training.batches import TruncatedBatches
 from dpassay.accountant.training.run import dpsgd
+from dpassay.accountant.training.schemes import TruncatedBatches
 from dpassay.verifier.foreign import events, opacus
 from dpassay.verifier.foreign.numbers import count as whole
 

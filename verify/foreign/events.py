@@ -34,7 +34,7 @@ from dpassay.accountant.mechanisms.wrappers.sampling import (
     SampledWithoutReplacement,
 )
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.training.batches import TruncatedBatches
+from dpassay.accountant.training.schemes import TruncatedBatches
 from dpassay.verifier.claim import Claim
 from dpassay.verifier.claims import guarantee
 from dpassay.verifier.foreign.numbers import attribute, count, number

@@ -211,7 +211,7 @@ def _relabel(axes: Axes, top: Axes, *, first: bool) -> None:
         shared = axes.get_shared_y_axes().joined(axes, top)
         axes.tick_params(labelleft=bool(axes.get_yticks().size))
         label = axes.get_ylabel() or (top.get_ylabel() if shared else "")
-        axes.set_ylabel(textwrap.fill(label, _LETTERS_BESIDE))
+        axes.set_ylabel(textwrap.fill(label.replace(" = ", _TIED), _LETTERS_BESIDE))
 
 
 def schematic(axes: Axes) -> None:

@@ -99,7 +99,7 @@ def epochs() -> str:
 def cards(figures: Path, source: Path) -> str:
     """Return the cards of the figures that are there, and copy the gallery and all files."""
     names = [name for name in registry.FIGURES if production.provenance(name, figures)]
-    findings = gallery.decide(names, jobs=2, keep=figures / "verdicts.jsonl")
+    findings = gallery.decide(names, jobs=2)
     static = source / "_static" / "figures"
     for name in names:
         for path in production.files(name, figures).values():

@@ -164,7 +164,7 @@ def _gallery(
     from dpassay.figures import gallery, production, registry
 
     there = [n for n in registry.FIGURES if n in names or production.provenance(n, options.out)]
-    findings = gallery.decide(there, jobs=options.jobs, keep=options.out / "verdicts.jsonl")
+    findings = gallery.decide(there, jobs=options.jobs)
     gallery.write(there, options.out, findings, errors)
     return findings
 

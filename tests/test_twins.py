@@ -22,7 +22,7 @@ from dpassay.verifier.cli.shell import Command, Parser
 SHOWN = {
     "alphas", "all_papers", "certificate", "command", "details",
     "epsilons", "event", "export", "files", "help", "html", "jobs", "json", "only", "out",
-    "paper", "plot", "quiet", "replay", "replay_code", "resume", "target", "trust",
+    "paper", "plot", "quiet", "replay", "replay_code", "target", "trust",
 }  # fmt: skip
 """Options about files, and about what is printed: Python has objects."""
 OTHER_WORDS = {

@@ -38,7 +38,7 @@ examples:
   dpassay verify "Laplace(scale=2)" --epsilon 0.4 --html verdict.html
   dpassay verify claims.toml --only "theorem-*" --json
   dpassay verify --paper less-is-more
-  dpassay verify --all-papers --jobs 4 --resume finished.jsonl
+  dpassay verify --all-papers --jobs 4
 
 exit code: 2 after a bad claim; else 1 if a claim is refuted (unless the file says
 expected = "REFUTED"; then 1 if it holds); else 3 if any is undecided, argued or only supported by
@@ -58,7 +58,6 @@ target CLAIM|MECHANISM|FILE ?  a claim such as "Laplace(2) is 0.5-DP" or "… is
 --only ID []  only the claim with this id, or claims that match this pattern or lie below it
 --certificate FILE  write certificates for dpassay check
 --html FILE  write a page with curves and the certificate
---resume FILE  keep finished claims in FILE; reuse them
 --jobs N :int =2  processes (default 2)
 --details  print every finding in full
 --adjacency
@@ -94,7 +93,7 @@ def run(options: argparse.Namespace, page: WritePage | None = None) -> int:
     """Decide and print."""
     if options.jobs < 1:
         raise InvalidInputError(f"Expected --jobs {options.jobs} ≥ 1.")
-    require_folders(options.certificate, options.html, options.resume)
+    require_folders(options.certificate, options.html)
     if options.html is not None and page is None:
         raise InvalidInputError("This installation cannot draw.")
     everything = _claims(options)
@@ -115,12 +114,7 @@ def run(options: argparse.Namespace, page: WritePage | None = None) -> int:
         page(options.html, shown, ["dpassay", *sys.argv[1:]])
         note(f"wrote {options.html}")
     if interrupted:
-        kept = (
-            f"finished claims are in {options.resume}: run the same command again to go on"
-            if options.resume
-            else "with --resume FILE a run can be taken up again"
-        )
-        note(f"interrupted after {len(outcomes)} of {len(claims)} claims; {kept}")
+        note(f"interrupted after {len(outcomes)} of {len(claims)} claims")
         return ExitCode.INTERRUPTED
     return exit_code(shown)
 
@@ -251,7 +245,6 @@ def _decide(
                 claims,
                 lemmas=everything,
                 jobs=options.jobs,
-                keep=options.resume,
                 certified=options.certificate is not None or options.html is not None,
             ):
                 found[index] = outcome

@@ -15,7 +15,6 @@ from dpassay.accountant.errors import InvalidInputError, one_line, suggestion
 from dpassay.verifier import rules
 from dpassay.verifier.claim import Claim
 from dpassay.verifier.claims import KINDS
-from dpassay.verifier.expression import Expression, split_relation
 from dpassay.verifier.proof import corrected_by, named
 
 SCHEMA_VERSION = 1
@@ -184,21 +183,10 @@ def _texts(value: object) -> object:
 
 def _meaning_errors(claim: Claim, path: str) -> list[str]:
     """Check names, expressions, assumptions and the adjacency before anything is computed."""
-    found = [
-        (f"{path}.{where}" if where else path, what) for where, what in rules.errors(claim.plain())
+    errors = [
+        f"{f'{path}.{where}' if where else path}: {what.rstrip('.')}."
+        for where, what in rules.errors(claim.plain())
     ]
-    errors = [f"{where}: {what}." for where, what in found]
-    for name, text in claim.expressions().items() if not errors else ():
-        try:
-            Expression(text)
-        except InvalidInputError as error:
-            errors.append(f"{path}.{name}: {error}")
-    for index, text in enumerate(claim.assume if not errors else ()):
-        try:
-            for side in split_relation(text)[::2]:
-                Expression(side)
-        except InvalidInputError as error:
-            errors.append(f"{path}.assume[{index}]: {error}")
     try:
         Adjacency.read(claim.adjacency)
     except InvalidInputError as error:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
+import re
 from collections import ChainMap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -422,6 +423,8 @@ _MAX_EXPONENT = 100_000
 """Largest exponent, and bits of a power, that are multiplied out exactly."""
 LONGEST = 100_000
 """Characters of one expression."""
+_PLAIN = re.compile(r"^(?![\s\S]*[0-9.][eE][+-]?[0-9_]{6})[\t\n -\"$-\[\]-~]*(?![\s\S])")
+"""An expression: plain ASCII without comments, exponents of at most five digits."""
 _LONGEST_KEPT = 1 << 17
 """Bits of a rational number that is kept exactly; a longer one becomes a ball."""
 _MAX_TERMS = 1_000_000
@@ -490,6 +493,11 @@ def _checked(text: str) -> None:
 def _parse(text: str) -> ast.expr:
     if len(text) > LONGEST:
         raise InvalidInputError(f"Expected at most {LONGEST} characters, not {len(text)}.")
+    if not _PLAIN.match(text):
+        raise InvalidInputError(
+            "Expected plain ASCII without comments, exponents of at most five digits, not "
+            f"{ascii(text)[:80]}."
+        )
     try:
         return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -26,15 +26,13 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
 
-from dpassay.verifier.expression import FORMS, FUNCTIONS, LONGEST, QUESTIONS
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.verifier.expression import FORMS, FUNCTIONS, QUESTIONS, Expression, split_relation
 
 MOST_CASES = 100_000
 """Combinations of listed values that one claim is decided for."""
 LARGEST_EXPONENT = 10_000
 """Largest power of ten of a printed number."""
-TEXT = r"^(?![\s\S]*[0-9.][eE][+-]?[0-9_]{6})[\t\n -\"$-\[\]-~]*(?![\s\S])"
-"""An expression or a number: plain ASCII without comments, exponents of at most five digits."""
-_PLAIN = re.compile(TEXT)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _MECHANISM = re.compile(r"[A-Z][a-z]\w*")
 _SYMBOLS = QUESTIONS.keys() - {"max_loss", "loss_above", "total_variation"} | {"gamma"}
@@ -185,13 +183,12 @@ class _Claim:
 
     def _compared(self, path: str, text: object, scope: frozenset[str]) -> None:
         try:
-            tree = _parsed(str(text))
-        except ValueError as error:
+            left, _, right = split_relation(str(text))
+        except InvalidInputError as error:
             self.errors.append((path, str(error)))
             return
-        one = isinstance(tree, ast.Compare) and len(tree.ops) == 1
-        self._expect(one, path, f"expected one comparison such as left <= right, not {text!r:.80}")
-        self._uses(path, text, scope)
+        for side in (left, right):
+            self._uses(path, side, scope)
 
     def _uses(
         self, path: str, text: object, scope: frozenset[str], *, lets: bool = True
@@ -199,7 +196,7 @@ class _Claim:
         """Return the variables that a text depends on; they must be in its scope."""
         try:
             names, indices = _free(str(text))
-        except ValueError as error:
+        except InvalidInputError as error:
             self.errors.append((path, str(error)))
             return frozenset()
         found: set[str] = set()
@@ -234,27 +231,11 @@ def _leaves(data: object, path: str) -> Iterator[tuple[str, object]]:
 
 
 @lru_cache(maxsize=4096)
-def _parsed(text: str) -> ast.expr:
-    """Parse a text of the language; raise ValueError where it is none."""
-    if len(text) > LONGEST:
-        raise ValueError(f"expected at most {LONGEST} characters, not {len(text)}")
-    if not _PLAIN.match(text):
-        raise ValueError(
-            f"expected plain ASCII without comments, exponents of at most five digits, not "
-            f"{ascii(text)[:80]}"
-        )
-    try:
-        return ast.parse(" ".join(text.strip().splitlines()), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ValueError(f"expected an expression, not {text[:80]!r}") from None
-
-
-@lru_cache(maxsize=4096)
 def _free(text: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return the names that a text uses without binding them, and the indices that it binds."""
     names: set[str] = set()
     indices: set[str] = set()
-    stack: list[tuple[ast.AST, frozenset[str]]] = [(_parsed(text), frozenset())]
+    stack: list[tuple[ast.AST, frozenset[str]]] = [(Expression(text).tree(), frozenset())]
     while stack:
         node, bound = stack.pop()
         match node:

@@ -56,6 +56,7 @@ from dpassay.accountant.composition.exact.laplace_product import is_laplace
 from dpassay.accountant.composition.product import Product, exact_sum
 from dpassay.accountant.core.pair import Pair, only_bounded
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
+from dpassay.accountant.mechanisms.selection.candidates import GaussianChoicePair
 from dpassay.accountant.numbers.dominance import Profile
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, ball, enclose, nonnegative
@@ -376,6 +377,8 @@ def _enough(pair: Pair, width: Fraction) -> arb:
     enough = _of_loss(_largest_loss(pair))
     if isinstance(pair, Between):
         return enough.min(_enough(pair.most, width))
+    if isinstance(pair, GaussianChoicePair):
+        return pair.vector.mu().upper()
     if isinstance(pair, Product) and pair.is_product:
         if not (is_laplace(pair) and sum(count for _, count in pair.factors) <= _FEW):
             squares = (count * _enough(part, width) ** 2 for part, count in pair.factors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,15 @@ from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, ArrayLike, np
 from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import Known, MirroredPair, Pair, Tails, WorstCase, rho_bound
+from dpassay.accountant.core.pair import (
+    Known,
+    MirroredPair,
+    Pair,
+    ReflectedPair,
+    Tails,
+    WorstCase,
+    rho_bound,
+)
 from dpassay.accountant.core.randomness import Randomness
 from dpassay.accountant.core.validate import Integer, OneOf, Positive, Switch
 from dpassay.accountant.errors import NotApplicableError, expected
@@ -30,10 +39,10 @@ from dpassay.accountant.mechanisms.additive.laplace import (
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.integral import integral
 from dpassay.accountant.numbers.interval import START_PRECISION
-from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.pairs.between import Between
 from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
-from dpassay.accountant.pairs.gaussian import normal_cdf
+from dpassay.accountant.pairs.gaussian import GaussianPair, normal_cdf
 from dpassay.accountant.pairs.own_density import OwnDensityPair
 from dpassay.accountant.release import sampling
 from dpassay.accountant.release.comparisons import place_of_largest
@@ -491,6 +500,59 @@ _LEAST = Fraction(1, 10**9)
 """Distances, and their reciprocals, below which its integrals are too long."""
 
 
+@final
+@dataclass(frozen=True)
+class GaussianChoicePair(ReflectedPair):
+    """An upper bound of all choices among k candidates with Gaussian noise, moved by t against it.
+
+    It is the least of two: H of the vector of noisy scores, and for ε ≥ 0 k − 1 times that of one
+    score at distance t. For a set S of s < k candidates P(S) − e^ε Q(S) is at most the sum over its
+    candidates, and one of them is chosen, given the noise of the others, where its own noise
+    exceeds a number that moves by at most t. Divergences are those of the vector.
+    """
+
+    law_name = "gaussian-choice"
+
+    candidates: int
+    distance: ExactReal
+
+    @cached_property
+    def vector(self) -> GaussianPair:
+        """The pair of the noisy scores."""
+        k = self.candidates
+        longest = ExactReal.of_root(Fraction(k // 2 * (k - k // 2), k))
+        return GaussianPair(Gaussian(1, self.distance * longest), None)
+
+    @cached_property
+    def _one(self) -> GaussianPair:
+        return GaussianPair(Gaussian(1, self.distance), None)
+
+    def excess(self, epsilon: ExactReal) -> arb:
+        """Return the least of both bounds."""
+        several = (self.candidates - 1) * self._one.hockey_stick(epsilon)
+        return self.vector.hockey_stick(epsilon).min(several)
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return those of the vector."""
+        return self.vector.tails(epsilon)
+
+    def renyi(self, order: arb) -> arb:
+        """Return that of the vector."""
+        return self.vector.renyi(order)
+
+    @property
+    def known(self) -> Known:
+        """Return where a search may start, and the ρ of the vector."""
+        return Known(epsilon=self._estimate, rho=self.vector.known.rho)
+
+    def _estimate(self, log_delta: float) -> float | None:
+        both = (
+            self.vector.known.epsilon(log_delta),
+            self._one.known.epsilon(log_delta - math.log(self.candidates - 1)),
+        )
+        return min((value for value in both if value is not None), default=None)
+
+
 @declared
 class ReportNoisyMax(Choice):
     """Add independent noise to the score of each candidate, and report which one is the largest.
@@ -530,7 +592,7 @@ class ReportNoisyMax(Choice):
 
     *Gaussian noise.* A move of all scores by the same amount changes no choice. What is left of the
     moves of k scores is longest where half of them rise by t: √(⌊k/2⌋⌈k/2⌉/k) t, the distance of
-    the vector of noisy scores.
+    the vector of noisy scores. At large ε `GaussianChoicePair` has a closer bound.
     """
 
     example = "ReportNoisyMax(noise='Gaussian', scale=2, candidates=10)"
@@ -556,12 +618,9 @@ class ReportNoisyMax(Choice):
             return Logistic(unit)
         if self.noise in ("Exponential", "Laplace"):
             return Laplace(unit)
-        return self._gaussian(self.candidates)
-
-    def _gaussian(self, k: int) -> Gaussian:
-        """Return the vector of k noisy scores as the noise of one number."""
-        longest = ExactReal.of_root(Fraction(k // 2 * (k - k // 2), k))
-        return Gaussian(self.scale, self.distance * self.scale * longest)
+        vector = GaussianChoicePair(self.candidates, self.distance).vector.mechanism
+        assert isinstance(vector, Gaussian)
+        return Gaussian(self.scale, vector.l2_sensitivity * self.scale)
 
     def attained(self) -> tuple[Pair, ...]:
         """Return those of two candidates, the others far below."""
@@ -581,14 +640,16 @@ class ReportNoisyMax(Choice):
             return same.worst_case(adjacency)
         least, t = self.attained(), self.distance.rational
         if self.noise == "Gaussian":
-            least = self._gaussian(_LEAST_CANDIDATES).worst_case(adjacency).remove
+            least = (GaussianChoicePair(_LEAST_CANDIDATES, self.distance).vector,)
         elif self.candidates == _LEAST_CANDIDATES and t is not None and _LEAST < t < 1 / _LEAST:
             least = (OwnDensityPair(_DIFFERENCE, t, False),)
         if self.candidates == _LEAST_CANDIDATES and len(least) == 1:
             return WorstCase.symmetric(
                 least[0], "The best event is that of the candidate that rises, from the worst gap."
             )
-        (most,) = self.dominated_by.worst_case(adjacency).remove
+        most: Pair = GaussianChoicePair(self.candidates, self.distance)
+        if self.noise == "Laplace":
+            (most,) = self.dominated_by.worst_case(adjacency).remove
         return WorstCase.symmetric(
             Between(least, most, "which scores of several candidates are worst"),
             "Below: two candidates, the others far below them. Above: a noise that dominates.",

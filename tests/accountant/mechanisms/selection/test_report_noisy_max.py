@@ -87,6 +87,17 @@ def test_two_candidates_with_laplace_noise_are_the_difference_of_both() -> None:
     assert float(more.upper) == pytest.approx(float(profile.delta(Laplace(1), "1/2")))
 
 
+@pytest.mark.parametrize(("k", "best"), [(3, "2.90300715272"), (10, "3.58476376331")])
+def test_gaussian_noise_lies_between_both_ends(k: int, best: str) -> None:
+    """The ε at δ = 1e-4 of equal scores, which are worst, at a total move of 1 (scale 2)."""
+    about = ReportNoisyMax("Gaussian", 2, k)
+    found = profile.epsilon(about, "1e-4")
+    assert found.lower < Decimal(best) < found.upper < Decimal("1.22") * Decimal(best)
+    assert dpassay.verify(about, epsilon="4.4", delta="1e-4").verdict is Verdict.HOLDS
+    wide = dpassay.mu(ReportNoisyMax("Gaussian", 100, 10**6))
+    assert wide.lower < Decimal("0.02") < wide.upper < Decimal("10.001")
+
+
 @pytest.mark.parametrize("delta", quick(["1e-3", "1e-30"], 0))
 def test_the_upper_end_of_epsilon_is_at_most_that_of_one_noise(delta: str) -> None:
     found = profile.epsilon(ReportNoisyMax("Laplace", 4, 6), delta)

@@ -89,7 +89,7 @@ MOST_FEW, RARE = 100, 2.0
 """Samples in all, and the mean number of draws, up to which a grid is faster than inversion."""
 QUICK_WIDTH = Fraction(1, 10**7)
 """The finest width that is asked of that grid."""
-MOST_CELLS, MOST_POINTS = 1 << 25, 1 << 18
+MOST_CELLS, MOST_POINTS = 1 << 25, 1 << 20
 """Grid points of all its factors together, about two seconds; and of one factor alone, a quarter of
 one: of several factors each has so many times more, as contours take longer."""
 FEW = 80

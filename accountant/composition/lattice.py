@@ -56,6 +56,7 @@ from typing import TypeVar, final
 import numpy as np
 from flint import arb
 
+from dpassay.accountant.composition.fourier.measure import powered
 from dpassay.accountant.composition.product import Engine, Product
 from dpassay.accountant.composition.tails import UNIT, Array, Release, Survival, releases
 from dpassay.accountant.core.pair import max_finite_loss
@@ -437,7 +438,7 @@ def compose(laws: Sequence[tuple[GridLaw, int]], frame: Frame) -> TiltedSum | No
             most = error + np.abs(transform) * (1 + 8 * UNIT)
             wrong += part.count * error / most
             grown += part.count * np.log(most)
-            total *= _power(transform, part.count)
+            total *= powered(transform, part.count)
             powers += part.count
         wrong *= np.exp(grown)
         spread = math.sqrt(2 * float((wrong**2).sum()) / points) * _SUM_ROOM
@@ -522,19 +523,6 @@ class _Part:
         terms = u * step * (self._index[kept] - self.centre) + np.log(self.values[kept])
         most = float(terms.max())
         return most + math.log(float(np.exp(terms - most).sum()))
-
-
-def _power(values: Array, count: int) -> Array:
-    """Return values^count by squaring: `count` − 1 products, however they are shared."""
-    result, square = None, values
-    while True:
-        if count & 1:
-            result = square if result is None else result * square
-        count >>= 1
-        if not count:
-            assert result is not None
-            return result
-        square = square * square
 
 
 def _outside(parts: Sequence[_Part], frame: Frame, offset: int) -> tuple[float, float]:

@@ -22,7 +22,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Protocol, final
+from typing import TYPE_CHECKING, ClassVar, Protocol, final
 
 import numpy as np
 from flint import acb, acb_mat, arb
@@ -35,6 +35,7 @@ from dpassay.accountant.composition.losses.transform import (
     GaussianTransform,
     MixtureTransform,
     Transform,
+    turn,
 )
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
@@ -42,8 +43,13 @@ from dpassay.accountant.numbers.interval import START_PRECISION, ball
 from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.numbers.solve import shortened
 
+if TYPE_CHECKING:
+    from dpassay.accountant.composition.losses.bounds import Complexes
+
 _GUARD = 16
 """Bits by which the precision exceeds the accuracy, besides those of the count and of ln M."""
+_UNIT, _TOGETHER = 2.0**-53, 8
+"""The unit roundoff; factors, and nodes, from which on products are formed in floats."""
 _QUICK, _USUAL = 10, 16.0
 """Bits of the precision that floats may lose, and the length of a usual line in units of one over
 the deviation: on a longer one less error is allowed for each t."""
@@ -131,6 +137,8 @@ class Loss:
     def quick_line(self, c: Fraction, step: Fraction, count: int) -> list[acb] | None:
         """Return the same from floats, None where their error matters."""
         rate = quick_rate(self, c, float(step * count)) / len(self.factors)
+        if len(self.factors) >= _TOGETHER and count >= _TOGETHER:
+            return _product_of_sums(self, c, step, count, rate)
         parts = [(part, rate / times) for part, times in self.factors]
         found = quick_lines(parts, c, step, count)
         return None if found is None else self._powers(found)
@@ -212,15 +220,72 @@ def quick_lines(
     ]
 
 
+def _product_of_sums(
+    loss: Loss, c: Fraction, step: Fraction, count: int, rate: float
+) -> list[acb] | None:
+    """Return the products of many ratios from floats; None where their error matters.
+
+    With factors v_i = 1 + w_i + η_i, |η_i| ≤ η, and m_i = |1 + w_i| + η, the product of their
+    powers is within Π m_i^{k_i} Σ k_i η/m_i of that of the 1 + w_i. In floats each of these is
+    rounded, and Σ k_i are multiplied, in any order, each time by at most √5 units.
+    """
+    total, grown = np.ones(count, dtype=np.complex128), np.zeros(count)
+    wrong, number = np.zeros(count), loss.count
+    rounded = math.expm1(2 * number * 2.24 * 1.01 * _UNIT)
+    if not rounded < _allowed(loss, c):
+        return None
+    mean, blur, h = arb(0), 0.0, float(step)
+    with np.errstate(under="ignore"):
+        for part, times in loss.factors:
+            if not isinstance(part, MixtureTransform):
+                return None
+            found = part.quick_sums(c, step, count, rate / times)
+            if found is None:
+                return None
+            away = 1.5 * (found.errors + found.blur)  # √2 for both parts, and their roundings
+            value = 1.0 + found.values
+            most = (np.abs(value) + away) * (1 + 8 * _UNIT)
+            wrong += times * away / most
+            grown += times * np.log(most)
+            total *= powered(value, times)
+            mean += times * arb(found.mean)
+            blur += times * found.blur
+        off = (np.abs(total) * rounded + np.exp(grown) * wrong) * 1.001 + 1e-280
+    if not (np.isfinite(off).all() and blur < 1):
+        return None
+    norm = arb(1, math.expm1(1.01 * blur / (1 - blur)))
+    return [
+        acb(arb(value.real, error), arb(value.imag, error)) * turn(arb(j * h) * mean) * norm
+        for j, (value, error) in enumerate(zip(total.tolist(), off.tolist(), strict=True))
+    ]
+
+
+def powered(values: Complexes, count: int) -> Complexes:
+    """Return values^count by squaring: `count` − 1 products, however they are shared."""
+    result: Complexes | None = None
+    while True:
+        if count & 1:
+            result = values if result is None else result * values
+        count >>= 1
+        if not count:
+            assert result is not None
+            return result
+        values = values * values
+
+
 def quick_rate(measure: Measure, c: Fraction, reach: float) -> float:
     """Return the error per t that ratios on a line may have, at flint's current precision.
 
     It is about what is asked for over the deviation of the tilted loss, or, where the line reaches
     much further than that, over a share of its length: terms far out count there.
     """
-    size, _, variance = measure.cumulants(float(c))
-    bits = ctx.prec - guard(measure.count, size) - _QUICK
-    return 2.0**-bits * min(math.sqrt(variance), _USUAL / reach)
+    return _allowed(measure, c) * min(math.sqrt(measure.cumulants(float(c))[2]), _USUAL / reach)
+
+
+def _allowed(measure: Measure, c: Fraction) -> float:
+    """Return about the error that ratios on a line may have at all."""
+    bits = ctx.prec - guard(measure.count, measure.cumulants(float(c))[0]) - _QUICK
+    return math.ldexp(1.0, -bits)
 
 
 def is_narrow(found: arb, bits: int) -> bool:

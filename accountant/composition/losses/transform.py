@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, TypeVar, final
+from typing import TYPE_CHECKING, ClassVar, TypeVar, final
 
 import numpy as np
 from flint import acb, acb_mat, arb
@@ -40,6 +40,9 @@ from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.numbers.solve import shortened
+
+if TYPE_CHECKING:
+    from dpassay.accountant.composition.losses.bounds import Complexes, Reals
 
 MOST_WORK = 24_000_000
 """Most products of a node in x and a node on the line, at 256 bits; bits cost their square."""
@@ -222,6 +225,14 @@ class MixtureTransform(MixedTransform):
             return None
         return _quick_line(self, c, step, count, math.ldexp(0.5, math.frexp(rate)[1]), ctx.prec)
 
+    def quick_sums(self, c: Fraction, step: Fraction, count: int, rate: float) -> QuickSums | None:
+        """Return the same before balls are made of it."""
+        bits = ctx.prec - _SPARE
+        with ctx.workprec(max(_ROUGH, bits)):
+            nodes = _quadrature(self, self.tilt(c), up(float(step * count)), ctx.prec, bits)
+        found = nodes.quick_sums(step, count, rate)
+        return found if found is None or self.mixed_first else found.turned()
+
     def decay(self, c: Fraction) -> Decay:
         """Return the bounds of `losses.bounds`."""
         return _decay(self, c, max(_ROUGH, ctx.prec))
@@ -365,7 +376,22 @@ class Quadrature:
         return [(value + acb(blur, blur)) / total for value in sums(turns, self.weights, count)]
 
     def quick_line(self, step: Fraction, count: int, rate: float) -> list[acb] | None:
-        """Return the same with sums in floats, e^{itm} (1 + E[e^{it(L − m)} − 1]) for a mean m.
+        """Return the same with sums in floats."""
+        found = self.quick_sums(step, count, rate)
+        if found is None:
+            return None
+        around, norm = acb(arb(0, found.blur), arb(0, found.blur)), 1 + arb(0, found.blur)
+        h = float(step)
+        rows = zip(found.values.tolist(), found.errors.tolist(), strict=True)
+        return [
+            (acb(1 + arb(value.real, off), arb(value.imag, off)) + around)
+            * turn(arb(j * h) * found.mean)
+            / norm
+            for j, (value, off) in enumerate(rows)
+        ]
+
+    def quick_sums(self, step: Fraction, count: int, rate: float) -> QuickSums | None:
+        """Return the same as e^{itm} (1 + E[e^{it(L − m)} − 1]) for a mean m.
 
         The sums are of Σ v = 1 with v = weight/total, whose error is that of the rule alone.
         """
@@ -383,20 +409,31 @@ class Quadrature:
             error = error_of_sums(weights, x) + blurred
             if not error < rate:
                 return None
-        blur = (self.error / total).upper()
-        around = acb(arb(0, blur), arb(0, blur))
-        norm = 1 + arb(0, blur)
-        found = []
-        block = blocks(count)
-        for j, value in enumerate(phase_sums(weights, x, h, count, heads=heads).tolist()):
-            t = arb(j * h)
-            off = error * (t + (j % block) * h)
-            centred = acb(1 + arb(value.real, off), arb(value.imag, off)) + around
-            found.append(centred * _turn(t * mean) / norm)
-        return found
+        blur = float((self.error / total).upper()) * (1 + 1e-9)
+        j, block = np.arange(count), blocks(count)
+        errors = error * (j * h + (j % block) * h) * (1 + 1e-9)
+        return QuickSums(mean, phase_sums(weights, x, h, count, heads=heads), errors, blur)
 
 
-def _turn(angle: arb) -> acb:
+@final
+@dataclass(frozen=True, eq=False)
+class QuickSums:
+    """Ratios e^{ijhm} (1 + w_j)/n for j < count, |n − 1| at most the blur."""
+
+    mean: float
+    """m"""
+    values: Complexes
+    """w_j, but for the errors and the blur in the real and the imaginary part."""
+    errors: Reals
+    blur: float
+
+    def turned(self) -> QuickSums:
+        """Return the conjugates."""
+        return QuickSums(-self.mean, self.values.conj(), self.errors, self.blur)
+
+
+def turn(angle: arb) -> acb:
+    """Return e^{i·angle}."""
     sine, cosine = angle.sin_cos()
     return acb(cosine, sine)
 

@@ -187,6 +187,26 @@ def test_a_line_from_floats_contains_the_one_in_balls(loss: Transform) -> None:
             assert a.real.rad() < 1e-14 * (1 + j * float(step))
 
 
+@pytest.mark.parametrize("add", [False, True])
+@pytest.mark.parametrize("counts", [(1,), (1, 2, 7, 40)])
+def test_a_line_of_many_kinds_from_floats_contains_the_one_in_balls(
+    add: bool, counts: tuple[int, ...]
+) -> None:
+    texts = [f"PoissonSubsampled(Gaussian('{10 + i}/10'), '{i}/100')" for i in range(1, 13)]
+    kinds = [loss_of(text, add=add) for text in texts]
+    loss = Loss(tuple((kind, counts[i % len(counts)]) for i, kind in enumerate(kinds)))
+    c, step, count = Fraction(7, 2), Fraction(1, 8), 400
+    with ctx.workprec(64):
+        quick = loss.quick_line(c, step, count)
+        assert quick is not None
+    with ctx.workprec(BITS):
+        slow = loss.line(c, step, count)
+    for a, b in zip(quick, slow, strict=True):
+        assert a.overlaps(b)
+        assert a.real.rad() < 1e-11
+    assert abs(slow[-1]) < 0.9  # there is something to tell apart
+
+
 # ---------------------------------------------------------------- samples of Gaussian noise
 
 

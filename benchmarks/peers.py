@@ -3,14 +3,17 @@
     python -P benchmarks/peers.py [--peer-python PYTHON] [--only TEXT] [--width W]
                                   [--limit SECONDS] [--json FILE] [--plots FOLDER]
 
-PYTHON is an interpreter that has dp-accounting. Every question is answered in a process of its
-own, forked after all imports and one small question: computing time and memory are those of a
-first answer. The plots show the time over the number of different Laplace scales, and over the
-number of steps of one DP-SGD run.
+PYTHON is an interpreter with `pip install dp-accounting prv-accountant opake riskcal`, or some of
+these; each is asked what it has an answer to. The ratio is to the fastest one that answers. Every
+question is answered in a process of its own, forked after all imports and one small question:
+computing time and memory are those of a first answer. The plots show the time over the number of
+different Laplace scales, and over the number of steps of one DP-SGD run.
 
 dp-accounting discretises at 1e-4, its default, pessimistically; it gives one number, an upper bound
-up to its rounding (of β a lower bound, from its δ at 400 ε). Ours is an enclosure of relative width
-W (1e-6), or the best one reached; of "estimates" it is a float, which stands for both ends.
+up to its rounding (of β a lower bound, from its δ at 400 ε). opake does the same in Rust;
+prv-accountant, whose engine is in Opacus, aims at an error of 0.01 in ε, the default there. Ours is
+an enclosure of relative width W (1e-6), or the best one reached; of "estimates" it is a float,
+which stands for both ends.
 """
 
 from __future__ import annotations
@@ -92,7 +95,7 @@ def questions() -> list[dict[str, Any]]:
     return rows
 
 
-SCALES, STEPS = (5, 10, 15, 16, 20, 30, 50, 100), (10, 30, 100, 300, 1000, 10000)
+SCALES, STEPS = (5, 10, 15, 16, 20, 30, 50, 100), (10, 20, 30, 50, 100, 300, 1000, 10000)
 
 
 def in_use() -> list[dict[str, Any]]:
@@ -188,7 +191,7 @@ def ours(width: str) -> Callable[[dict[str, Any]], Any]:
     return answer
 
 
-def theirs(_: str) -> Callable[[dict[str, Any]], Any]:
+def dp_accounting(_: str) -> Callable[[dict[str, Any]], Any]:
     """Return dp-accounting's answer to a question."""
     from dp_accounting import privacy_accountant
     from dp_accounting.pld import privacy_loss_distribution as pld
@@ -233,6 +236,91 @@ def theirs(_: str) -> Callable[[dict[str, Any]], Any]:
     return answer
 
 
+def sampled_alone(row: dict[str, Any], *questions: str) -> bool:
+    """Whether a row asks one of these questions about Gaussian releases under add/remove."""
+    kinds = {kind for kind, *_ in row["parts"]}
+    return kinds == {"gaussian"} and row["question"] in questions and not row.get("replace")
+
+
+def prv_accountant(_: str) -> Callable[[dict[str, Any]], Any]:
+    """Return an upper end of prv-accountant's."""
+    from prv_accountant import PRVAccountant
+    from prv_accountant.privacy_random_variables import PoissonSubsampledGaussianMechanism
+
+    def answer(row: dict[str, Any]) -> Any:
+        if not sampled_alone(row, "epsilon", "append"):
+            return None
+        delta, counts = float(row["at"]), [count for *_, count in row["parts"]]
+        laws = [
+            PoissonSubsampledGaussianMechanism(
+                noise_multiplier=number(scale), sampling_probability=number(q)
+            )
+            for _, scale, q, _ in row["parts"]
+        ]
+        known = PRVAccountant(
+            prvs=laws, max_self_compositions=counts, eps_error=0.01, delta_error=delta / 1000
+        )
+        return [float(known.compute_epsilon(delta=delta, num_self_compositions=counts)[2])]
+
+    return answer
+
+
+def opake(_: str) -> Callable[[dict[str, Any]], Any]:
+    """Return opake's answer to a question."""
+    import opake.accounting
+    import opake.dpsgd.accounting as dpsgd
+
+    def answer(row: dict[str, Any]) -> Any:
+        if not sampled_alone(row, "epsilon", "append", "delta", "tv"):
+            return None
+        steps = [
+            (
+                dpsgd.gaussian(number(scale))
+                if q == "1"
+                else dpsgd.poisson(dpsgd.gaussian(number(scale)), sample_rate=number(q))
+            )
+            * count
+            for _, scale, q, count in row["parts"]
+        ]
+        whole = steps[0] if len(steps) == 1 else opake.accounting.compose(*steps)
+        at = float(row["at"])
+        question = whole.epsilon_at if row["question"] in ("epsilon", "append") else whole.delta_at
+        return [float(question(at))]
+
+    return answer
+
+
+def riskcal(_: str) -> Callable[[dict[str, Any]], Any]:
+    """Return riskcal's β."""
+    import numpy as np
+    from riskcal.calibration.dpsgd import get_beta_for_dpsgd
+
+    def answer(row: dict[str, Any]) -> Any:
+        if not sampled_alone(row, "beta", "betas") or len(row["parts"]) > 1:
+            return None
+        ((_, scale, q, count),) = row["parts"]
+        at = float(row["at"])
+        several = row["question"] == "betas"
+        alphas = [(i + 0.5) / at for i in range(int(at))] if several else [at]
+        found = get_beta_for_dpsgd(
+            np.array(alphas),
+            noise_multiplier=number(scale),
+            sample_rate=number(q),
+            num_steps=count,
+        )
+        return [float(np.asarray(found)[len(alphas) // 2])]
+
+    return answer
+
+
+PEERS = {
+    "dp-accounting": dp_accounting,
+    "prv-accountant": prv_accountant,
+    "opake": opake,
+    "riskcal": riskcal,
+}
+
+
 def beta_of(together: Any, alphas: list[float]) -> list[float]:
     """Return the β that follow from the δ at 400 ε, which is at most the true one."""
     epsilons = [20.0 * step / 400 for step in range(400)]
@@ -246,8 +334,7 @@ def beta_of(together: Any, alphas: list[float]) -> list[float]:
 
 def served(answer: Callable[[dict[str, Any]], Any], rows: list[dict[str, Any]], limit: int) -> None:
     """Answer every row in a process forked for it; print one JSON line each."""
-    answer({"parts": [["gaussian", "1", "0.1", 2], ["laplace", "9", "1", 1]],
-            "question": "epsilon", "at": "1e-5"})  # fmt: skip
+    answer({"parts": [["gaussian", "1", "0.1", 2]], "question": "epsilon", "at": "1e-5"})
     for row in rows:
         sys.stdout.flush()
         child = os.fork()
@@ -268,13 +355,17 @@ def served(answer: Callable[[dict[str, Any]], Any], rows: list[dict[str, Any]], 
 
 
 def ask(python: str, who: str, rows: list[dict[str, Any]], options: Any) -> list[dict[str, Any]]:
-    """Return the answers of one side."""
+    """Return the answers of one side, {} to each question that it has none to."""
     done = subprocess.run(
         [python, "-P", __file__, "--serve", who, "--width", options.width,
          "--limit", str(options.limit)],
-        input=json.dumps(rows), capture_output=True, text=True, check=True,
+        input=json.dumps(rows), capture_output=True, text=True, check=who == "dpassay",
     )  # fmt: skip
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    if done.returncode:
+        print(f"{who} is not asked: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
+        return [{} for _ in rows]
+    found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return [{} if answer["answer"] is None else answer for answer in found]
 
 
 def main() -> None:
@@ -286,72 +377,87 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=60, help="seconds of computing time")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--plots", type=Path, help="a folder for the plots over kinds and steps")
-    parser.add_argument("--serve", choices=("ours", "theirs"), help=argparse.SUPPRESS)
+    parser.add_argument("--serve", choices=("dpassay", *PEERS), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        maker = {"ours": ours, "theirs": theirs}[options.serve]
+        maker = ours if options.serve == "dpassay" else PEERS[options.serve]
         served(maker(options.width), json.load(sys.stdin), options.limit)
         return
-    from dpassay.accountant.numbers.reading import (
-        few,  # which the interpreter of dp-accounting has not
-    )
-
     rows = [row for row in questions() + in_use() if options.only in row["name"]]
-    mine = ask(sys.executable, "ours", rows, options)
-    peer = ask(options.peer_python, "theirs", rows, options)
-    print("| question | | ours | width | s | MiB | dp-accounting | away | s | MiB | faster |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
-    factors = []
-    for row, own, other in zip(rows, mine, peer, strict=True):
-        cells = [row["name"], f"{row['question']}({row['at']})"]
-        value = None
-        if isinstance(own["answer"], list):
-            low, high = map(float, own["answer"])
-            value = high
-            cells += [f"{high:.7g}", few((high - low) / low if low > 0 else high - low, 1)]
-        else:
-            cells += [str(own["answer"]), "–"]
-        cells += [f"{own.get('seconds', math.inf):.2f}", f"{own.get('MiB', math.inf):.0f}"]
-        if isinstance(other["answer"], list):
-            upper = other["answer"][0]
-            cells += [f"{upper:.7g}", few(upper / value - 1, 1, sign="+") if value else "–"]
-        else:
-            cells += [str(other["answer"]), "–"]
-        cells += [f"{other.get('seconds', math.inf):.2f}", f"{other.get('MiB', math.inf):.0f}"]
-        factor = other.get("seconds", float(options.limit)) / own.get("seconds", options.limit)
-        factors.append(factor)
-        print("| " + " | ".join([*cells, f"{factor:.1f}×"]) + " |")
-    slower = sum(factor < 1 for factor in factors)
-    print(f"\n{len(rows)} questions: median {statistics.median(factors):.1f}×, slower in {slower}.")
+    mine = ask(sys.executable, "dpassay", rows, options)
+    peers = {name: ask(options.peer_python, name, rows, options) for name in PEERS}
+    peers = {name: answers for name, answers in peers.items() if any(answers)}
+    heads = "".join(f" {name} | s |" for name in peers)
+    print(f"| question | | ours | width | s | MiB |{heads} faster |")
+    print("|---" * (7 + 2 * len(peers)) + "|")
+    factors = [
+        row_of(row, mine[i], {name: answers[i] for name, answers in peers.items()}, options.limit)
+        for i, row in enumerate(rows)
+    ]
+    known = [factor for factor in factors if factor is not None]
+    slower = sum(factor < 1 for factor in known)
+    median = statistics.median(known) if known else math.nan
+    print(f"\n{len(rows)} questions: median {median:.1f}×, slower in {slower}.")
     seconds = cold()
     print(f"A cold command: {seconds:.2f} s of computing time.")
     if options.plots:
+        sides = {"dpassay": mine, **peers}
         for what, words in (("kinds", "different Laplace scales"), ("steps", "steps of DP-SGD")):
-            plot(options.plots / f"peers-{what}.svg", words, what, rows, mine, peer)
+            plot(options.plots / f"peers-{what}.svg", words, what, rows, sides)
     if options.json:
         machine = f"{platform.platform()}, Python {platform.python_version()}"
         answers = [
-            row | {"ours": own, "theirs": other, "factor": factor}
-            for row, own, other, factor in zip(rows, mine, peer, factors, strict=True)
+            row
+            | {"ours": mine[i], "factor": factors[i]}
+            | {name: a[i] for name, a in peers.items()}
+            for i, row in enumerate(rows)
         ]
         found = {"machine": machine, "cold_seconds": seconds, "rows": answers}
         options.json.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
 
 
-def plot(  # noqa: PLR0917
+def row_of(
+    row: dict[str, Any], own: dict[str, Any], others: dict[str, dict[str, Any]], limit: int
+) -> float | None:
+    """Print a row: ours, and how far away each peer is; return how much faster than the fastest."""
+    from dpassay.accountant.numbers.reading import few  # which peers' interpreters have not
+
+    cells, value = [row["name"], f"{row['question']}({row['at']})"], None
+    if isinstance(own["answer"], list):
+        low, value = map(float, own["answer"])
+        cells += [f"{value:.7g}", few((value - low) / low if low > 0 else value - low, 1)]
+    else:
+        cells += [str(own["answer"]), "–"]
+    cells += [f"{own.get('seconds', limit):.2f}", f"{own.get('MiB', math.inf):.0f}"]
+    times = []
+    for other in others.values():
+        if not other:
+            cells += ["", ""]
+            continue
+        times.append(other.get("seconds", float(limit)))
+        if isinstance(other["answer"], list) and value:
+            cells += [few(other["answer"][0] / value - 1, 1, sign="+"), f"{times[-1]:.2f}"]
+        else:
+            cells += [str(other["answer"]), f"{times[-1]:.2f}"]
+    factor = min(times) / own.get("seconds", limit) if times else None
+    print(
+        "| " + " | ".join([*cells, "" if factor is None else f"{factor:.1f}×"]) + " |", flush=True
+    )
+    return factor
+
+
+def plot(
     path: Path,
     words: str,
     what: str,
     rows: list[dict[str, Any]],
-    mine: list[dict[str, Any]],
-    peer: list[dict[str, Any]],
+    sides: dict[str, list[dict[str, Any]]],
 ) -> None:
-    """Draw the computing time over a number that rows have, for both sides."""
+    """Draw the computing time over a number that rows have, for each side."""
     from dpassay.figures import style
 
     with style.sheet() as (figure, axes):
-        sides = (("dpassay", mine), ("dp-accounting", peer))
-        for curve, (name, answers) in zip(style.CURVES, sides, strict=False):
+        for curve, (name, answers) in zip(style.CURVES, sides.items(), strict=False):
             known = [
                 (row[what], found["seconds"])
                 for row, found in zip(rows, answers, strict=True)

@@ -56,7 +56,7 @@ from typing import TypeVar, final
 import numpy as np
 from flint import arb
 
-from dpassay.accountant.composition.fourier.measure import powered
+from dpassay.accountant.composition.losses.bounds import powered
 from dpassay.accountant.composition.product import Engine, Product
 from dpassay.accountant.composition.tails import UNIT, Array, Release, Survival, releases
 from dpassay.accountant.core.pair import max_finite_loss

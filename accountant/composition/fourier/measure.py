@@ -22,14 +22,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Protocol, final
+from typing import ClassVar, Protocol, final
 
 import numpy as np
 from flint import acb, acb_mat, arb
 
 from dpassay.accountant.composition.fourier.estimates import Estimator
 from dpassay.accountant.composition.fourier.saddle import Saddle, Strip, nearest_bound, saddle
-from dpassay.accountant.composition.losses.bounds import LEAST_RATE, Decay
+from dpassay.accountant.composition.losses.bounds import LEAST_RATE, Decay, powered
 from dpassay.accountant.composition.losses.transform import (
     Cut,
     GaussianTransform,
@@ -42,9 +42,6 @@ from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import START_PRECISION, ball
 from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.numbers.solve import shortened
-
-if TYPE_CHECKING:
-    from dpassay.accountant.composition.losses.bounds import Complexes
 
 _GUARD = 16
 """Bits by which the precision exceeds the accuracy, besides those of the count and of ln M."""
@@ -258,19 +255,6 @@ def _product_of_sums(
         acb(arb(value.real, error), arb(value.imag, error)) * turn(arb(j * h) * mean) * norm
         for j, (value, error) in enumerate(zip(total.tolist(), off.tolist(), strict=True))
     ]
-
-
-def powered(values: Complexes, count: int) -> Complexes:
-    """Return values^count by squaring: `count` − 1 products, however they are shared."""
-    result: Complexes | None = None
-    while True:
-        if count & 1:
-            result = values if result is None else result * values
-        count >>= 1
-        if not count:
-            assert result is not None
-            return result
-        values = values * values
 
 
 def quick_rate(measure: Measure, c: Fraction, reach: float) -> float:

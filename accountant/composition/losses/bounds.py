@@ -255,6 +255,19 @@ def _rows(angles: Array, number: int) -> tuple[Complexes, Complexes]:
     return turned, excess
 
 
+def powered(values: Complexes, count: int) -> Complexes:
+    """Return values^count by squaring: `count` − 1 products, however they are shared."""
+    result: Complexes | None = None
+    while True:
+        if count & 1:
+            result = values if result is None else result * values
+        count >>= 1
+        if not count:
+            assert result is not None
+            return result
+        values = values * values
+
+
 def _product(left: Complexes, right: Complexes) -> Complexes:
     """Return the products of the rows, by four products of real matrices.
 

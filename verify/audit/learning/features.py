@@ -219,8 +219,6 @@ _SPIKE_STEPS = 25
 """Steps to a densest point, each of which brings it closer by a factor."""
 _PLACES = 30
 """Bits of a distance that differences keep: rounding spoils a dozen of the 53."""
-_PARTS = 5
-"""Parts of the runs: each is scored by what the others taught."""
 _FEWEST = 20
 """Finite training runs a side: fewer have no direction."""
 
@@ -388,30 +386,6 @@ def direction(how: str, a: Matrix, b: Matrix) -> Linear | None:
         return Linear(weights, how)
     weights = weights / spread
     return Linear(weights, how, float(weights @ (centre_a + centre_b)) / 2)
-
-
-def crossed(
-    feature: Feature, first: Matrix, second: Matrix
-) -> tuple[Feature, tuple[Values, Values]] | None:
-    """Learn a linear score from all runs, with honest scores of the same runs to cut it by.
-
-    The scores of a part of the runs come from the score that the other parts teach. None where the
-    feature is no such score, or an output is not finite.
-    """
-    if not isinstance(feature, Linear) or feature.how not in (MEANS, DISCRIMINANT):
-        return None
-    if not (np.isfinite(first).all() and np.isfinite(second).all()):
-        return None
-    whole = direction(feature.how, first, second)
-    scores = np.empty(len(first)), np.empty(len(second))
-    for part in range(_PARTS):
-        rest = [np.arange(len(side)) % _PARTS != part for side in (first, second)]
-        taught = direction(feature.how, first[rest[0]], second[rest[1]])
-        if whole is None or taught is None:
-            return None
-        for found, side, kept in zip(scores, (first, second), rest, strict=True):
-            found[~kept] = taught(side[~kept])
-    return None if whole is None else (whole, scores)
 
 
 def spike(runs: Matrix) -> Values:

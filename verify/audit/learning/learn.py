@@ -14,8 +14,6 @@ has one point, the standardised excess over it otherwise.
   promise is largest, and for comparisons with other events a standard deviation of what the fit
   leaves open is taken off.
 - For δ = 0 one side has to promise plainly more than the guesses of both orders (`handicapped`).
-- A linear score of vectors is learned from all training runs in the end, and cut by scores that
-  other parts of the runs taught (`learning.features.crossed`).
 
 Nothing here needs to be exact: the chosen event is tested on runs that were not looked at, once.
 
@@ -50,8 +48,8 @@ from scipy import special
 
 from dpassay.verifier.audit.learning import bits, boosted, features
 from dpassay.verifier.audit.learning.boosted import Boosted, one_thread
-from dpassay.verifier.audit.learning.cells import LUCK, Cells, cells_of, intervals
-from dpassay.verifier.audit.learning.features import Feature, Proposer, Values
+from dpassay.verifier.audit.learning.cells import LUCK, Cells, cells_of
+from dpassay.verifier.audit.learning.features import Proposer
 from dpassay.verifier.audit.learning.outputs import Matrix
 from dpassay.verifier.audit.learning.rule import Chosen, Histogram, Partition, Ranked, Rule
 from dpassay.verifier.audit.statistics.curve import EPSILONS
@@ -344,7 +342,7 @@ class _Search:
     def __init__(self, first: Matrix, second: Matrix, claim: Claimed, runs: int) -> None:
         wide = first.shape[1] > 1
         cut = int(len(first) * _FOR_LEARNING) if wide else 0
-        self.all, self.claim, self.runs = (first, second), claim, runs
+        self.claim, self.runs = claim, runs
         self.learning = (first[:cut], second[:cut]) if wide else (first, second)
         self.picking = (first[cut:], second[cut:])
         self.rare: dict[int, End] = {}
@@ -379,11 +377,6 @@ class _Search:
                     if len(claim.points) == 1 and cells.draws is None:
                         found = candidates(cells, claim, scale, excess=True)
                         clearest = max([clearest, *found], key=_objective)
-        if best is not None and self.learning[0].shape[1] > 1:
-            taught = features.crossed(best.cells.feature, *self.all)
-            if taught is not None:
-                scale = Scale.of(len(self.all[0]), self.runs, significance)
-                best = _taught(*taught, claim, scale) or best
         if best is not None and clearest is not None and clearest.objective > _CLEAR:
             # No event promises a bound beyond the claim, but a rare one is plainly over it: common
             # events of a violation that is rare come close to the claim and never beyond it.
@@ -456,21 +449,6 @@ def _of_end(end: End) -> Candidate:
     return Candidate(
         end.score, end.point, end.cells, Design.SIDES, end.favoured, top, bottom, end.upper
     )
-
-
-def _taught(
-    feature: Feature,
-    sides: tuple[Values, Values],
-    claim: Claimed,
-    scale: Scale,
-) -> Candidate | None:
-    """Return the best event of a score that all training runs taught."""
-    found = [
-        candidate
-        for cells in intervals(feature, sides, 1.0, tails=bool(claim.deltas.any()))
-        for candidate in candidates(cells, claim, scale)
-    ]
-    return max(found, key=lambda candidate: candidate.objective, default=None)
 
 
 @final

@@ -21,7 +21,7 @@ _OUT = "dpassay-figures"
 _DESCRIPTION = f"""\
 Make the figures of the five papers: PNG, PDF, SVG, the plotted numbers as CSV, provenance as
 JSON, and a gallery page with the verdicts ({_OUT}/index.html). Finished figures are kept: an
-interrupted run is taken up again by the same command.
+interrupted run is continued by the same command.
 """
 _EPILOG = """\
 examples:
@@ -43,9 +43,9 @@ _OPTIONS = f"""\
 --column  pictures as wide as a paper's column, 3.4 inches, panels below each other
 --fast  a reduced grid, watermarked
 | --full  the papers' own sizes: may take hours
---check  compare the numbers with the stored ones; write none
+--check  compare the numbers with the stored ones; write no files
 --data DIR  folder of the original data
---seed N :int  of what is simulated
+--seed N :int  seed of the simulations
 --jobs N :int =2  processes (default 2)
 """
 

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from dpassay.verifier.kernel import Checked
 
 _DESCRIPTION = """\
-Check certificates again, with a kernel that shares no code with what wrote them.
+Check certificates with a kernel that shares no code with the program that wrote them.
 Prints the theorem that was proved, in the kernel's own words, after one of
 
   VALID        the theorem was proved
-  CONDITIONAL  nothing is wrong; what the theorem rests on besides comes first
+  CONDITIONAL  nothing is wrong; its further assumptions come first
   INVALID      a field is wrong, and is named
 
-A certificate may take 60 s and 1 GB. A file of several ends with the exit code of the worst.
+A certificate may take 60 s and 1 GB. For several certificates the exit code is that of the worst.
 """
 _EPILOG = """\
 exit codes: 0 VALID, 1 INVALID, 2 no certificate, 3 CONDITIONAL
@@ -125,5 +125,5 @@ COMMAND = Command(
     _EPILOG,
     _OPTIONS,
     run,
-    quiet="print nothing; the exit code says it",
+    quiet="print nothing; the exit code is the answer",
 )

@@ -1,4 +1,4 @@
-"""`dpassay check-accountant`: is the epsilon of an accountant large enough?"""
+"""`dpassay check-accountant`: check the epsilon of an accountant"""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from dpassay.verifier.cli.shell import Command, ExitCode, answer
 from dpassay.verifier.terminal import columns
 
 _DESCRIPTION = """\
-List the installed versions and those that are too old, and compute a number in two ways: a ball of
-python-flint must contain mpmath's value, and be narrow.
+List the installed versions and those that are too old, and compute a number in two ways:
+python-flint's interval must be narrow and contain mpmath's value.
 """
 _EPILOG = """\
 example:

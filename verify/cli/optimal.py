@@ -557,8 +557,8 @@ def _shape_show(found: GaussianShape) -> None:
 
 
 _DESCRIPTION = """\
-Find the best noise of a kind, with a proof: a mechanism attains the upper end of the answer, and
-the lower end bounds every other one.
+Find the best noise of a kind, with a proof: a mechanism attains the upper end of the answer, and no
+other one is below the lower end.
 """
 _EPILOG = """\
 examples:

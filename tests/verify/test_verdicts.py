@@ -320,7 +320,7 @@ FOUR = "Composed(ReportNoisyMax('Laplace', 2, 5), 4)"
         (GAPS, "1", Verdict.UNDECIDED, "may be on either side of the claimed epsilon"),
         (GAPS, "0.2", Verdict.REFUTED, "exceeds the claimed epsilon"),
         (GAPS, "2", Verdict.HOLDS, "does not exceed the claimed epsilon"),
-        (FOUR, "2.378139566167411184316678847196", Verdict.UNDECIDED, "but no event is known"),
+        (FOUR, "2.3781395", Verdict.REFUTED, "exceeds the claimed epsilon"),
     ],
 )
 def test_a_loss_between_two_ends_is_given_by_both(

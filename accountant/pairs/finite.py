@@ -430,21 +430,6 @@ def _runs(labels: Sequence[object]) -> list[str]:
     return shown
 
 
-def largest_divergence(laws: Iterable[tuple[Sequence[arb], Sequence[arb]]], order: arb) -> arb:
-    """Return the largest D_order of laws without zeros, in either direction."""
-    found = arb(0)
-    for laws_of_both in laws:
-        for p, q in (laws_of_both, laws_of_both[::-1]):
-            logs = [(a / b).log() for a, b in zip(p, q, strict=True)]
-            if order == 1:
-                value = sum((a * log for a, log in zip(p, logs, strict=True)), arb(0))
-            else:
-                terms = (a * ((order - 1) * x).exp() for a, x in zip(p, logs, strict=True))
-                value = sum(terms, arb(0)).log() / (order - 1)
-            found = found.max(value)
-    return found
-
-
 """Losses with finitely many values, as finite laws."""
 
 T = TypeVar("T")

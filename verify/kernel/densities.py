@@ -1,8 +1,8 @@
 """Noise on the reals of a density of one's own: even, with a concave logarithm.
 
-Let f > 0 be even on the reals, and ln f concave: f'² ≥ f f'' and f' ≤ 0 on x > 0. For the noise of
-density f/∫f, moved by s > 0, the loss at x, ln f(x − s) − ln f(x), does not fall with x. So {x > c}
-is the best event, for a c at which the loss passes l,
+Let f > 0 be even on the reals, and ln f concave, but not constant: f'² ≥ f f'' and f' ≤ 0 on x > 0,
+and f'(1) < 0. For the noise of density f/∫f, moved by s > 0, the loss at x, ln f(x − s) − ln f(x),
+does not fall with x. So {x > c} is the best event, for a c at which the loss passes l,
 
     H(l) = S(c − s) − e^l S(c) = sup over all c,    S(x) = ∫_x^∞ f/∫f,
 
@@ -37,6 +37,7 @@ def _own_density(args: Arguments, adjacency: str | None, budget: Budget) -> Wors
         return particular.WORST["AdditiveNoise"](args, adjacency, budget)
     shape, slope = _checked(str(args.noise["density"]), budget)
     survival, s = _Survival(shape, slope, budget), args["sensitivity"] / args["scale"]
+    survival.beyond(arb(1))  # f falls, and has an integral
     law = replace(_law(survival, ball(s)), largest=s * _steepest(survival, budget))
     bounded = replace(law, largest=fmpq(0), is_pair=False)  # its largest loss is only a bound
     return Worst(one(law), one(law), {"own-density"}, one(bounded))
@@ -98,6 +99,7 @@ class _Survival:
     def half(self) -> tuple[arb, arb]:
         """Return N, beyond which there is next to nothing, and ∫f from 0 on."""
         if ctx.prec not in self.kept:
+            _complex(self.shape, acb(1), strict=False)  # raises what an integral may not
             far = arb(1)
             tiny = self.at(self.shape, arb(0)) * arb(2) ** (-ctx.prec)
             while not self.beyond(far) < tiny:
@@ -122,7 +124,7 @@ def _complex(node: Node, z: acb, strict: bool) -> acb:
         return acb(arb(node.args[0]))
     if node.op == "var":
         return z
-    given = [_complex(a, z, strict) for a in node.args]
+    given = [_complex(a, z, strict) for a in node.args if isinstance(a, Node)]
     match node.op:
         case "+":
             return given[0] + given[1]

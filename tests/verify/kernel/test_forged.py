@@ -111,6 +111,12 @@ FALSE: dict[str, Data] = {
         "kind": "relation",
         "claim": "mu(BridgedTree(4, [4, 1], mu=1)) < 3/4",
     },
+    # densities, and laws that are not alike in both directions
+    "a density without an integral": {
+        "kind": "pure-dp",
+        "mechanism": "AdditiveNoise(density='1 + 0*x', scale=2)",
+        "epsilon": "0",
+    },
     # lattices
     "an epsilon far below 0": dp("Composed([Laplace(1), DiscreteLaplace(1)], 3)", "-1e30", "0.1"),
     "an epsilon near 0": {

@@ -102,10 +102,12 @@ def _joined(ways: Sequence[Way]) -> Way:
 
 
 def _quick(law: Law) -> Law:
-    """Return a law, or of a slow one what its largest loss says."""
-    if law.slow and not ball(law.largest).is_finite():
+    """Return a law, or of a slow one what the largest of its losses and of (Q, P)'s says."""
+    if not law.slow:
+        return law
+    if not ball(laws.reach(law)).is_finite():
         raise NotProved(f"a composition of {law.name}")
-    return laws.guaranteed(law.largest, ZERO) if law.slow else law
+    return laws.guaranteed(laws.reach(law), ZERO)
 
 
 def _sampled(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:

@@ -51,11 +51,12 @@ Answer: TypeAlias = tuple[Number, Number]
 class Law:
     """The loss of one pair: `answer` gives H(l) and Q(L > l), `largest` the supremum of L under P.
 
-    `symmetric`: (Q, P) has the same law. `mu` is set for N(μ, 1) against N(0, 1). `atoms` are the
-    masses (p, q) of a table. `divergence` is the Rényi divergence of an order above 1, and `rho` a
-    number with D_a ≤ ρa for all of them. `infinite` is at most P(L = ∞), and `last` at most the
-    chance under Q of the largest loss. `only_alone`: it is attained by one release,
-    not by several of them at once; `is_pair` is False for what is less than the law of a pair.
+    `symmetric`: (Q, P) has the same law; of others `reach` is a bound of |L|, where it is known.
+    `mu` is set for N(μ, 1) against N(0, 1). `atoms` are the masses (p, q) of a table. `divergence`
+    is the Rényi divergence of an order above 1, and `rho` a number with D_a ≤ ρa for all of them.
+    `infinite` is at most P(L = ∞), and `last` at most the chance under Q of the largest loss.
+    `only_alone`: it is attained by one release, not by several of them at once; `is_pair` is False
+    for what is less than the law of a pair.
     A `slow` one is not put on a lattice. All finite losses of a table are multiples of `grid`, if
     given.
     """
@@ -73,6 +74,7 @@ class Law:
     only_alone: bool = False
     is_pair: bool = True
     slow: bool = False
+    reach: Number | None = None
     grid: Number | None = None
     kept: dict[tuple[fmpq, int], tuple[arb, arb]] = field(
         default_factory=dict, compare=False, repr=False
@@ -270,10 +272,23 @@ def guaranteed(epsilon: Number, delta: Number) -> Law:
 # --- one law from another -----------------------------------------------------------------------
 
 
-def _of(law: Law, how: str, answer: Callable[[Number], Answer], largest: Number) -> Law:
-    alone, pair, slow = law.only_alone, law.is_pair, law.slow
-    name = f"{law.name}, {how}"
-    return Law(name, answer, largest, symmetric=False, only_alone=alone, is_pair=pair, slow=slow)
+def _of(law: Law, how: str, answer: Callable[[Number], Answer], *most: Number) -> Law:
+    largest, within = most
+    found = Law(f"{law.name}, {how}", answer, largest, symmetric=False, reach=within)
+    return replace(found, only_alone=law.only_alone, is_pair=law.is_pair, slow=law.slow)
+
+
+def reach(law: Law) -> Number:
+    """Return a number that neither the loss nor that of (Q, P) exceeds."""
+    if law.reach is not None:
+        return law.reach
+    return law.largest if law.symmetric else maximum([law.largest, swapped(law).largest])
+
+
+def _sampled_reach(law: Law, rate: Number) -> Number:
+    """Return the reach of a sample: −ln(1 − q + qe^−t) ≤ ln(1 − q + qe^t), as Cauchy has it."""
+    t = reach(law)
+    return log(1 - rate + rate * exp(t)) if _finite(t) else INFINITE
 
 
 def swapped(law: Law) -> Law:
@@ -288,7 +303,7 @@ def swapped(law: Law) -> Law:
         height, slope = law.at(-loss)
         return 1 - factor + factor * height, 1 - height - slope / factor
 
-    return _of(law, "reversed", answer, INFINITE)
+    return _of(law, "reversed", answer, INFINITE, INFINITE)
 
 
 def sampled(law: Law, rate: Number) -> Law:
@@ -304,7 +319,7 @@ def sampled(law: Law, rate: Number) -> Law:
         return rate * height, slope
 
     largest = log(1 - rate + rate * exp(law.largest)) if _finite(law.largest) else INFINITE
-    return _of(law, "sampled", answer, largest)
+    return _of(law, "sampled", answer, largest, _sampled_reach(law, rate))
 
 
 def diluted(law: Law, rate: Number) -> Law:
@@ -326,7 +341,7 @@ def diluted(law: Law, rate: Number) -> Law:
         largest = -log(1 - rate + rate * exp(-law.largest))
     else:
         largest = INFINITE if told(rate, "==", ONE) else -log(1 - rate)
-    return _of(law, "sampled in reverse", answer, largest)
+    return _of(law, "sampled in reverse", answer, largest, _sampled_reach(law, rate))
 
 
 def _log(x: Number, loss: Number) -> Number:

@@ -195,19 +195,22 @@ def renyi(found: Worst, order: Number, *, upper: bool = False) -> Number:
             return law.divergence(order)
         if not upper:
             raise NotProved(f"the kernel has no Rényi divergence of {law.name}")
+        if law.rho is None:
+            found.rows.add("pure")
         return order * _rho(law)
 
     return maximum([_total(merged(way), part) for way in found.ways])
 
 
 def rho(found: Worst) -> Number:
-    """Return a ρ with D_a ≤ ρa for all orders; of losses up to t it is t²/2 (row pure)."""
+    """Return a ρ with D_a ≤ ρa for all orders; of losses from −t to t it is t²/2 (row pure)."""
     return maximum([_total(merged(way), _rho) for way in found.ways])
 
 
 def _rho(law: Law) -> Number:
     if law.rho is not None:
         return law.rho
-    if isinstance(law.largest, arb) and not law.largest.is_finite():
+    t = laws.reach(law)
+    if isinstance(t, arb) and not t.is_finite():
         raise NotProved("a rho of a loss that is not bounded")
-    return law.largest * law.largest / 2
+    return t * t / 2

@@ -117,6 +117,21 @@ FALSE: dict[str, Data] = {
         "mechanism": "AdditiveNoise(density='1 + 0*x', scale=2)",
         "epsilon": "0",
     },
+    "a composition with a sampled density": dp(
+        "Composed([PoissonSubsampled(AdditiveNoise(density='exp(-abs(x))', scale=1/2), 1/4),"
+        " Tabulated(p=['236/250', '14/250'], q=['19/25', '6/25'])])",
+        "1.2",
+        "0.06",
+        "add-remove",
+    ),
+    "Rényi divergences of losses that are larger in the other direction": {
+        "kind": "renyi-dp",
+        "mechanism": "Composed([PoissonSubsampled(Laplace(1), 1/2),"
+        " Tabulated(p=['99/100', '1/100'], q=['1/2', '1/2'])])",
+        "order": "2",
+        "epsilon": "3.377",
+        "adjacency": "add-remove",
+    },
     # lattices
     "an epsilon far below 0": dp("Composed([Laplace(1), DiscreteLaplace(1)], 3)", "-1e30", "0.1"),
     "an epsilon near 0": {

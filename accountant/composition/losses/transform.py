@@ -223,7 +223,7 @@ class MixtureTransform(MixedTransform):
         """
         if count < _FEW:
             return None
-        return _quick_line(self, c, step, count, math.ldexp(0.5, math.frexp(rate)[1]), ctx.prec)
+        return _quick_line(self, c, step, count, shortened(rate, 4, math.floor), ctx.prec)
 
     def quick_sums(self, c: Fraction, step: Fraction, count: int, rate: float) -> QuickSums | None:
         """Return the same before balls are made of it."""

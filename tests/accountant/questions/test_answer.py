@@ -86,7 +86,7 @@ def test_an_answer_that_says_nothing_is_refused(width: str | None) -> None:
 
     wider = Interval(Decimal(-1), Decimal(2))
     for bounds in (WHOLE, wider):
-        with pytest.raises(UndecidedError, match=r"No\. Nothing is known .* lies in \[0, 1\]"):
+        with pytest.raises(UndecidedError, match=r"No\. It is only known .* lies in \[0, 1\]"):
             answer(ask, width, COMPOSED_WIDTH, lambda found=bounds: found, whole=WHOLE)  # type: ignore[misc]
     infinite = Interval(Decimal("Infinity"), Decimal("Infinity"))
     assert answer(ask, None, COMPOSED_WIDTH, lambda: infinite, whole=infinite) == infinite

@@ -241,7 +241,7 @@ def test_beta_where_it_is_decided_far_below_zero() -> None:
 def test_a_beta_that_is_next_to_nothing_is_refused_on_a_grid(count: int) -> None:
     """That β lies between 0 and 1 − α is known without asking."""
     table = Tabulated(p=["1/2", "1/3", "1/6"], q=["1/4", "1/4", "1/2"])
-    with pytest.raises(UndecidedError, match="Nothing is known"):
+    with pytest.raises(UndecidedError, match="It is only known"):
         tradeoff.beta(Composed(table, count), "0.3", adjacency="add-remove", method="grid")
 
 

@@ -149,7 +149,7 @@ def _audited(
     for name in ("seed", "adjacency", "timeout", "errors_are_outputs"):
         arguments[name] = getattr(options, name)
     if not options.until_refuted:
-        arguments["delta"] = options.delta or 0
+        arguments["delta"] = str(options.delta or 0)
     line = Line(sys.stderr, silent=options.quiet)
     if pairs is not None and len(pairs) > 1 and not options.quiet:
         note(f"trying {len(pairs)} pairs of datasets; --samples 1e4 is a first look")
@@ -322,7 +322,7 @@ def run_samples(options: argparse.Namespace) -> int:
         _read(options.second),
         _claim(options),
         significance=significance(options.confidence),
-        delta=options.delta,
+        delta=str(options.delta),
         bits=options.bits,
         seed=options.seed,
         names=(options.first.name, options.second.name),
@@ -340,7 +340,7 @@ def run_scores(options: argparse.Namespace) -> int:
         _read(getattr(options, "in")),
         _read(options.out),
         _claim(options),
-        delta=options.delta,
+        delta=str(options.delta),
         significance=significance(options.confidence),
         seed=options.seed,
     )
@@ -364,7 +364,7 @@ def run_one_run(options: argparse.Namespace) -> int:
         _read(options.scores),
         _read(options.included),
         _claim(options),
-        delta=options.delta,
+        delta=str(options.delta),
         guesses=_whole_numbers(options.guesses),
         significance=level,
         seed=options.seed or 0,

@@ -149,3 +149,8 @@ def test_relations_of_tables() -> None:
             neighbours("rows", **options)
     with pytest.raises(AdjacencyError):
         neighbours("table", adjacency="one")
+
+
+def test_delta_is_the_decimal_that_was_written(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["audit", "Laplace(scale=1)", "--delta", "1e-5", "--samples", "2000", "--json"])
+    assert json.loads(capsys.readouterr().out)["tested"]["delta"] == "1e-5"

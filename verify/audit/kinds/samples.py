@@ -432,7 +432,7 @@ def audit_scores(
     excluded: Any = None,
     claim: Claim | None = None,
     *,
-    delta: float = 1e-5,
+    delta: Number = "1e-5",
     significance: float = 0.05,
     seed: int | None = None,
 ) -> AuditResult:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import signal
+import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,6 +20,8 @@ from dpassay.verifier import rules
 from dpassay.verifier.claim import Claim, Decision, Scalar, Scope
 from dpassay.verifier.verdict import Finding, Rigour, Verdict
 
+SECONDS = 300
+"""Of processor time, that one claim may take."""
 _LISTED = 20
 """So many values of a variable are listed; of more, the ends and the number are given."""
 _UNIVERSAL = re.compile(r"\b(every|all|any)\b(?!-)|∀", re.IGNORECASE)
@@ -90,25 +95,58 @@ def decide(claim: Claim, lemmas: Iterable[Claim] = ()) -> Decided:
     InvalidInputError
         If the claim cannot be evaluated (a bad argument, an unknown variable, no case left).
     UndecidedError
-        If that takes more memory than there is.
+        If that takes more than `SECONDS`, or more memory than there is.
     """
     lemmas = tuple(lemmas)
     try:
-        found = _decided(claim, lemmas)
-        if found.finding.verdict not in _OPEN or not claim.has_range():
-            return found
-        from dpassay.verifier.counterexample import counterexample
+        with ended_after(SECONDS):
+            return _looked_at(claim, lemmas)
+    except (TimeoutError, MemoryError) as spent:
+        why = str(spent) or "it takes more memory than there is"
+        raise UndecidedError(f"Claim {claim.id!r} is not decided: {why}.") from None
 
-        other = counterexample(claim)
-        if other is None:
-            return found
-        refuted = _decided(other, ())
-        reason = f"{refuted.finding.reason} It was found by a search beyond the listed values."
-        return refuted._replace(finding=msgspec.structs.replace(refuted.finding, reason=reason))
-    except MemoryError:
-        raise UndecidedError(
-            f"Claim {claim.id!r} is not decided: it takes more memory than there is."
-        ) from None
+
+class _Spent(BaseException):
+    """Raised inside a block whose time is spent; nothing there may catch it."""
+
+
+@contextmanager
+def ended_after(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError where a block takes more processor time.
+
+    Only in the main thread, where the system has interval timers; a block inside shares its time.
+    """
+    timed = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
+    if not timed or signal.getitimer(signal.ITIMER_VIRTUAL)[0]:
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise _Spent
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+        yield
+    except _Spent:
+        raise TimeoutError(f"it takes more than {seconds:g} s of processor time") from None
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def _looked_at(claim: Claim, lemmas: Sequence[Claim]) -> Decided:
+    found = _decided(claim, lemmas)
+    if found.finding.verdict not in _OPEN or not claim.has_range():
+        return found
+    from dpassay.verifier.counterexample import counterexample
+
+    other = counterexample(claim)
+    if other is None:
+        return found
+    refuted = _decided(other, ())
+    reason = f"{refuted.finding.reason} It was found by a search beyond the listed values."
+    return refuted._replace(finding=msgspec.structs.replace(refuted.finding, reason=reason))
 
 
 def _decided(claim: Claim, lemmas: Sequence[Claim]) -> Decided:

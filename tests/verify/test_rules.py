@@ -11,7 +11,7 @@ import pytest
 from jinja2 import DictLoader
 
 import dpassay
-from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.errors import InvalidInputError, UndecidedError
 from dpassay.figures.pages.template import environment
 from dpassay.verifier import report, rules
 from dpassay.verifier.claim import Claim
@@ -273,6 +273,17 @@ def test_foreign_words_stand_on_lines_of_their_own(
     assert "\u202e" not in environment(DictLoader({"t": "{{ x }}"})).get_template("t").render(
         x=EVIL
     )
+
+
+def test_a_claim_that_takes_too_long_is_undecided_in_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nested = "sum(i, 1, 1000, sum(j, 1, 1000, sum(k, 1, 1000, 1))) >= 1"
+    with monkeypatch.context() as patch:
+        patch.setattr("dpassay.verifier.decide.SECONDS", 0.2)
+        with pytest.raises(UndecidedError, match=r"takes more than 0\.2 s of processor time"):
+            dpassay.verify(dpassay.Relation(id="c", claim=nested))
+    assert dpassay.verify("Laplace(1) is 1-DP").verdict.value == "HOLDS"
 
 
 @pytest.mark.parametrize("start", ["3", "1.0000001", "sqrt(2)"])

@@ -332,9 +332,15 @@ def beta_of(together: Any, alphas: list[float]) -> list[float]:
     ]
 
 
-def served(answer: Callable[[dict[str, Any]], Any], rows: list[dict[str, Any]], limit: int) -> None:
-    """Answer every row in a process forked for it; print one JSON line each."""
-    answer({"parts": [["gaussian", "1", "0.1", 2]], "question": "epsilon", "at": "1e-5"})
+def served(
+    answer: Callable[[dict[str, Any]], Any], rows: list[dict[str, Any]], limit: int, *, first: bool
+) -> None:
+    """Answer every row in a process forked for it; print one JSON line each.
+
+    A small question comes first where no thread of its answer would be missing after the fork.
+    """
+    if first:
+        answer({"parts": [["gaussian", "1", "0.1", 2]], "question": "epsilon", "at": "1e-5"})
     for row in rows:
         sys.stdout.flush()
         child = os.fork()
@@ -345,6 +351,7 @@ def served(answer: Callable[[dict[str, Any]], Any], rows: list[dict[str, Any]], 
             continue
         resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + limit, -1))
         signal.signal(signal.SIGXCPU, lambda *_: os._exit(1))
+        signal.alarm(20 * limit)  # for one that waits
         start = time.process_time()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         found = answer(row)
@@ -381,7 +388,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.serve:
         maker = ours if options.serve == "dpassay" else PEERS[options.serve]
-        served(maker(options.width), json.load(sys.stdin), options.limit)
+        rows, first = json.load(sys.stdin), options.serve != "opake"
+        served(maker(options.width), rows, options.limit, first=first)
         return
     rows = [row for row in questions() + in_use() if options.only in row["name"]]
     mine = ask(sys.executable, "dpassay", rows, options)

@@ -548,7 +548,11 @@ def _composed(counts: Mapping[Mechanism, int]) -> Mechanism:
 
 
 def _square_of(release: Mechanism) -> Fraction | None:
-    """Return μ² of Gaussian noise; None of anything else, and where it is no fraction."""
+    """Return μ² of Gaussian noise, or of its compositions; None of anything else."""
+    if isinstance(release, Composed):
+        squares = [(_square_of(part), n) for part, n in release.parts()]
+        known = [n * square for square, n in squares if square is not None]
+        return sum(known, start=Fraction(0)) if len(known) == len(squares) else None
     if not isinstance(release, Gaussian):
         return None
     return (release.l2_sensitivity / release.standard_deviation).signed_square

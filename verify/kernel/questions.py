@@ -193,8 +193,6 @@ def quantity(
             answer = max_loss(found)
             if found.lower is not None:
                 answer = ball(max_loss(found, lower=True)).union(ball(answer))
-            if not ball(answer).is_finite():
-                raise NotProved("a largest loss that is infinite")
         case "loss_above" if only is not None and len(ways[0][0][0]) == 1 and found.lower is None:
             if only.only_alone:
                 raise NotProved("the loss of a mechanism with a worst pair for each epsilon")
@@ -202,4 +200,6 @@ def quantity(
             answer = height + exp(numbers[0]) * slope
         case _:
             raise NotProved(f"the kernel does not compute {name} of this mechanism")
+    if not ball(answer).is_finite():
+        raise TooFewDigits(f"{name} of a mechanism is infinite, or has no finite bound")
     return answer, {*found.rows}

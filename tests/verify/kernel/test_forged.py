@@ -201,6 +201,11 @@ FALSE: dict[str, Data] = {
         "claim": "count_noise_delta(3, 1/2, 2.9) == count_noise_delta(3, 1/2, 2)",
     },
     "half a coordinate": {"kind": "relation", "claim": "variance(Gaussian(2), 1/2) == 4"},
+    "one over what is infinite": {"kind": "relation", "claim": "1/epsilon(Gaussian(1), 0) == 0"},
+    "a divergence that is no number": {
+        "kind": "relation",
+        "claim": "exp(-renyi(Tabulated(p=['1/2', '1/2'], q=[0, 1]), 2)) <= 0",
+    },
     "a negative epsilon": {"kind": "relation", "claim": "epsilon(Gaussian(10), 9/10) < 0"},
     "no noise at all": {"kind": "relation", "claim": "count_noise_mass(0, 3, 0, 2) <= 0"},
     "count noise of a ratio below 1": {

@@ -181,6 +181,8 @@ def _noise(node: ast.Call, name: str, text: str, field: str) -> Noise:
             raise Wrong(field, f"{name} has no argument {str(key)[:60]!a}")
         if key in given:
             raise Wrong(field, f"argument {key} of {name} is given twice")
+        if key in ("density", "mass") and not isinstance(value, ast.Constant):
+            raise Wrong(field, f"{name} with {key}: expected a formula between quotation marks")
         given[str(key)] = _tree(value, text, field)
     if missing := [k for k, default in arguments.items() if default is None and k not in given]:
         raise Wrong(field, f"{name} needs {missing[0]}")

@@ -117,6 +117,10 @@ FALSE: dict[str, Data] = {
         "mechanism": "AdditiveNoise(density='1 + 0*x', scale=2)",
         "epsilon": "0",
     },
+    "a density that sees a variable of the theorem": {
+        **dp("AdditiveNoise(density=exp(-x**2/2), scale=1)", "1/2", "0.3"),
+        "where": {"x": ["0"]},
+    },
     "a composition with a sampled density": dp(
         "Composed([PoissonSubsampled(AdditiveNoise(density='exp(-abs(x))', scale=1/2), 1/4),"
         " Tabulated(p=['236/250', '14/250'], q=['19/25', '6/25'])])",

@@ -178,6 +178,12 @@ class Tested(NamedTuple):
     epsilon: float
     delta: float
 
+    def __repr__(self) -> str:
+        """Return its numbers; the rule alone would fill a screen."""
+        n = self.counts
+        counts = f"{n.hits} of {n.runs} runs against {n.misses} of {n.other_runs}"
+        return f"<{counts}: p-value {self.p_value:.3g}, epsilon >= {self.epsilon:.4g}>"
+
 
 def decide(rule: Rule, histogram: Histogram, significance: float) -> Tested:
     """Test every event at its share of the significance; keep the one that tells most.

@@ -439,12 +439,25 @@ def _between(cases: Sequence[Case], dominating: WorstCase, *, add: bool) -> Betw
     heavy = [pair for pair, part in singles if _is_heavier(pair, part.attained())]
     listed = [(case.add if add else case.remove, n, case.enveloped) for _, n, case in cases]
     known = all(len(pairs) == 1 and not enveloped for pairs, _, enveloped in listed)
+    parts = tuple((pairs[0], n) for pairs, n, _ in listed) if known else ()
     return Between(
         (*(choose.product(choice) for choice in _choices(cases, add=add)), *heavy),
         (dominating.add if add else dominating.remove)[0],
         _UNKNOWN,
-        parts=tuple((pairs[0], n) for pairs, n, _ in listed) if known else (),
+        _largest(parts),
+        parts,
     )
+
+
+def _largest(parts: Sequence[tuple[Pair, int]]) -> ExactReal | None:
+    """Return the sum of the largest losses, each of which some neighbours have or come near to."""
+    total = ExactReal.of_rational(0)
+    for pair, n in parts:
+        largest = pair.known.max_loss()
+        if largest is None:
+            return None
+        total = total + ExactReal.of_rational(n) * largest
+    return total if parts else None
 
 
 def _choices(cases: Sequence[Case], *, add: bool) -> list[list[tuple[Pair, int]]]:

@@ -71,12 +71,12 @@ def written(end: Decimal) -> str:
 
 
 def text(lower: Decimal, upper: Decimal) -> str:
-    """Return the digits that both ends share, at most twelve, or both ends if they share few."""
+    """Return the digits that both ends share, three to twelve, or both ends if they share fewer."""
     if lower == upper:
         if lower.is_finite() and lower == lower.to_integral() and lower.adjusted() < _SHOWN_DIGITS:
             return f"{lower:.0f}"
         return f"{lower.normalize():g}" if lower.is_finite() else str(lower)
-    for digits in range(_SHOWN_DIGITS, 1, -1):
+    for digits in range(_SHOWN_DIGITS, 2, -1):
         low, high = f"{lower:.{digits - 1}e}", f"{upper:.{digits - 1}e}"
         if low == high:
             return f"{Decimal(low):.{digits}g}"

@@ -178,6 +178,8 @@ class Between(ProfileOnly):
 
     def _inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose the ε with H(ε) = δ; UndecidedError, with both ends, where they are too wide."""
+        if delta.ball().is_zero() and (whole := self._exact_max_loss()) is not None:
+            return enclose(whole.ball)
         low, largest = Decimal("-Infinity"), self.most.known.max_loss()
         if largest is not None and largest.ball() > sys.float_info.max:  # a search would be long
             ends = enclose(lambda: arb.log1p(-delta.ball())), enclose(largest.ball)

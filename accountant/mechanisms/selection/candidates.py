@@ -648,10 +648,12 @@ class ReportNoisyMax(Choice):
                 least[0], "The best event is that of the candidate that rises, from the worst gap."
             )
         most: Pair = GaussianChoicePair(self.candidates, self.distance)
-        if self.noise == "Laplace":
+        largest = None
+        if self.noise == "Laplace":  # two candidates come near to t: (2 + x)e^{−x} falls as e^{−x}
             (most,) = self.dominated_by.worst_case(adjacency).remove
+            largest = self.distance
         return WorstCase.symmetric(
-            Between(least, most, "which scores of several candidates are worst"),
+            Between(least, most, "which scores of several candidates are worst", largest),
             "Below: two candidates, the others far below them. Above: a noise that dominates.",
         )
 

@@ -24,6 +24,7 @@ from dpassay.accountant.mechanisms import (
     Logistic,
     PoissonSubsampled,
     RandomizedResponse,
+    Tabulated,
 )
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import Interval
@@ -37,7 +38,7 @@ RELEASES: list[Mechanism] = [
     DiscreteLaplace(scale=1, sensitivity=3),
     DiscreteGaussian(parameter=3),
     IntegerNoise(["1/6", "2/3", "1/6"], lowest=-1),
-    Composed(Laplace(scale=4), 3),
+    Tabulated(["1/2", "1/4", "1/4"], ["1/4", "1/4", "1/2"]),
 ]
 EPSILONS = ("-2", "-0.1", "0", "0.05", "0.6")
 

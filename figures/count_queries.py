@@ -183,7 +183,7 @@ def _draw_1(table: Table) -> style.Figure:
                 axes.plot(*zip(*there, strict=True), label=name, **LOOKS[str(name)].dots())
         style.curves(profile, table, "x", "y", looks=LOOKS, panel="profile")
         log.set(yscale="log", ylim=(1e-8, 2))
-        profile.set(yscale="log", ylim=(1e-6, 1))
+        profile.set(yscale="log", ylim=(1e-6, 1), xlim=(-0.3, 7.4))
         style.fall(profile, table, "x", "y", looks=LOOKS, panel="profile")
         for name in table.distinct("curve", panel="needed"):
             xs, ys = table.points("x", "y", panel="needed", curve=name)
@@ -191,7 +191,7 @@ def _draw_1(table: Table) -> style.Figure:
             if xs[0] > float(_EPSILON) + 1:
                 left = "as printed" in str(name)
                 style.tag(
-                    profile, (xs[0], ys[0]), f"{xs[0]:.2f}", shift=(3, 3) if left else (-21, -9)
+                    profile, (xs[0], ys[0]), f"{xs[0]:.2f}", shift=(11, -4) if left else (-21, -9)
                 )
         profile.axhline(_TILDE, color="0.5", linewidth=0.8, zorder=1)
         profile.axvline(float(_EPSILON), color="0.5", linewidth=0.8, zorder=1)

@@ -454,7 +454,7 @@ class TestAuditsInWords:
         with pytest.raises(InvalidInputError, match="Name one claim: epsilon=1"):
             dpassay.audit("Laplace(1)", epsilon=1, mu=1)
         with pytest.raises(InvalidInputError, match="claim=1 or epsilon"):
-            dpassay.audit("Laplace(1)", 1, eps=1)  # type: ignore[call-arg]
+            dpassay.audit("Laplace(1)", 1, eps=1)  # type: ignore[call-overload]
         with pytest.raises(InvalidInputError, match="Name one claim: epsilon=1"):
             dpassay.assert_private("Laplace(1)", delta=1e-5)
 

@@ -339,6 +339,33 @@ def _pairs(
     return pairs if pair is None else [*(pairs or ()), pair]
 
 
+class Runs(Words, total=False):
+    """What an audit of runs takes besides its claim."""
+
+    pair: tuple[Any, Any] | None
+    pairs: Iterable[tuple[Any, Any]] | None
+    samples: int | None
+    significance: float
+    bits: bool | None
+    seed: int | None
+    executor: Executor | None
+    timeout: float | None
+    progress: Callable[[int, int], None] | None
+    errors_are_outputs: bool
+
+
+@overload
+def audit(
+    mechanism: Callable[..., Any], claim: AuditClaim | str | None = None, **runs: Unpack[Runs]
+) -> AuditResult: ...
+
+
+@overload
+def audit(
+    mechanism: Any, claim: AuditClaim | str | None = None, **runs: Unpack[Runs]
+) -> AuditResult | Finding: ...
+
+
 @in_words
 def audit(
     mechanism: Any,

@@ -151,7 +151,7 @@ def test_a_claim_is_stated_once() -> None:
     with pytest.raises(InvalidInputError, match="one claim"):
         dpassay.audit(laplace(1.0), 1, epsilon=1, pair=PAIR)
     with pytest.raises(InvalidInputError, match="pair"):
-        dpassay.audit(laplace(1.0), 0, 1, epsilon=1)  # type: ignore[call-arg, arg-type]
+        dpassay.audit(laplace(1.0), 0, 1, epsilon=1)  # type: ignore[call-overload]
 
 
 def test_outputs_that_are_infinite_or_no_number_are_drawn(tmp_path: Path) -> None:

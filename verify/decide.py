@@ -132,7 +132,7 @@ def ended_after(seconds: float) -> Iterator[None]:
         raise TimeoutError(f"it takes more than {seconds:g} s of processor time") from None
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
+        signal.signal(signal.SIGVTALRM, before or signal.SIG_DFL)
 
 
 def _looked_at(claim: Claim, lemmas: Sequence[Claim]) -> Decided:

@@ -120,7 +120,7 @@ def build(name: str, arguments: Mapping[str, Any], positional: Sequence[Any] = (
         raise InvalidInputError(f"Unknown mechanism {name!r}. {suggestion(name, _KNOWN)}")
     kind = _KNOWN[name]
     if (others := ALIASES.keys() & arguments.keys()) - {*argument_names(name)}:
-        problem = kind._misfit(len(positional), sorted(others - {*argument_names(name)}))  # type: ignore[attr-defined]
+        problem = kind._misfit(len(positional), sorted(others - {*argument_names(name)}))  # type: ignore[attr-defined]  # all are described
         raise InvalidInputError(problem)  # data name each argument in one way
     return kind(*positional, **arguments)
 

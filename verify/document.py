@@ -1,4 +1,7 @@
-"""Claim files: TOML, many claims per file, every error at once with its path."""
+"""Claim files: TOML, many claims per file, every error at once with its path.
+
+An entry of the registry of deployments (YAML) is read as one.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import msgspec
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import InvalidInputError, one_line, suggestion
-from dpassay.verifier import rules
+from dpassay.verifier import registry, rules
 from dpassay.verifier.claim import Claim
 from dpassay.verifier.claims import KINDS
 from dpassay.verifier.proof import corrected_by, named
@@ -22,7 +25,10 @@ SCHEMA_VERSION = 1
 _MAX_BYTES = 10_000_000
 """Bytes of a claim file: a larger one is refused unread."""
 FIELD = "field"
-"""The ledger of claims that several papers and libraries make, which is no paper's."""
+"""The ledger of claims that several papers and libraries make."""
+DEPLOYMENTS = "deployments"
+"""The ledger of what is said of public deployments."""
+_OF_NO_PAPER = (FIELD, DEPLOYMENTS)
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +43,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_file(path: Path | str) -> Document:
-    """Read a claim file.
+    """Read a claim file (TOML), or an entry of the registry of deployments (.yaml).
 
     Raises InvalidInputError if it cannot be read or is no valid claim file; the message lists
     every error with its path, such as `claims[3].delta: …`.
@@ -52,7 +58,23 @@ def read_file(path: Path | str) -> Document:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise InvalidInputError(f"{path} is not UTF-8 text: byte {error.start}.") from None
+    if Path(path).suffix in (".yaml", ".yml"):
+        return read_registry(text, str(path))
     return read_text(text, str(path))
+
+
+def read_registry(text: str, origin: str = "entry") -> Document:
+    """Read the text of an entry of OpenDP's registry of deployments as claims.
+
+    What follows from its numbers is a claim to decide; what it does not say is a pending claim with
+    the question to ask.
+
+    >>> loss = "privacy_loss: {privacy_parameters: {epsilon: 1, delta: 1e-6}}"
+    >>> entry = "deployment: {basic: {name: Counts}, dp_variant: {variant_name: Pure DP}, %s}"
+    >>> [(claim.id, claim.kind) for claim in read_registry(entry % loss).claims][2:4]
+    [('parameters', 'pure-dp'), ('mechanism', 'pending')]
+    """
+    return _checked(registry.claim_file(text, origin), origin)
 
 
 def read_text(text: str, origin: str = "claims") -> Document:
@@ -66,6 +88,11 @@ def read_text(text: str, origin: str = "claims") -> Document:
             f"{origin} is not a TOML file: {error}. Look for a missing quote or bracket, or a "
             "file that was cut off."
         ) from None
+    return _checked(data, origin)
+
+
+def _checked(data: dict[str, Any], origin: str) -> Document:
+    """Return the claims of a file, or raise every error of it at once."""
     errors: list[str] = []
     document = _document(data, errors)
     if errors:
@@ -196,7 +223,7 @@ def _meaning_errors(claim: Claim, path: str) -> list[str]:
 
 def papers() -> list[str]:
     """Return the names of the papers whose ledgers come with the package."""
-    return [name for name in _ledgers() if name != FIELD]
+    return [name for name in _ledgers() if name not in _OF_NO_PAPER]
 
 
 def _ledgers() -> list[str]:
@@ -205,7 +232,7 @@ def _ledgers() -> list[str]:
 
 
 def read_paper(name: str) -> Document:
-    """Read the ledger of one paper, or that of the field.
+    """Read the ledger of one paper, of the field, or of the deployments.
 
     Raises InvalidInputError for an unknown name, with a suggestion.
     """

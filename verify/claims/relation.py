@@ -24,24 +24,33 @@ from dpassay.verifier.verdict import Rigour, Verdict
 class Pending(Claim, frozen=True, kw_only=True, tag="pending"):
     """A statement that needs more than one release; `needs` says what, `reason` why.
 
-    It needs "nothing" where nothing is to decide: a question, a convention, the literature.
+    It needs "nothing" where nothing is to decide: a question, a convention, the literature; and an
+    "answer" where its author did not say what the claim depends on: then `reason` is the question.
     """
 
-    needs: Literal["lp", "composition", "audit", "stream", "data", "training", "proof", "nothing"]
+    needs: Literal[
+        "lp", "composition", "audit", "stream", "data", "training", "proof", "answer", "nothing"
+    ]
     reason: str
 
     def assertion(self) -> str:
         """Say that nothing is."""
         if self.needs == "nothing":
             return "there is nothing to decide"
-        return f"nothing is decided: it needs {self.needs}"
+        return f"nothing is decided: it needs {self._needed}"
+
+    @property
+    def _needed(self) -> str:
+        return "an answer" if self.needs == "answer" else self.needs
 
     def decide(self, scope: Scope) -> Decision:
         """Return PENDING with the reason."""
         return Decision(
             verdict=Verdict.PENDING,
             claimed={},
-            reason=self.reason if self.needs == "nothing" else f"Needs {self.needs}: {self.reason}",
+            reason=self.reason
+            if self.needs == "nothing"
+            else f"Needs {self._needed}: {self.reason}",
             route="",
             rigour=Rigour.NONE,
         )

@@ -40,9 +40,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TypeAlias, final
 
-import numpy as np
 from flint import arb
 
 from dpassay.accountant.composition import choose
@@ -51,6 +50,7 @@ from dpassay.accountant.composition.lattice import GRID, POINTS, lower_epsilon, 
 from dpassay.accountant.composition.lattice import bracket_bounds as bounds
 from dpassay.accountant.composition.product import Engine, Product, bound_of
 from dpassay.accountant.composition.tails import Table, envelope_of, releases
+from dpassay.accountant.core.arrays import NDArray, np
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair, WorstCase, only_bounded, refined
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
@@ -62,9 +62,6 @@ from dpassay.accountant.pairs.between import Between
 from dpassay.accountant.pairs.finite import tables
 from dpassay.accountant.pairs.invert import inverse
 from dpassay.accountant.pairs.subsampled import EnvelopePair, Family, envelope
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 MOST_SEQUENCES = 24
 """Most products of chosen pairs that bound from below: more are slower, fewer bound less well."""

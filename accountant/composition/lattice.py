@@ -53,12 +53,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeVar, final
 
-import numpy as np
 from flint import arb
 
 from dpassay.accountant.composition.losses.bounds import powered
 from dpassay.accountant.composition.product import Engine, Product
-from dpassay.accountant.composition.tails import UNIT, Array, Release, Survival, releases
+from dpassay.accountant.composition.tails import UNIT, Release, Survival, releases
+from dpassay.accountant.core.arrays import Array, np
 from dpassay.accountant.core.pair import max_finite_loss
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers import ledger
@@ -68,7 +68,6 @@ from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.numbers.solve import log_peak, rough_log_peak, shortened
 from dpassay.accountant.pairs.subsampled import SubsampledPair
 
-_LONG = float(np.finfo(np.longdouble).eps)
 _HARDLY_ANY = 4e-15
 """A mass that floats hardly tell from 0: no more is between the grid's start and there."""
 _MARGIN = 32 * UNIT
@@ -214,9 +213,14 @@ def _misplaced(l: Array) -> Array:  # noqa: E741
     return 8 * UNIT * (1 + np.abs(l))
 
 
+def _long_unit() -> float:
+    """Return the relative spacing of long doubles."""
+    return float(np.finfo(np.longdouble).eps)
+
+
 def _rounding(reach: float, points: int) -> float:
     """Return the relative rounding error of the profile that `_convex` sums."""
-    return _MARGIN * (1 + reach) + (points + 4) * _LONG
+    return _MARGIN * (1 + reach) + (points + 4) * _long_unit()
 
 
 def _convex(
@@ -413,7 +417,7 @@ class TiltedSum:
         masses = self.masses[-len(y) :]
         total = float((masses * weights).sum(dtype=np.longdouble))
         reach = frame.tilt * (2 * abs(nearest) + frame.step * frame.points)
-        rounding = (8 * reach + 64) * UNIT + frame.points * _LONG
+        rounding = (8 * reach + 64) * UNIT + frame.points * _long_unit()
         return total, float(np.sqrt((weights * weights).sum())) * _SUM_ROOM, rounding
 
     def _scaled(self, total: float, epsilon: arb) -> arb:
@@ -470,7 +474,7 @@ def _infinity(parts: Sequence[_Part]) -> arb:
     """Return Π (M_i + p_i)^{k_i} − Π M_i^{k_i}, M_i the finite masses, p_i those at infinity."""
     finite, ratio = arb(0), arb(0)
     for part in parts:
-        rounding = 4 * UNIT + len(part.law.masses) * _LONG
+        rounding = 4 * UNIT + len(part.law.masses) * _long_unit()
         total = float(part.law.masses.sum(dtype=np.longdouble))
         mass = arb(total, total * rounding)
         finite += part.count * mass.log()
@@ -497,7 +501,9 @@ class _Part:
             if not self.sound:
                 return
             self.values = raw / self.scale
-        self.mass = float(self.values.sum(dtype=np.longdouble)) * (1 + 4 * UNIT + len(raw) * _LONG)
+        self.mass = float(self.values.sum(dtype=np.longdouble)) * (
+            1 + 4 * UNIT + len(raw) * _long_unit()
+        )
         relative = (3 * np.abs(arguments) + 8) * UNIT
         self.error = float((self.values * relative).sum()) * _SUM_ROOM + _LOWEST * len(raw)
         self._index = index

@@ -26,12 +26,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TypeAlias, final
 
-import numpy as np
 from flint import arb
 
 from dpassay.accountant.composition.product import Factor, Product, apart
+from dpassay.accountant.core.arrays import Array, np
 from dpassay.accountant.core.pair import Pair, max_finite_loss
 from dpassay.accountant.density.law import Law, law
 from dpassay.accountant.density.ranges import Range, Ranges, number_ends, total
@@ -58,10 +58,6 @@ from dpassay.accountant.pairs.subsampled import (
     two_directions,
 )
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-
 """Probabilities P(A) and Q(A) of the sets A = {L > l}, at many losses l at once, in floats.
 
 For every l there is a set A, {L > l} or nearly so, of which a `Tail` states
@@ -76,7 +72,6 @@ L'(x)² ≥ 2r²|l' − l|; and where (|x| + r + 1)d ≤ 0.3 the mass at most do
 has at t the density (t⁺ + 1) times its tail at most. Elsewhere it is at most 1.
 """
 
-Array: TypeAlias = "NDArray[Any]"
 
 UNIT = 2.0**-53
 """Relative error of one operation with floats."""
@@ -870,7 +865,7 @@ _LEFT_OUT = 2.0**-62
 """Share of the mass beyond the cells, unless the tails are heavier at 2^`_FACTORS_FARTHEST`."""
 _FACTORS_FARTHEST = 16
 """Power of two, of the unit of the density, from which on nothing is put into cells."""
-_OUT = (-np.inf, np.inf)
+_OUT = (-math.inf, math.inf)
 _MOST = 700.0
 """Exponents of floats end above."""
 _SUMS = 2.0**-44

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Final, final
 
-import numpy as np
 from flint import fmpq
-from numpy.typing import NDArray
 
+from dpassay.accountant.core.arrays import NDArray, np
 from dpassay.accountant.core.randomness import Randomness, floating
 from dpassay.accountant.counting.counters import DiscreteKaryTree, LinearCounter
 from dpassay.accountant.errors import expected

@@ -9,10 +9,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, final
 
 from flint import arb, fmpq, fmpz, fmpz_poly
-from numpy.typing import NDArray
 
 from dpassay.accountant.core.adjacency import Adjacency
-from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.arrays import Array, NDArray, np
 from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.pair import WorstCase
 from dpassay.accountant.core.validate import Integer, OptionalPositive

@@ -17,10 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeAlias, final
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
 from dpassay.accountant import notation
+from dpassay.accountant.core.arrays import ArrayLike, NDArray, np
 from dpassay.accountant.core.randomness import SECURE, Randomness
 from dpassay.accountant.counting.counters import (
     BridgedTree,

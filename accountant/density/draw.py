@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from flint import arb
-from numpy.typing import NDArray
 
+from dpassay.accountant.core.arrays import NDArray, np
 from dpassay.accountant.density.balls import real
 from dpassay.accountant.density.law import Law
 from dpassay.accountant.density.ranges import Ranges, number_ends

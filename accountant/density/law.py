@@ -14,9 +14,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import final
 
-import numpy as np
 from flint import acb, arb
 
+from dpassay.accountant.core.arrays import np
 from dpassay.accountant.density.balls import real
 from dpassay.accountant.density.pieces import Piece, Pieces, pieces, steepest, turned
 from dpassay.accountant.density.ranges import Ranges, number_ends

@@ -16,13 +16,13 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import final
 
-import numpy as np
 from flint import arb
 
+from dpassay.accountant.core.arrays import Array, np
 from dpassay.accountant.density.balls import real
 from dpassay.accountant.density.law import Law, goal
 from dpassay.accountant.density.pieces import Piece
-from dpassay.accountant.density.ranges import Array, Range, Ranges, number_ends, product, total
+from dpassay.accountant.density.ranges import Range, Ranges, number_ends, product, total
 from dpassay.accountant.density.sweep import Break, sweep
 from dpassay.accountant.density.tail import nearer
 from dpassay.accountant.errors import UndecidedError

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-import numpy as np
 from flint import arb
 
+from dpassay.accountant.core.arrays import Array, np
 from dpassay.accountant.density.balls import Holomorphic, real
-from dpassay.accountant.density.ranges import Array, Ranges, number_ends
+from dpassay.accountant.density.ranges import Ranges, number_ends
 from dpassay.accountant.density.sweep import STARTS, Break, signs, sweep
 from dpassay.accountant.density.tail import Decay, Tail, TailError, decay, nearer
 from dpassay.accountant.density.tree import (

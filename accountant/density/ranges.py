@@ -8,16 +8,14 @@ product may have underflowed; zeros stay zeros. Where nothing is known the range
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
-import numpy as np
-from numpy.typing import NDArray
-
+from dpassay.accountant.core.arrays import Array, np
 from dpassay.accountant.density.tree import Node
 
-Array: TypeAlias = "NDArray[Any]"
 Range: TypeAlias = "tuple[Array, Array]"
 
 _OFF = 16 * 2.0**-53
@@ -28,7 +26,7 @@ _ROUNDED = 2.0**-52 * 800
 """Relative error of a power whose exponent is rounded, for each unit of it: |ln x| is below 745."""
 _TINY = 1e-300
 """Above what underflows: products below it have lost their relative accuracy."""
-_LARGEST = np.finfo(float).max
+_LARGEST = sys.float_info.max
 
 
 @final

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-import numpy as np
-
+from dpassay.accountant.core.arrays import Array, np
 from dpassay.accountant.density.balls import real
-from dpassay.accountant.density.ranges import Array, Ranges, number_ends
+from dpassay.accountant.density.ranges import Ranges, number_ends
 from dpassay.accountant.density.tail import Tail, TailError
 from dpassay.accountant.density.tree import Node, at, derivative, mirrored, num
 from dpassay.accountant.errors import UndecidedError

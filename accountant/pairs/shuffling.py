@@ -9,10 +9,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, final
 
-import numpy as np
 from flint import arb
-from numpy.typing import NDArray
 
+from dpassay.accountant.core.arrays import NDArray, np
 from dpassay.accountant.core.pair import Known, MirroredPair, ProfileOnly, Tails
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.numbers.exact import ExactReal

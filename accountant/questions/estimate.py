@@ -39,12 +39,12 @@ from decimal import ROUND_HALF_EVEN
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, final
 
-import numpy as np
 from flint import arb
 
 from dpassay.accountant.composition.choose import smooth
 from dpassay.accountant.composition.fourier.engine import curve
 from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.core.arrays import ArrayLike, NDArray, np
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.errors import InvalidInputError, UndecidedError, expected
@@ -58,8 +58,6 @@ from dpassay.accountant.questions import guarantees, profile, tradeoff
 from dpassay.accountant.questions.answer import enclosed, reached, usual
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
     from dpassay.accountant.reference import Reference
 
     FloatFormsFloats: TypeAlias = NDArray[np.float64]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpassay.accountant import notation
 from dpassay.accountant.errors import DpassayError
-from dpassay.figures import event, tradeoff
 from dpassay.figures.pages import template
 from dpassay.figures.pages.template import render
 from dpassay.verifier import report
@@ -94,6 +94,10 @@ def _entry(
 
 def _pictures(finding: Finding, slug: str) -> list[dict[str, Any]]:
     """Return the trade-off curves and the event, as far as there are any to draw."""
+    if find_spec("matplotlib") is None:  # as in a browser
+        return []
+    from dpassay.figures import event, tradeoff
+
     witness = finding.witness
     try:
         mechanism: Any = notation.parse(str(witness.get("mechanism", "")))

@@ -20,15 +20,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, final
 
-import numpy as np
-
 from dpassay.accountant.composition.fourier.saddle import Strip, nearest_bound, saddle
 from dpassay.accountant.composition.losses.float_mixture import TARGET
+from dpassay.accountant.core.arrays import NDArray, np
 from dpassay.accountant.errors import UndecidedError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     Floats: TypeAlias = NDArray[np.float64]
     Complexes: TypeAlias = NDArray[np.complex128]
 

@@ -35,7 +35,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import final
 
-import numpy as np
 from flint import acb, arb
 
 from dpassay.accountant.composition.fourier.estimates import FloatTransform
@@ -68,6 +67,7 @@ from dpassay.accountant.composition.losses.transform import (
     Transform,
     overlap,
 )
+from dpassay.accountant.core.arrays import np
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import ball

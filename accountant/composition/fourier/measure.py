@@ -24,7 +24,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Protocol, final
 
-import numpy as np
 from flint import acb, acb_mat, arb
 
 from dpassay.accountant.composition.fourier.estimates import Estimator
@@ -37,6 +36,7 @@ from dpassay.accountant.composition.losses.transform import (
     Transform,
     turn,
 )
+from dpassay.accountant.core.arrays import np
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import START_PRECISION, ball

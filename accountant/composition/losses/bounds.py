@@ -28,14 +28,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, final
 
-import numpy as np
 from flint import arb
 
+from dpassay.accountant.core.arrays import NDArray, np
 from dpassay.accountant.errors import UndecidedError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     Reals: TypeAlias = NDArray[np.floating[Any]]
     Complexes: TypeAlias = NDArray[np.complex128]
     Floats: TypeAlias = NDArray[np.float64]
@@ -503,8 +501,8 @@ reached."""
 _STEEP = 2.0
 """Rise of ln|w|^s over a cell from which on its convexity is used: one value would be too large by
 e²."""
-_ASIDE = np.concatenate([0.25 * np.arange(1, 17), 4.0 * 1.15 ** np.arange(1, 50)])
-_BESIDE = np.concatenate([-_ASIDE[::-1], [0.0], _ASIDE])
+_ASIDE = [*(0.25 * k for k in range(1, 17)), *(4.0 * 1.15**k for k in range(1, 50))]
+_BESIDE = [*(-each for each in reversed(_ASIDE)), 0.0, *_ASIDE]
 """Distances from a cut, in its widths, at which cells end: dense where χ bends, wide far off."""
 LARGEST_GRID = 1 << 20
 """Longest range of an integrand: its points would fill hundreds of megabytes."""
@@ -749,7 +747,9 @@ class Mixture:
 
     def refined(self, x: Floats) -> Floats:
         """Add points beside the cuts, closer the nearer they are."""
-        places = [place + width * _BESIDE for place, width in self.edges if x[0] < place < x[-1]]
+        places = [
+            place + width * np.array(_BESIDE) for place, width in self.edges if x[0] < place < x[-1]
+        ]
         if not places:
             return x
         added = np.concatenate(places)

@@ -21,7 +21,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
-import numpy as np
 from flint import arb
 
 from dpassay.accountant.composition.losses import bounds
@@ -31,11 +30,10 @@ from dpassay.accountant.composition.losses.bounds import (
     Mixture,
     distinct,
 )
+from dpassay.accountant.core.arrays import NDArray, np
 from dpassay.accountant.errors import UndecidedError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     Floats: TypeAlias = NDArray[np.float64]
     Complexes: TypeAlias = NDArray[np.complex128]
 
@@ -139,7 +137,7 @@ _UNSEEN = 1e-22
 _NEVER = 80.0
 """−ln of the error with which a tilted law is taken for a shifted normal one, and its least
 ln M."""
-_SHARES = 1.6 ** -np.arange(0.0, 9.0)
+_SHARES = [1.6**-k for k in range(9)]
 """Heights that are tried, as shares of the largest."""
 _PLACES = 40
 """Places at which the growth of an integrand is looked at."""
@@ -281,7 +279,7 @@ class FloatMixture:
         if key not in self._heights:
             far = -(2.0**key)
             x = np.linspace(*self._range(s), _PLACES)
-            heights = min(floats.largest_shift, _TALLEST) * _SHARES
+            heights = min(floats.largest_shift, _TALLEST) * np.array(_SHARES)
             y = heights[:, None]
             grown = far * floats.at_angle(x[None, :], floats.mu * y)[0] + 0.5 * (y * y - x * x)
             grown -= float((far * floats.log_density(x) - 0.5 * x * x).max())

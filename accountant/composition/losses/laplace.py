@@ -41,7 +41,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
-import numpy as np
 from flint import acb, arb
 
 from dpassay.accountant.composition.fourier.estimates import FloatTransform
@@ -49,6 +48,7 @@ from dpassay.accountant.composition.losses import bounds
 from dpassay.accountant.composition.losses.bounds import Decay, excess_of_exp, up
 from dpassay.accountant.composition.losses.float_mixture import log_one_plus
 from dpassay.accountant.composition.losses.transform import MixedTransform, Quadrature, Transform
+from dpassay.accountant.core.arrays import NDArray, np
 from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
@@ -59,8 +59,6 @@ from dpassay.accountant.pairs.discrete import DiscreteGaussianPair
 from dpassay.accountant.pairs.finite import FinitePair, finite
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     Floats: TypeAlias = NDArray[np.float64]
     Complexes: TypeAlias = NDArray[np.complexfloating[Any, Any]]
 

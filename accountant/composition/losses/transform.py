@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, TypeVar, final
 
-import numpy as np
 from flint import acb, acb_mat, arb
 
 from dpassay.accountant.composition.fourier.estimates import FloatGaussian, FloatTransform
@@ -34,6 +33,7 @@ from dpassay.accountant.composition.losses.bounds import (
     up,
 )
 from dpassay.accountant.composition.losses.float_mixture import FloatMixture
+from dpassay.accountant.core.arrays import np
 from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal

@@ -17,6 +17,7 @@ from dpassay.accountant.errors import DpassayError, NotApplicableError
 from dpassay.verifier.cli import (
     audit,
     calibrate,
+    certify,
     check,
     check_accountant,
     convert,
@@ -116,6 +117,7 @@ def _run(
     built_in = (
         verify.command(page),
         check.COMMAND,
+        certify.COMMAND,
         profile.command(plot),
         training.COMMAND,
         calibrate.COMMAND,

@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
             say(trust())
             return ExitCode.DONE
         raise InvalidInputError("Name a file of certificates, or - for a pipe.")
-    entries = [(path, data) for path in options.files for data in _read(path)]
+    entries = [(path, data) for path in options.files for data in read(path)]
     results: list[tuple[str, Checked]] = []
     found = check_all(data for _, data in entries)
     for (path, data), first in zip(entries, found, strict=True):
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     return Outcome.worst(found.outcome for _, found in results).exit_code
 
 
-def _read(path: str) -> list[Any]:
+def read(path: str) -> list[Any]:
     """Return the certificates of a file."""
     from dpassay.verifier.kernel.__main__ import content
     from dpassay.verifier.kernel.numbers import Wrong

@@ -1,0 +1,136 @@
+"""Certificates for Coq: what is written, what coqc accepts, and what it rejects."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpassay
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.verifier.cli import main
+from dpassay.verifier.coq import proof
+
+NOISE = "IntegerNoise([0.1, 0.2, 0.4, 0.2, 0.1], -2)"
+CLAIMS = {
+    "gaussian": "Gaussian(3) is (1, 1e-5)-DP",
+    "gaussian-wide": "Gaussian(1000, 'sqrt(2)') is (1e-3, 1e-5)-DP",
+    "laplace-pure": "Laplace(2) is 0.4-DP",
+    "laplace": "Laplace(2) is (0.3, 0.02)-DP",
+    "laplace-holds": "Laplace(2) is 0.5-DP",
+    "logistic": "Logistic(2) is (0.4, 1e-3)-DP",
+    "response": "RandomizedResponse(1, 4) is (0.5, 0.1)-DP",
+    "response-holds": "RandomizedResponse(1, 4) is 1-DP",
+    "table": "Tabulated([0.75, 0.25], [0.25, 0.75]) is (1, 1/50)-DP",
+    "channel-holds": "Channel([[0.5, 0.3, 0.2], [0.3, 0.4, 0.3], [0.2, 0.3, 0.5]]) is 1-DP",
+    "integers": f"{NOISE} is (0.7, 0.05)-DP",
+    "integers-hold": f"{NOISE} is (0.7, 0.3)-DP",
+}
+FORGERIES = {
+    "delta": ("gaussian", r"\(1 / 100000\)\.", "(1 / 1000)."),
+    "event": ("gaussian", r"\[\(\(\d+ / 100\),", "[((2 / 1),"),
+    "constant": ("laplace-holds", r"\(laplace 2\)", "(laplace 1)"),
+    "power": ("table", r"\(\d+ # \d+\)( \(1 # 50\)\))", r"(2 # 1)\1"),
+}
+"""What is changed: of which claim, and in which place."""
+AXIOMS = re.compile(
+    r"ClassicalDedekindReals\.sig_(not|forall)_dec|Classical_Prop\.classic|PrimInt63\.\w+"
+    r"|FunctionalExtensionality\.functional_extensionality_dep|Uint63\.\w+"
+)
+"""The reals of Coq, classical logic, and the integers of the machine, with which it computes."""
+
+
+def certificate(name: str) -> dict[str, Any]:
+    adjacency = "replace-one" if name.startswith(("response", "channel")) else None
+    _, found = dpassay.certify(CLAIMS[name], adjacency=adjacency)
+    assert found is not None
+    return found
+
+
+def coqc(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    (folder / "claim.v").write_text(text, "utf-8")
+    asked = ["coqc", "-q", "claim.v"]
+    return subprocess.run(asked, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_the_last_theorem_is_the_statement(name: str) -> None:
+    found = certificate(name)
+    text = proof(found)
+    holds = found["theorem"]["verdict"] == "HOLDS"
+    statement = r"Theorem holds :\s+dp " if holds else r"Theorem refuted :\s+~ dp "
+    (last,) = re.findall(r"Theorem .*", text)
+    assert re.search(statement, text)
+    assert last.split()[1] in text.splitlines()[-1]
+    assert not re.search(r"Axiom|Parameter|Admitted|admit|Hypothesis", text)
+
+
+@pytest.mark.coq
+@pytest.mark.parametrize("name", CLAIMS)
+def test_coq_accepts(name: str, tmp_path: Path) -> None:
+    done = coqc(proof(certificate(name)), tmp_path)
+    assert done.returncode == 0, done.stderr
+    named = re.findall(r"^([A-Za-z]\S*)(?: :|$)", done.stdout, re.MULTILINE)
+    assert named
+    assert all(AXIOMS.fullmatch(axiom) for axiom in named if axiom != "Axioms:")
+
+
+@pytest.mark.coq
+@pytest.mark.parametrize("name", FORGERIES)
+def test_coq_rejects(name: str, tmp_path: Path) -> None:
+    of, place, forged = FORGERIES[name]
+    text, count = re.subn(place, forged, proof(certificate(of)))
+    assert count == 1
+    done = coqc(text, tmp_path)
+    assert done.returncode != 0
+    assert "Error" in done.stderr
+
+
+def test_no_text_of_a_certificate_is_copied() -> None:
+    found = certificate("gaussian")
+    words = "*) Axiom false : False. (* \n"
+    hostile = {"id": words, "statement": words, "source": words, "argument": words}
+    assert proof({**found, "theorem": {**found["theorem"], **hostile}}) == proof(found)
+
+
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [
+        ("DiscreteGaussian(4) is (1, 1e-5)-DP", "does not cover the mechanism DiscreteGaussian"),
+        ("Gaussian(4) is (1, 1e-5)-DP", "does not cover HOLDS of Gaussian noise"),
+        ("Gaussian(4) is 1-zCDP", "does not cover the kind zcdp"),
+    ],
+)
+def test_what_is_not_covered_says_what_is(claim: str, said: str) -> None:
+    _, found = dpassay.certify(claim)
+    assert found is not None
+    with pytest.raises(InvalidInputError, match=said) as error:
+        proof(found)
+    assert "It covers" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_other_functions_are_not_covered() -> None:
+    found = certificate("gaussian")
+    with pytest.raises(InvalidInputError, match=r"formulas of more than \+"):
+        proof({**found, "theorem": {**found["theorem"], "epsilon": "erf(2)"}})
+
+
+def test_what_is_not_valid_is_not_written(tmp_path: Path, capsys: Any) -> None:
+    found = certificate("gaussian")
+    path, out = tmp_path / "c.json", tmp_path / "c.v"
+    forged = {**found, "theorem": {**found["theorem"], "delta": "1e-3"}}
+    path.write_text(json.dumps(forged), "utf-8")
+    assert main(["certify", str(path), "--coq", str(out)]) == 2
+    assert "CONDITIONAL, not VALID" in capsys.readouterr().err
+    assert not out.exists()
+    path.write_text(json.dumps([found, found]), "utf-8")
+    assert main(["certify", str(path), "--coq", str(out)]) == 2
+    assert "one certificate" in capsys.readouterr().err
+    path.write_text(json.dumps(found), "utf-8")
+    assert main(["certify", str(path), "--coq", str(out)]) == 0
+    assert out.read_text("utf-8") == proof(found)

@@ -33,6 +33,7 @@ One_co = TypeVar("One_co", covariant=True)
 _HOME = {
     "profile": ("delta", "delta_complement", "epsilon", "log_delta"),
     "tradeoff": ("beta", "power"),
+    "attack": ("membership", "posterior", "reconstruction"),
     "gaussian_bounds": ("gaussian_bounds", "mu"),
     "guarantees": ("loss_cdf", "loss_survival", "renyi", "rho", "total_variation"),
     "accuracy": (
@@ -58,7 +59,7 @@ _HOME = {
 }
 __all__ = [name for names in _HOME.values() for name in names]
 """All questions, loaded when they are first asked."""
-_ASKED_AT = frozenset({"epsilon", "delta", "alpha", "order", "loss", "level"})
+_ASKED_AT = frozenset({"epsilon", "delta", "alpha", "order", "loss", "level", "prior", "baseline"})
 """The second arguments that may be lists: each entry is asked by itself."""
 _ELSEWHERE = {
     ("delta", "delta"): "epsilon(mechanism, delta=…)",
@@ -108,6 +109,30 @@ class AtAlpha(Protocol[Answer]):
     @overload
     def __call__(
         self, mechanism: Mechanism | str, alpha: Sequence[Number] | NDArray[Any], **options: Any
+    ) -> Results[Answer]: ...
+
+
+class AtPrior(Protocol[Answer]):
+    """A question at one prior, or at several: a list has a list of answers."""
+
+    @overload
+    def __call__(self, mechanism: Mechanism | str, prior: Number, **options: Any) -> Answer: ...
+
+    @overload
+    def __call__(
+        self, mechanism: Mechanism | str, prior: Sequence[Number] | NDArray[Any], **options: Any
+    ) -> Results[Answer]: ...
+
+
+class AtBaseline(Protocol[Answer]):
+    """A question at one baseline, or at several: a list has a list of answers."""
+
+    @overload
+    def __call__(self, mechanism: Mechanism | str, baseline: Number, **options: Any) -> Answer: ...
+
+    @overload
+    def __call__(
+        self, mechanism: Mechanism | str, baseline: Sequence[Number] | NDArray[Any], **options: Any
     ) -> Results[Answer]: ...
 
 
@@ -194,6 +219,9 @@ if TYPE_CHECKING:
     log_delta: AtEpsilon[Interval]
     beta: AtAlpha[Interval]
     power: AtAlpha[Interval]
+    membership: AtPrior[Interval]
+    posterior: AtPrior[Interval]
+    reconstruction: AtBaseline[Interval]
     loss_cdf: AtLoss[Interval]
     loss_survival: AtLoss[Interval]
     gaussian_bounds: Question[GaussianBounds]

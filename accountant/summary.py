@@ -18,6 +18,8 @@ from dpassay.accountant.questions import guarantees
 
 Numbers: TypeAlias = Any
 """One number, or a list or an array of them."""
+_AT = {"membership": "prior", "posterior": "prior", "reconstruction": "baseline"}
+"""What a question is asked at, where that is not its argument's name."""
 _EPSILONS = ("0", "0.1", "0.5", "1", "2", "4", "8")
 _DELTAS = ("1e-3", "1e-5", "1e-6", "1e-9")
 
@@ -112,6 +114,9 @@ def profile(
     delta: Numbers = None,
     alpha: Numbers = None,
     tpr_at_fpr: Numbers = None,
+    membership: Numbers = None,
+    posterior: Numbers = None,
+    reconstruction: Numbers = None,
     order: Numbers = None,
     total_variation: bool = False,
     mu: bool = False,
@@ -129,6 +134,9 @@ def profile(
     epsilon, delta, alpha, tpr_at_fpr, order
         Where to ask for δ(ε), ε(δ), β(α), the largest true positive rate of an attack at a false
         positive rate, and the Rényi divergence: numbers, or lists of them.
+    membership, posterior, reconstruction
+        What an attacker gains (`dpassay.accountant.questions.attack`): at priors, at priors, at
+        baselines.
     total_variation, mu, rho, variance, mse
         Whether to ask for δ(0), the least μ, the least ρ of zCDP, the variances, the mean squared
         error.
@@ -148,7 +156,8 @@ def profile(
     """
     about, relation = ask.read_mechanism(mechanism), Adjacency.read(adjacency)
     given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "alpha": alpha, "order": order}
-    given["tpr_at_fpr"] = tpr_at_fpr
+    given |= {"tpr_at_fpr": tpr_at_fpr, "membership": membership}
+    given |= {"posterior": posterior, "reconstruction": reconstruction}
     numbers: dict[str, Any] = {
         name: _listed(value) for name, value in given.items() if value is not None
     }
@@ -186,6 +195,9 @@ def _asked(
         "delta": ("epsilon", ask.epsilon),
         "alpha": ("beta", ask.beta),
         "tpr_at_fpr": ("true_positive_rate", ask.power),
+        "membership": ("membership", ask.membership),
+        "posterior": ("posterior", ask.posterior),
+        "reconstruction": ("reconstruction", ask.reconstruction),
         "order": ("renyi", ask.renyi),
     }
     for argument, values in numbers.items():
@@ -194,7 +206,7 @@ def _asked(
             yield functools.partial(
                 lambda name, at, answer: [Answer(name, at, answer())],
                 answered,
-                f"at {argument.replace('_', '-')} "
+                f"at {_AT.get(argument, argument).replace('_', '-')} "
                 f"{value if isinstance(value, str) else in_short(value)}",
                 functools.partial(ask_at, about, value, adjacency=relation),
             )

@@ -54,6 +54,7 @@ _PUBLIC = {
 """Public names by their home inside dpassay."""
 _DAILY = """
     epsilon delta beta power renyi mu rho total_variation profile convert
+    membership posterior reconstruction
     variance mean_squared_error quantile
     Gaussian Laplace DiscreteGaussian DiscreteLaplace RandomizedResponse ExponentialMechanism
     ReportNoisyMax AboveThreshold Composed PoissonSubsampled Shuffled MatrixMechanism

@@ -24,10 +24,13 @@ from dpassay.accountant.ask import loss_survival as loss_survival
 from dpassay.accountant.ask import maximum_quantile as maximum_quantile
 from dpassay.accountant.ask import mean_absolute_error as mean_absolute_error
 from dpassay.accountant.ask import mean_squared_error as mean_squared_error
+from dpassay.accountant.ask import membership as membership
 from dpassay.accountant.ask import mu as mu
+from dpassay.accountant.ask import posterior as posterior
 from dpassay.accountant.ask import power as power
 from dpassay.accountant.ask import probability_exact as probability_exact
 from dpassay.accountant.ask import quantile as quantile
+from dpassay.accountant.ask import reconstruction as reconstruction
 from dpassay.accountant.ask import renyi as renyi
 from dpassay.accountant.ask import rho as rho
 from dpassay.accountant.ask import total_variation as total_variation

@@ -159,6 +159,37 @@ def draw_excess(table: Table) -> Figure:
     return _drawn(table, lines, point, axes, worse=operator.gt, legend="best")
 
 
+def guesses(table: Table) -> list[tuple[float, float, float]]:
+    """Return prior, and how often the best guess whether a record is in the data is right.
+
+    It is the true one and the largest that the claim allows: the best of the tests of the table.
+    See `dpassay.accountant.questions.attack.membership` for the exact number.
+    """
+    tests = list(zip(table.alphas, table.true, table.claimed, strict=True)) + list(table.near)
+    rows = []
+    for index in range(_POINTS):
+        prior = index / (_POINTS - 1)
+        true, claimed = (
+            max(prior * test[side] + (1 - prior) * (1 - test[0]) for test in tests)
+            for side in (1, 2)
+        )
+        rows.append((prior, true, claimed))
+    return rows
+
+
+def draw_guesses(table: Table) -> Figure:
+    """Draw how often the best guess is right against the prior, and without a release."""
+    lines = tuple(zip(*guesses(table), strict=True))
+    about = {"xlim": (0, 1), "ylim": (0.48, 1.02), "ylabel": "best guess is right"}
+    about["xlabel"] = "prior: the record is in the data"
+    figure = _drawn(table, lines, None, about, worse=operator.gt, legend="upper center")
+    axes = figure.axes[0]
+    blind = [max(prior, 1 - prior) for prior in lines[0]]
+    axes.plot(lines[0], blind, ":", color="black", linewidth=1, label="without the release")
+    axes.legend(loc="upper center")
+    return figure
+
+
 def draw_near(table: Table) -> Figure:
     """Draw power against α at few false positives, both on logarithmic scales."""
     rows = [row for row in table.near if min(row) > _LEAST]
@@ -191,6 +222,6 @@ def _drawn(
         axes.fill_between(x, true, claimed, beyond, color=look.colour, alpha=0.25, linewidth=0)
         if point is not None:
             axes.plot(*point, "o", color="black", markersize=5, zorder=3, label="the event S")
-        axes.set(xlabel="α: false positives", **about)
+        axes.set(**{"xlabel": "α: false positives", **about})
         axes.legend(loc=legend)
         return figure

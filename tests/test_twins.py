@@ -107,6 +107,12 @@ TYPED: tuple[tuple[str, Callable[[], Any]], ...] = (
         "profile Gaussian(3) --epsilon 1 --delta 1e-5 --tpr-at-fpr 0.1 --mu",
         lambda: dpassay.profile("Gaussian(3)", epsilon=1, delta="1e-5", tpr_at_fpr="0.1", mu=True),
     ),
+    (
+        "profile Laplace(2) --membership 0.5 --posterior 0.1 --reconstruction 1/8",
+        lambda: dpassay.profile(
+            "Laplace(2)", membership="0.5", posterior="0.1", reconstruction="1/8"
+        ),
+    ),
 )
 
 

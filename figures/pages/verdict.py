@@ -17,6 +17,7 @@ from dpassay.verifier.refutation import TYPED, by_hand, remedy
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from dpassay.figures.tradeoff import Table
     from dpassay.verifier.batch import Outcome
     from dpassay.verifier.verdict import Finding
 
@@ -118,6 +119,7 @@ def _pictures(finding: Finding, slug: str) -> list[dict[str, Any]]:
             caption = f"True positives at few false positives, and {allowed}."
             closer = [("Few false positives", caption, tradeoff.draw_near(table))]
         drawn = [*closer, both] if finding.refuted else [both, *closer]
+        drawn.append(_attacker(table))
     if is_event:
         laws = event.compute(witness["law"], witness["loss_above"])
         if laws is not None:
@@ -131,6 +133,18 @@ def _pictures(finding: Finding, slug: str) -> list[dict[str, Any]]:
         }
         for number, (title, caption, figure) in enumerate(drawn)
     ]
+
+
+def _attacker(table: Table) -> tuple[str, str, Figure]:
+    """Return the picture of what an attacker gains, with a sentence."""
+    from dpassay.figures import tradeoff
+
+    _, true, claimed = min(tradeoff.guesses(table), key=lambda row: abs(row[0] - 0.5))
+    words = (
+        "How often the best guess whether a record is in the data is right. At even odds: "
+        f"{true:.3g}; the claim allows {claimed:.3g}."
+    )
+    return "What an attacker gains", words, tradeoff.draw_guesses(table)
 
 
 def _number(value: dict[str, str]) -> float:

@@ -52,6 +52,8 @@ class Question:
     """The module and the function of `dpassay.accountant.questions` that answer it."""
     key: str = ""
     """The name of the answer, where it is not that of the question."""
+    at: str = ""
+    """What it is asked at, where that is not the option."""
 
     def __post_init__(self) -> None:
         """Fill in the name of the answer."""
@@ -75,6 +77,12 @@ class Answer:
     question: Question
     argument: str
     value: Value
+
+    def place(self) -> str:
+        """Return where it was asked, in words; empty where it has no argument."""
+        return f"at {self.question.at or self.question.option} {self.argument}" * bool(
+            self.argument
+        )
 
     def to_json(self, *, with_argument: bool) -> Any:
         """Return the enclosure (or enclosures), with its argument where there are several."""
@@ -102,11 +110,10 @@ def as_json(answers: Sequence[Answer]) -> dict[str, Any]:
 def as_rows(answers: Sequence[Answer]) -> list[tuple[str, str, str]]:
     """Return a row for each number: what it is, where, and its digits."""
     return [
-        (f"  {answer.question.key}{which}", f"at {answer.question.option} {answer.argument}"
-         if answer.argument else "", str(value))
+        (f"  {answer.question.key}{which}", answer.place(), str(value))
         for answer in answers
         for which, value in named(answer.value)
-    ]  # fmt: skip
+    ]
 
 
 def named(value: Value) -> list[tuple[str, Interval]]:
@@ -295,6 +302,12 @@ mechanism MECHANISM  such as 'Laplace(scale=2)'
 --delta D ...  least epsilon at this delta
 --alpha A ...  least type II error at this type I error
 --tpr-at-fpr, --fpr A ...  largest true positive rate of an attack at this false positive rate
+--membership PRIOR ...  how often the best guess is right whether a record is in the data, when
+    it is in with this probability
+--posterior PRIOR[,A] ...  largest probability of a record being in the data after an event that
+    happens with probability A or more (default 0) without it
+--reconstruction K ...  bound on the success of guessing a record that is guessed without the
+    release with probability at most this
 --order R ...  Renyi divergence of this order
 --total-variation ...  delta at epsilon 0
 --mu ...  ask for mu of Gaussian DP: exact, or the best above and below, and above but for a delta0
@@ -322,6 +335,9 @@ QUESTIONS = (
     Question("delta", "profile.epsilon", "epsilon"),
     Question("alpha", "tradeoff.beta", "beta"),
     Question("tpr-at-fpr", "tradeoff.power", "true_positive_rate"),
+    Question("membership", "attack.membership", at="prior"),
+    Question("posterior", "attack.posterior", at="prior"),
+    Question("reconstruction", "attack.reconstruction", at="baseline"),
     Question("order", "guarantees.renyi", "renyi"),
     Question("total-variation", "guarantees.total_variation"),
     Question("mu", "guarantees.mu"),
@@ -446,7 +462,8 @@ def _ask(
     given = ("adjacency", "method", "relative_width") if "adjacency" in known else ()
     words = {name: getattr(options, name) for name in given if name in known}
     try:
-        value: Value = function(mechanism, *[argument] * bool(argument), **words)
+        given_at = argument.split(",", 1) if question.name == "posterior" else [argument]
+        value: Value = function(mechanism, *filter(None, given_at), **words)
     except NotApplicableError:
         if question.key != "mu" or exact:
             raise

@@ -4,35 +4,141 @@ A value plus noise in floating point is rounded to the grid of its own magnitude
 came from a grid of its own; which bits of the sum can be set tells what the value was (Mironov,
 "On significance of the least significant bits for differential privacy", 2012; Jin et al., "Are we
 there yet? Timing and floating-point attacks on differential privacy systems", 2022). The features
-here look at the lowest set bit of an entry or of a difference of entries, at its binade with it,
-and at values that occur repeatedly; boosted trees weigh bits and value by one likelihood ratio
-(`learning.boosted`), so that leaks of bounded size are found too. Steps that came after the sum
-(a factor, a divisor, an added constant) are undone first, where undoing them shows more
-(`learning.bit_features`).
+here are the lowest set bit of an entry or of a difference of entries, the same with the binade of
+the value, and the values that occur repeatedly. Each is plain data and a function of the single
+output.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpassay.verifier.audit.learning.bit_features import (
-    CODES,
-    LEAST,
-    NOTHING,
-    Atoms,
-    BitCell,
-    Undo,
-    View,
-    look,
-    lowest_bit,
-    undone,
-)
-from dpassay.verifier.audit.learning.boosted import fineness
 from dpassay.verifier.audit.learning.features import Feature, Values
-from dpassay.verifier.audit.learning.outputs import Matrix, Sides
+from dpassay.verifier.audit.learning.outputs import Matrix
+
+Codes: TypeAlias = NDArray[np.int64]
+
+OF_ZERO = 1200
+"""Code of 0, which has no lowest set bit; any number beyond those of doubles would do."""
+OF_INFINITY = 1300
+"""Code of ±∞."""
+OF_NAN = 1301
+"""Code of NaN."""
+LEAST = -1100
+"""Below the exponent −1074 of the least double, so that codes count from 0."""
+CODES = 2500
+"""The lowest set bit plus 1100 is below this."""
+_STORED, _EXPONENT = 52, 0x7FF
+
+
+class View(NamedTuple):
+    """An entry, or an entry minus another one."""
+
+    entry: int
+    other: int | None = None
+
+    @property
+    def name(self) -> str:
+        """What the report calls it."""
+        entry = f"output[{self.entry}]"
+        return entry if self.other is None else f"({entry} - output[{self.other}])"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return it of each output; NaN, a code of its own, for two infinities."""
+        entry = np.asarray(outputs[:, self.entry], dtype=np.float64)
+        if self.other is None:
+            return entry
+        with np.errstate(invalid="ignore"):
+            return np.asarray(entry - outputs[:, self.other], dtype=np.float64)
+
+
+def lowest_bit(values: Any) -> Codes:
+    """Return e where the number is an odd multiple of 2^e; codes of their own for 0, ±∞ and NaN."""
+    array = np.ascontiguousarray(values, dtype=np.float64)
+    bits = array.view(np.int64)
+    biased = (bits >> _STORED) & _EXPONENT
+    lowest = (bits & -bits).astype(np.float64).view(np.int64) >> _STORED  # 1023 + its place
+    # where no bit of the fraction is set it is the implicit one, before them
+    codes: Codes = np.maximum(biased, 1) + np.minimum(lowest, 1023 + _STORED) - 2098
+    odd = (biased == _EXPONENT) | (array == 0)
+    if odd.any():
+        named = np.where(np.isnan(array), OF_NAN, np.where(array == 0, OF_ZERO, OF_INFINITY))
+        codes = np.where(odd, named, codes)
+    return codes
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class BitCell:
+    """The lowest set bit of a view, together with the cell of its value where there are several."""
+
+    view: View
+    edges: Values
+    discrete: bool = True
+
+    @property
+    def name(self) -> str:
+        """Of what."""
+        what = "value and lowest set bit" if len(self.edges) else "lowest set bit"
+        return f"{what} of {self.view.name}"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return the pair as one number; the exponent alone where all is one cell."""
+        values = self.view(outputs)
+        codes = lowest_bit(values)
+        if len(self.edges):
+            codes += np.searchsorted(self.edges, values, side="right") * CODES - LEAST
+        return codes.astype(np.float64)
+
+    def words(self, code: float) -> str:
+        """Say what a value of the feature stands for."""
+        cell, above = divmod(int(code), CODES) if len(self.edges) else (0, int(code) - LEAST)
+        lowest = above + LEAST
+        odd = {OF_ZERO: "zero", OF_INFINITY: "infinite", OF_NAN: "NaN"}
+        said = odd.get(lowest, f"2^{lowest}")
+        if not len(self.edges):
+            return said
+        ends = (-np.inf, *self.edges.tolist(), np.inf)
+        return f"{said} in [{ends[cell]:g}, {ends[cell + 1]:g})"
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Return plain data."""
+        return {"feature": "bit-cell", "view": list(self.view), "edges": self.edges.tolist()}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    """Which of the values that occurred repeatedly a view has, if any."""
+
+    view: View
+    values: Values
+    discrete: bool = True
+
+    @property
+    def name(self) -> str:
+        """Of what."""
+        return f"{self.view.name}, of the values that repeat,"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return the place of the value in the list, −1 for any other one."""
+        found = self.view(outputs)
+        place = np.minimum(np.searchsorted(self.values, found), len(self.values) - 1)
+        return np.where(self.values[place] == found, place, -1).astype(np.float64)
+
+    def words(self, code: float) -> str:
+        """Say what a value of the feature stands for."""
+        return "none of them" if code < 0 else repr(float(self.values[int(code)]))
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Return plain data."""
+        return {"feature": "atoms", "view": list(self.view), "values": self.values.tolist()}
+
 
 _MOST_VIEWS = 128
 """Entries of wide outputs whose bits are looked at one by one: each costs a histogram."""
@@ -49,65 +155,28 @@ _BINADES = 12
 _LEAST_ATOM = 4
 """Times that a value occurs before it is one that repeats, by chance hardly ever among doubles."""
 _VALUES_LOOKED_AT = 4000
-"""Entries that show a lattice: an average of zeros is then right within 0.03."""
+"""Entries that show whether all are integers."""
 _SMALL = 2.0**40
 """Doubles below this have twelve bits for what is no integer."""
-_ROOM_BELOW = 10
-"""Bits below the lowest one that outputs on a lattice leave: by chance once in 2¹⁰."""
 
 
 def glance(first: Matrix, second: Matrix) -> Iterable[Feature]:
-    """Propose histograms of bits as they are, from fewer runs where there are many."""
-    if _have_bits(first, second):
-        yield from _tables(*_some(first, second, _glanced(first)), [NOTHING])
+    """Propose features of bits that nobody claims: learned from fewer runs where there are many."""
+    rows = max(_LEAST_ROWS, _GLANCED // max(1, first.shape[1]))
+    return propose(first[:rows], second[:rows])
 
 
-def look_twice(first: Matrix, second: Matrix) -> Iterable[Feature]:
-    """Propose what costs more, from as few runs: steps undone, and trees."""
-    rows = _glanced(first)
-    many = len(first) > rows  # then half of the runs teach the trees, and the other half judges
-    yield from propose(*_some(first, second, rows), judged_once=many)
-
-
-def propose(first: Matrix, second: Matrix, *, judged_once: bool = False) -> Iterable[Feature]:
-    """Propose features of bits, learned from the training runs of both datasets.
-
-    With `judged_once` half of the runs teach the trees, and the other half judges them.
-    """
-    if not _have_bits(first, second):
-        return
-    width = first.shape[1]
-    first, second = _some(first, second, _rows(width))
-    undos = [*undone(first, second), NOTHING]
-    yield from _tables(first, second, undos)
-    if not _on_a_lattice(first, second):
-        for undo in undos[: 1 if width > 1 else None]:
-            yield from fineness(first, second, undo, judged_once=judged_once)
-
-
-def _have_bits(first: Matrix, second: Matrix) -> bool:
-    return first.shape[1] > 0 and first.dtype.kind == "f" and not _are_whole(first, second)
-
-
-def _some(first: Matrix, second: Matrix, rows: int) -> Sides:
-    return first[:rows], second[:rows]
-
-
-def _glanced(first: Matrix) -> int:
-    rows: int = max(_LEAST_ROWS, _GLANCED // max(1, first.shape[1]))
-    return rows
-
-
-def _tables(first: Matrix, second: Matrix, undos: list[Undo]) -> Iterable[Feature]:
+def propose(first: Matrix, second: Matrix) -> Iterable[Feature]:
     """Propose the lowest set bits and the repeated values of the views that differ most."""
+    if not first.shape[1] or first.dtype.kind != "f":
+        return
+    first, second = (side[: _rows(first.shape[1])] for side in (first, second))
     views = [
         view
         for view in _views(first.shape[1])
         if not _are_whole(*(side[:, [view.entry]] for side in (first, second)))
     ]
-    seen = [[view._replace(undo=undo) for view in views] for undo in undos]
-    ranked = sorted(itertools.chain(*seen), key=lambda view: -_contrast(first, second, view))
-    for view in ranked[:_LISTED]:
+    for view in sorted(views, key=lambda view: -_contrast(first, second, view))[:_LISTED]:
         yield BitCell(view, np.empty(0))
         yield BitCell(view, _binades(first, second, view))
         atoms = _atoms(first, second, view)
@@ -144,8 +213,7 @@ def _views(width: int) -> list[View]:
 def _contrast(first: Matrix, second: Matrix, view: View) -> float:
     """Return how much the histograms of the lowest set bit differ, in standard deviations."""
     a, b = (
-        np.bincount(lowest_bit(look(side, view)) - LEAST, minlength=CODES)
-        for side in (first, second)
+        np.bincount(lowest_bit(view(side)) - LEAST, minlength=CODES) for side in (first, second)
     )
     seen = a + b > 0
     scaled = (a / len(first) - b / len(second))[seen] ** 2 / (a + b)[seen]
@@ -156,7 +224,7 @@ def _atoms(first: Matrix, second: Matrix, view: View) -> Values:
     """Return the finite values that one dataset shows more often than chance allows, sorted."""
     found = []
     for side in (first, second):
-        values, counts = np.unique(look(side, view), return_counts=True)
+        values, counts = np.unique(view(side), return_counts=True)
         often = np.isfinite(values) & (counts >= max(_LEAST_ATOM, len(side) // 1000))
         found.append(values[often])
     return np.unique(np.concatenate(found))
@@ -164,7 +232,7 @@ def _atoms(first: Matrix, second: Matrix, view: View) -> Values:
 
 def _binades(first: Matrix, second: Matrix, view: View) -> Values:
     """Return the powers of two, of both signs, between which nearly all of a view lies."""
-    size = np.abs(np.concatenate([look(first, view), look(second, view)]))
+    size = np.abs(np.concatenate([view(first), view(second)]))
     size = size[np.isfinite(size) & (size > 0)]
     if not len(size):
         return np.empty(0)
@@ -179,16 +247,3 @@ def _are_whole(first: Matrix, second: Matrix) -> bool:
     both = np.concatenate([first[:_VALUES_LOOKED_AT], second[:_VALUES_LOOKED_AT]])
     both = both[np.isfinite(both)]
     return bool((both == np.rint(both)).all() and (np.abs(both) < _SMALL).all())
-
-
-def _on_a_lattice(first: Matrix, second: Matrix) -> bool:
-    """Whether all outputs are multiples of a power of two that most doubles would have room below.
-
-    Then there is no channel in the bits, and nothing to learn but the value.
-    """
-    both = np.concatenate([first[:_VALUES_LOOKED_AT], second[:_VALUES_LOOKED_AT]])
-    both = both[np.isfinite(both) & (both != 0)]
-    if not len(both):
-        return True
-    least = float(lowest_bit(both).min())
-    return float(np.median(np.log2(np.spacing(np.abs(both))))) < least - _ROOM_BELOW

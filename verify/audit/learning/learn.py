@@ -1,18 +1,19 @@
 """Choose, on training runs, the one event that the test will be made on.
 
-Every feature is cut into cells in some order (`learning.cells`). The candidates are both ends
-of that order, either alone (`Design.SIDES`) or against each other (`Design.GUESSES`), for both
-orders of the datasets and at every point of the claim. The objective is what the fresh runs promise
+Every feature is cut into cells: values that are taken in order at quantiles, categories in the
+order of their observed likelihood ratio. The candidates are both ends of that order, either alone
+(`Design.SIDES`) or against each other (`Design.GUESSES`), for both orders of the datasets and at
+every point of the claim. The objective is what the fresh runs promise
 (`promised_by_sides`, `promised_by_guesses`): the lower bound of ε at the claimed δ where the claim
 has one point, the standardised excess over it otherwise.
 
 - Counts as they are promise too much, since the luckiest of many is taken: they are read as if
   there were fewer fresh runs than there will be, by some standard deviations of luck. Of a feature
   of few values there are few events, which share most of their runs: no luck is taken off.
-- For δ > 0, where rare events are best, counts smoothed by a fit of the likelihood ratio
-  (`learning.cells`) are read at the full number of runs: the threshold is where the mean
-  promise is largest, and for comparisons with other events a standard deviation of what the fit
-  leaves open is taken off.
+- For δ > 0, where rare events are best, counts smoothed by a straight line of the log-likelihood
+  ratio, which Gaussian noise has, are read at the full number of runs, where the counts do not
+  contradict it; for comparisons with other events a standard deviation of what the fit leaves open
+  is taken off.
 - For δ = 0 one side has to promise plainly more than the guesses of both orders (`handicapped`).
 
 Nothing here needs to be exact: the chosen event is tested on runs that were not looked at, once.
@@ -46,10 +47,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from dpassay.verifier.audit.learning import bits, boosted, features
-from dpassay.verifier.audit.learning.boosted import Boosted, one_thread
-from dpassay.verifier.audit.learning.cells import LUCK, Cells, cells_of
-from dpassay.verifier.audit.learning.features import Proposer
+from dpassay.verifier.audit.learning import bits, features
+from dpassay.verifier.audit.learning.features import Boosted, Feature, Proposer, Values, one_thread
 from dpassay.verifier.audit.learning.outputs import Matrix
 from dpassay.verifier.audit.learning.rule import Chosen, Histogram, Partition, Ranked, Rule
 from dpassay.verifier.audit.statistics.curve import EPSILONS
@@ -71,6 +70,150 @@ _RARE = 0.02
 """The largest part of the training runs that a rare event holds."""
 _FEWEST = 2
 """Training runs that an event needs."""
+
+
+_FINE = 500
+"""Quantiles at which a feature is cut: an event is off its best by 0.2 % of the runs at most."""
+_FEW = 8
+"""Values of a feature that count as few: all their events are looked at."""
+LUCK = 3.0
+"""Standard deviations by which the training counts may have been lucky."""
+_LUCK_OF_FEW = 0.0
+"""The same for a feature of few values: few events, which share most of their runs."""
+_DOUBT_OF_FEW = 4.0
+"""Runs that may have been lucky, instead: rare events are doubted more than common ones."""
+_LUCK_OF_SETS = 5.0
+"""The same for sets of many categories, of which there are far more than intervals."""
+_SLOW = (bits.BitCell, bits.Atoms, Boosted)
+_MOST_ENTRIES, _LEAST_JUDGES = 2_000_000, 10_000
+"""Entries, and at least so many runs a side, that judge slow features of wide outputs: fewer choose
+a worse one, more cost seconds for each million."""
+_SMOOTH_LUCK = 1.0
+"""Standard deviations of what is uncertain in a fit, for comparisons with other events."""
+_LEAST_CELLS = 18
+"""Cells with runs: fewer are no curve."""
+_STEPS = 12
+"""Newton steps: they double the digits of the weights."""
+_SINGULAR = 1e10
+"""Condition of the information of the weights from which on they are not known."""
+_CONTRADICTION = 4.0
+"""Standard deviations between fit and counts, at the worst of 500 cells, that are no chance."""
+_DRAWS = 24
+"""Fits that are as likely: their spread is known within 15 %."""
+
+
+@final
+@dataclass(frozen=True)
+class Cells:
+    """A feature cut into cells, in their order, with the training runs of both datasets in each."""
+
+    feature: Feature
+    bounds: Values
+    """The lower edge of every cell but the first; for a discrete feature the value of each."""
+    first: Array
+    second: Array
+    luck: float
+    """Standard deviations by which these counts may have been lucky."""
+    doubt: float = 0.0
+    """Training runs that may have been on the wrong side of an event."""
+    share: float = 1.0
+    """The part of the training runs that was counted."""
+    ends: tuple[float, float] = (-np.inf, np.inf)
+    """The least and the largest value."""
+    draws: tuple[Array, Array] | None = None
+    """Counts that are as likely, shape (draws, cells) each, where these are smoothed."""
+
+
+def cells_of(feature: Feature, first: Matrix, second: Matrix, *, tails: bool) -> list[Cells]:
+    """Return the training runs of both datasets in the cells of a feature.
+
+    Smoothed ones come with them where rare events, in the `tails`, may be best.
+    """
+    runs = len(first)
+    if isinstance(feature, _SLOW) and first.shape[1] > 1:
+        rows = max(_LEAST_JUDGES, _MOST_ENTRIES // first.shape[1])
+        first, second = first[:rows], second[:rows]
+    a, b = feature(first), feature(second)
+    share = len(a) / runs
+    if feature.discrete:
+        return [_categories(feature, a, b, share)]
+    plain = _intervals(feature, a, b, share)
+    fitted = _smoothed(plain) if tails else None
+    return [plain] if fitted is None else [plain, fitted]
+
+
+def _intervals(feature: Feature, a: Values, b: Values, share: float) -> Cells:
+    """Cut values that are taken in order at quantiles, and at far ones of both tails."""
+    both = np.sort(np.concatenate([a, b]))
+    total = len(both)
+    far = np.unique(np.geomspace(1, total / 2, 120).astype(int))
+    ranks = np.concatenate([np.linspace(1, total - 1, _FINE).astype(int), far, total - far])
+    edges = np.unique(both[np.clip(ranks, 0, total - 1)])
+    edges = edges[edges > both[0]]  # a guess of an empty cell would be no guess of both datasets
+    p, q = (
+        np.bincount(np.searchsorted(edges, side, side="right"), minlength=len(edges) + 1)
+        for side in (a, b)
+    )
+    luck, doubt = (LUCK, 0.0) if len(p) > _FEW else (_LUCK_OF_FEW, _DOUBT_OF_FEW)
+    ends = float(both[0]), float(both[-1])
+    return Cells(feature, edges, p, q, luck, share=share, doubt=doubt, ends=ends)
+
+
+def _smoothed(cells: Cells) -> Cells | None:
+    """Return the cells with the counts of a fitted straight line of the log-likelihood ratio.
+
+    The runs of both datasets together say how often a value occurs, and a logistic regression of
+    the dataset on the value says which of the two it speaks for: far in the tail, where few runs
+    are, that is known much better than from the counts there. None where there are few cells, or
+    the counts contradict the line, as those of other noise than Gaussian do.
+    """
+    hits, total = cells.first, cells.first + cells.second
+    places = np.append(cells.ends[0], cells.bounds)
+    if (total > 0).sum() < _LEAST_CELLS or not np.isfinite(places).all():
+        return None
+    scaled = (places - np.average(places, weights=total)) / (places.std() or 1.0)
+    design = np.stack([np.ones(len(places)), scaled], axis=1)
+    weights, information = np.zeros(2), np.eye(2)
+    for _ in range(_STEPS):  # Newton's method; the likelihood is concave
+        share = special.expit(design @ weights)
+        information = (design * (total * share * (1 - share))[:, np.newaxis]).T @ design
+        if not np.linalg.cond(information) < _SINGULAR:
+            return None
+        step = np.linalg.solve(information, design.T @ (hits - total * share))
+        weights = weights + step * min(1.0, 5.0 / max(float(np.abs(step).max()), 1e-12))
+    off = np.cumsum(total * share - hits)
+    spread = np.sqrt(np.cumsum(total * share * (1 - share)))
+    if np.max(np.abs(off) / (spread + 1)) > _CONTRADICTION:
+        return None
+    drawn = np.random.default_rng(0).multivariate_normal(
+        weights, np.linalg.inv(information), _DRAWS
+    )
+    shares = special.expit(drawn @ design.T)
+    return replace(
+        cells,
+        first=total * share,
+        second=total * (1 - share),
+        luck=_SMOOTH_LUCK,
+        doubt=0.0,
+        draws=(total * shares, total * (1 - shares)),
+    )
+
+
+def _categories(feature: Feature, a: Values, b: Values, of: float) -> Cells:
+    """Put categories in order by half of the runs and count the other half, where they are many.
+
+    An order that is found and judged on the same runs always looks like a leak.
+    """
+    values, place = np.unique(np.concatenate([a, b]), return_inverse=True)
+    sides = place[: len(a)], place[len(a) :]
+    few = len(values) <= _FEW and not isinstance(feature, features.Binned)
+    ranking, counted = (slice(None), slice(None)) if few else (slice(0, None, 2), slice(1, None, 2))
+    p, q = (np.bincount(side[ranking], minlength=len(values)) for side in sides)
+    order = np.argsort(np.log((p + 1.0) / (q + 1.0)), kind="stable")
+    p, q = (np.bincount(side[counted], minlength=len(values)) for side in sides)
+    luck, doubt = (_LUCK_OF_FEW, _DOUBT_OF_FEW) if few else (_LUCK_OF_SETS, 0.0)
+    share = of if few else of / 2
+    return Cells(feature, values[order], p[order], q[order], luck, share=share, doubt=doubt)
 
 
 class End(NamedTuple):
@@ -215,13 +358,10 @@ def decide(rule: Rule, histogram: Histogram, significance: float) -> Tested:
     return min(tested, key=lambda each: each.p_value)
 
 
-VALUES: tuple[Proposer, ...] = (features.plain, features.geometry, boosted.trees)
+VALUES: tuple[Proposer, ...] = (features.plain, features.geometry, features.trees)
 BITS: tuple[Proposer, ...] = (bits.propose,)
-GLANCE: tuple[Proposer, ...] = (bits.glance, bits.look_twice)
-"""Of bits that are no part of the claim: the second is left out where the first shows a leak."""
-_GROSS = 1.0
-"""ε, or standard deviations, beyond the claim that need no second look: leaks of bits are gross
-or none."""
+GLANCE: tuple[Proposer, ...] = (bits.glance,)
+"""Of bits that are no part of the claim."""
 _PAIRS = 72
 """Cuts of each kind in the first look at pairs of cuts, which are 72² / 2."""
 _FEW_POINTS = 4
@@ -328,7 +468,7 @@ def choose(
         ]
     search = _Search(first, second, Claimed.of(guarantee.candidates()), runs)
     with one_thread():
-        low = search.best(bits, significance * shares.bits, briefly=bits is GLANCE)
+        low = search.best(bits, significance * shares.bits)
         share = shares.values + (shares.bits if low is None else 0.0)
         best = search.best(values, significance * share * MAIN, of_values=True)
         if best is None:
@@ -356,33 +496,21 @@ class _Search:
         """The cells of values that show most of the whole curve."""
 
     def best(
-        self,
-        proposers: Sequence[Proposer],
-        significance: float,
-        *,
-        of_values: bool = False,
-        briefly: bool = False,
+        self, proposers: Sequence[Proposer], significance: float, *, of_values: bool = False
     ) -> Candidate | None:
-        """Return the event of some features that promises most at a significance.
-
-        With `briefly` the proposers after one that shows a gross leak are left out.
-        """
-        claim, tails = self.claim, bool(self.claim.deltas.any())
-        scale = Scale.of(len(self.picking[0]), self.runs, significance)
+        """Return the event of some features that promises most at a significance."""
+        claim, scale = self.claim, Scale.of(len(self.picking[0]), self.runs, significance)
+        tails = bool(claim.deltas.any())
         best: Candidate | None = None
         clearest: Candidate | None = None
-        for propose in proposers:
-            if briefly and best is not None and best.objective > self._claimed(scale) + _GROSS:
-                break
-            for feature in propose(*self.learning):
-                for cells in cells_of(feature, *self.picking, tails=tails):
-                    if of_values:
-                        self._note(cells)
-                    found = candidates(cells, claim, scale)
-                    best = max([best, *found], key=_objective)
-                    if len(claim.points) == 1 and cells.draws is None:
-                        found = candidates(cells, claim, scale, excess=True)
-                        clearest = max([clearest, *found], key=_objective)
+        features = (each for propose in proposers for each in propose(*self.learning))
+        for cells in (c for f in features for c in cells_of(f, *self.picking, tails=tails)):
+            if of_values:
+                self._note(cells)
+            best = max([best, *candidates(cells, claim, scale)], key=_objective)
+            if len(claim.points) == 1 and cells.draws is None:
+                found = candidates(cells, claim, scale, excess=True)
+                clearest = max([clearest, *found], key=_objective)
         if best is not None and clearest is not None and clearest.objective > _CLEAR:
             # No event promises a bound beyond the claim, but a rare one is plainly over it: common
             # events of a violation that is rare come close to the claim and never beyond it.
@@ -390,11 +518,6 @@ class _Search:
             if best.objective <= claimed:
                 best = replace(clearest, objective=claimed + clearest.objective * 1e-3)
         return best
-
-    def _claimed(self, scale: Scale) -> float:
-        """Return the objective beyond which an event refutes the claim."""
-        points = self.claim.points
-        return float(points[0].epsilon) if len(points) == 1 else scale.level
 
     def _note(self, cells: Cells) -> None:
         """Keep the cells if they show more, and their rare ends."""
@@ -540,9 +663,10 @@ class _Sums:
         """Take off what is uncertain in a fit: some deviations of what it promises."""
         if self.cells.draws is None:
             return found
-        point = Claimed.of([found.point])
-        values = self._promise(found.design, *self._drawn(found), point)
-        return replace(found, objective=found.objective - self.cells.luck * float(values.std()))
+        totals = tuple(_cumulative(side) * self.factor for side in self.cells.draws)
+        a, b = _ends((totals[0], totals[1]), found.design, found.favoured, *found.cuts)
+        promised = self._promise(found.design, a[:, 0], b[:, 0], Claimed.of([found.point]))
+        return replace(found, objective=found.objective - self.cells.luck * float(promised.std()))
 
     def handicapped(self, side: Candidate, guesses: Candidate) -> Candidate:
         """Take off what one side may promise beyond guesses by luck, for δ = 0.
@@ -571,13 +695,6 @@ class _Sums:
         a, b = _ends(self.totals, found.design, found.favoured, *found.cuts)
         known = 2 / float(self.totals[0][-1]) if found.design is Design.SIDES else 0.0
         return self.factor * max(0.0, float(1 / (a[0] + 0.5) + 1 / (b[0] + 0.5)) - known)
-
-    def _drawn(self, found: Candidate) -> tuple[Array, Array]:
-        """Return the counts of a candidate in histograms that are as likely."""
-        drawn = self.cells.draws or (self.cells.first, self.cells.second)
-        sums = _cumulative(drawn[0]) * self.factor, _cumulative(drawn[1]) * self.factor
-        a, b = _ends(sums, found.design, found.favoured, *found.cuts)
-        return a[:, 0], b[:, 0]
 
 
 def _cumulative(counts: Array) -> Array:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpassay.accountant.errors import shortened
 from dpassay.verifier.audit.learning import features
-from dpassay.verifier.audit.learning.bit_features import Atoms, BitCell
+from dpassay.verifier.audit.learning.bits import Atoms, BitCell
 from dpassay.verifier.audit.learning.features import Feature, Values
 from dpassay.verifier.audit.learning.outputs import Matrix
 from dpassay.verifier.audit.statistics.exact_test import Counts, Design

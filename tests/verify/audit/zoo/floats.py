@@ -12,7 +12,6 @@ import numpy as np
 
 from dpassay.accountant.mechanisms import Gaussian, Laplace
 from tests.verify.audit.zoo.case import EPSILON, broken, control
-from tests.verify.audit.zoo.draws import laplace
 
 _ZERO = (0.0, 1.0)
 _TENTH = (0.1, 1.1)
@@ -47,33 +46,8 @@ def float_gumbel(dataset: Any, size: int, rng: np.random.Generator) -> Any:
 
 @broken("mean-of-naive-sum", {"mu": 1}, _TENTH, _ZERO, true=None, source="after Mironov 2012")
 def mean_of_naive_sum(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Divide a naive sum by the number of records, seven: multiplied by seven it is back."""
+    """Divide a naive sum by the number of records, seven."""
     return (dataset + rng.normal(0.0, 1.0, size)) / 7
-
-
-@broken("rescaled-naive-sum", {"mu": 1}, _ZERO, true=None, source="after Mironov 2012")
-def rescaled_naive_sum(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Multiply a naive sum by a number and add another one."""
-    return (dataset + rng.normal(0.0, 1.0, size)) * 37.0 + 3.7
-
-
-@broken(
-    "naive-sum-over-37",
-    EPSILON,
-    _ZERO,
-    true=None,
-    source="after Mironov 2012",
-    samples=60_000,
-)
-def naive_sum_over_37(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Add a constant before the noise and divide by a number after it."""
-    return ((3.7 + dataset) + rng.laplace(0.0, 1 / EPSILON, size)) / 37.0
-
-
-@control("rescaled-lattice-sum", EPSILON, _ZERO, true=EPSILON, source="post-processing")
-def rescaled_lattice_sum(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Add noise on a lattice, then do the same: whatever is undone, it is the lattice's."""
-    return (dataset + laplace(rng, 1 / EPSILON, size)) / 37.0 + 3.7
 
 
 @broken(

@@ -38,7 +38,6 @@ _CHAPTERS = {
     "dpassay.accountant.summary": "Questions about a mechanism",
     "dpassay.accountant.training": "Training with noise",
     "dpassay.verifier.audit": "Audits",
-    "dpassay.verifier.ask.a": "Audits",  # audit, audit_samples, …, assert_private
     "dpassay.verifier.claims": "Claims",
     "dpassay.verifier": "Verdicts, calibration, comparison",
     "dpassay.accountant.account": "Budgets",

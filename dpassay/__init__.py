@@ -41,12 +41,12 @@ _PUBLIC = {
     "accountant.numbers.exact": "exact",
     "accountant.geometry.workload": "BoundedSum Count Counts GroupedCounts Histogram LinearQueries "
     "MatrixRelease Mean PrefixSums VectorSum",
-    "verifier.audit": "AuditResult PrivacyError audit_one_run audit_scores canaries_needed",
+    "verifier.audit": "AuditResult PrivacyError assert_private audit audit_one_run audit_samples "
+    "audit_scores audit_until_refuted canaries_needed",
     "accountant.summary": "Profile profile",
     "accountant.training": "Training dpsgd dpsgd_noise training training_schemes",
     "verifier.compare": "Budget compare",
-    "verifier.ask": "assert_private audit audit_samples audit_until_refuted calibrate certify "
-    "check verify",
+    "verifier.ask": "calibrate certify check verify",
     "figures.plot": "plot",
     "verifier.document": "read_file read_paper read_registry",
     "verifier.verdict": "Finding Rigour Verdict",

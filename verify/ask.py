@@ -1,4 +1,4 @@
-"""`verify`, `certify`, `calibrate` and audits in the words of the command line.
+"""`verify`, `certify`, `check` and `calibrate` in the words of the command line.
 
 >>> from dpassay.verifier.ask import verify
 >>> verify("Gaussian(1)", epsilon=1, delta="1e-5").verdict.value
@@ -7,12 +7,10 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from dpassay.accountant.ask import read_mechanism
 from dpassay.accountant.core.adjacency import Adjacency
@@ -23,54 +21,13 @@ from dpassay.accountant.numbers.exact import Number, exact, in_short
 from dpassay.verifier.claim import Claim
 from dpassay.verifier.decide import decide
 from dpassay.verifier.document import Document
-from dpassay.verifier.sentence import read_guarantee, read_sentence, said_once
+from dpassay.verifier.sentence import ONE_CLAIM, Words, in_words, read_sentence, said_once
 from dpassay.verifier.verdict import Finding
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     from dpassay.accountant.budget.calibrate import Calibration
     from dpassay.accountant.budget.target import Target
-    from dpassay.verifier.audit import AuditResult
-    from dpassay.verifier.audit.statistics.guarantee import Claim as AuditClaim
     from dpassay.verifier.kernel import Checked
-
-
-Answer = TypeVar("Answer")
-Parameters = ParamSpec("Parameters")
-_ONE_CLAIM = (
-    "Name one claim: epsilon=1, delta=1e-5 (or epsilon=1 alone), mu=1, rho=0.5, or in words "
-    '"(10, 0.6)-RDP".'
-)
-
-
-class Words(TypedDict, total=False):
-    """A guarantee in words, and the neighbours that it is for.
-
-    (ε, δ)-DP, ε-DP where δ is left out; μ-GDP; ρ-zCDP; or a Rényi divergence of an order.
-    """
-
-    epsilon: Number | None
-    delta: Number | None
-    mu: Number | None
-    rho: Number | None
-    order: Number | None
-    renyi: Number | None
-    adjacency: Adjacency | str | None
-
-
-def in_words(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
-    """Return a function of `**words`, whose signature has each of the `Words`."""
-    only = inspect.Parameter.KEYWORD_ONLY
-    own = [*inspect.signature(function).parameters.values()][:-1]
-    words = [
-        inspect.Parameter(name, only, default=None, annotation=kind.__forward_arg__)
-        for name, kind in Words.__annotations__.items()
-    ]
-    first, last = ([one for one in own if (one.kind is only) == late] for late in (False, True))
-    signature = inspect.Signature([*first, *words, *last])
-    function.__signature__ = signature  # type: ignore[attr-defined]  # what `inspect` reads
-    return forgiving(function)
 
 
 def claims_about(mechanism: Mechanism, *, source: str = "", **words: Unpack[Words]) -> list[Claim]:
@@ -119,17 +76,8 @@ def _claim(about: Claim | Mechanism | str, words: dict[str, Any]) -> Claim:
         words = said_once(said, words)
     claims = claims_about(read_mechanism(about), source="Python", **words)
     if len(claims) != 1:
-        raise InvalidInputError(f"Expected one claim about the mechanism. {_ONE_CLAIM}")
+        raise InvalidInputError(f"Expected one claim about the mechanism. {ONE_CLAIM}")
     return claims[0]
-
-
-def split_neighbours(claim: Any, adjacency: Any) -> tuple[Any, Any]:
-    """Return a claim without its neighbours, and its neighbours or those named separately."""
-    if not isinstance(claim, Mapping) or "adjacency" not in claim:
-        return claim, adjacency
-    words = said_once(dict(claim), {"adjacency": adjacency})
-    relation = Adjacency.read(words.pop("adjacency"))
-    return words, None if relation is None else relation.value
 
 
 @overload
@@ -274,328 +222,3 @@ def calibrate(
     if not isinstance(target, Target):
         raise expected("target", target, "to be a target", "Or name it: epsilon=1, delta=1e-5.")
     return least_noise(name, target, adjacency=adjacency, **options)
-
-
-def read_claim(text: str) -> Any:
-    """Read `1`, `1,1e-5`, `(1, 1e-5)-DP`, `epsilon=1,delta=1e-5`, `mu=0.5` or a mechanism.
-
-    >>> read_claim("1,1e-5"), read_claim("0.5-GDP")
-    ({'epsilon': '1', 'delta': '1e-5'}, {'mu': '0.5'})
-    """
-    from dpassay.verifier.audit.runs.target import is_notation
-
-    if is_notation(text):
-        return read_mechanism(text)
-    bare = re.fullmatch(r"[^,=]+(,[^,=]+)?", text)
-    found = read_guarantee(text) or (bare and read_guarantee(f"{text}-DP"))
-    if not found:
-        raise InvalidInputError(
-            f"Expected a claim such as 1, 1,1e-5, mu=0.5 or a mechanism, not {text!r}."
-        )
-    return found
-
-
-def _given_claim(claim: AuditClaim | str | None, words: dict[str, Any]) -> tuple[Any, Any]:
-    """Return the one claim of an audit and its neighbours; no claim where none is named.
-
-    δ alone claims nothing: it says where ε is bounded.
-    """
-    given = {key: value for key, value in words.items() if value is not None}
-    adjacency = given.pop("adjacency", None)
-    if set(given) == {"delta"}:
-        given = {}
-    incomplete = {"delta": "epsilon", "order": "renyi", "renyi": "order"}
-    if len(given.keys() - {"delta", "renyi"}) > 1 or any(
-        name in given and other not in given for name, other in incomplete.items()
-    ):
-        raise InvalidInputError(f"Expected one claim. {_ONE_CLAIM}")
-    if given and claim is not None:
-        raise InvalidInputError(
-            f"Expected one claim: leave claim={claim!r} or {next(iter(given))} out."
-        )
-    if isinstance(claim, str):
-        claim = read_claim(claim)
-    return split_neighbours(given or claim, adjacency)
-
-
-def _target_in_words(mechanism: Any, words: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Read a mechanism or package.module:callable that is text, with what a sentence claims."""
-    from dpassay.verifier.audit.runs.target import named
-
-    if not isinstance(mechanism, str):
-        return mechanism, words
-    about, said = read_sentence(mechanism)
-    return named(about), said_once(said, words)
-
-
-def _delta(claim: Any, words: Words) -> Any:
-    """Return where ε is bounded: a claim has a δ of its own."""
-    return (words.get("delta") or 0) if claim is None else 0
-
-
-def _pairs(
-    pairs: Iterable[tuple[Any, Any]] | None, pair: tuple[Any, Any] | None
-) -> Iterable[tuple[Any, Any]] | None:
-    return pairs if pair is None else [*(pairs or ()), pair]
-
-
-class Runs(Words, total=False):
-    """What an audit of runs takes besides its claim."""
-
-    pair: tuple[Any, Any] | None
-    pairs: Iterable[tuple[Any, Any]] | None
-    samples: int | None
-    significance: float
-    bits: bool | None
-    seed: int | None
-    executor: Executor | None
-    timeout: float | None
-    progress: Callable[[int, int], None] | None
-    errors_are_outputs: bool
-
-
-@overload
-def audit(
-    mechanism: Callable[..., Any], claim: AuditClaim | str | None = None, **runs: Unpack[Runs]
-) -> AuditResult: ...
-
-
-@overload
-def audit(
-    mechanism: Any, claim: AuditClaim | str | None = None, **runs: Unpack[Runs]
-) -> AuditResult | Finding: ...
-
-
-@in_words
-def audit(
-    mechanism: Any,
-    claim: AuditClaim | str | None = None,
-    *,
-    pair: tuple[Any, Any] | None = None,
-    pairs: Iterable[tuple[Any, Any]] | None = None,
-    samples: int | None = None,
-    significance: float = 0.05,
-    bits: bool | None = None,
-    seed: int | None = None,
-    executor: Executor | None = None,
-    timeout: float | None = None,
-    progress: Callable[[int, int], None] | None = None,
-    errors_are_outputs: bool = False,
-    **words: Unpack[Words],
-) -> AuditResult | Finding:
-    """Run a mechanism on two neighbouring datasets: test a claim, or estimate ε and δ(ε).
-
-    What is known exactly of a claim about a mechanism of this package is answered as `verify` does,
-    unless an argument such as `samples` or `pairs` asks for runs.
-
-    Parameters
-    ----------
-    mechanism
-        A mechanism of this package, as an object or as text; a callable such as
-        `mechanism(dataset, rng)` or `mechanism(dataset, size, rng)`, or "package.module:callable";
-        an object with `sample(dataset, size, rng)`; a measurement of OpenDP, a mechanism of
-        diffprivlib, a `dpassay.verifier.audit.Command`.
-    claim
-        ε, (ε, δ), {"mu": μ}, a profile δ(·), a mechanism whose profile is claimed, or text such as
-        "(1, 1e-5)-DP". Without a claim the result is an estimate.
-    epsilon, delta, mu, rho
-        The claim in words instead; `delta` alone says where an estimate bounds ε best.
-    pair, pairs
-        Neighbouring datasets: one pair, or several of which the most promising one is tested; by
-        default the worst pair of a mechanism of this package.
-    samples
-        Runs a side, training included; 100 000 unless given.
-    significance
-        The largest probability with which a private mechanism is accused, of all bounds together.
-    bits
-        Whether the last bits of floats are looked at: by default yes, with a verdict of their own;
-        False leaves them out; True makes them part of the claim.
-    seed
-        Of everything that is drawn; None draws one and reports it.
-    adjacency
-        The neighbouring relation of a mechanism whose guarantee depends on it.
-    executor, timeout, progress, errors_are_outputs
-        As for `dpassay.verifier.audit.audit`.
-
-    Raises
-    ------
-    InvalidInputError
-        If an argument is out of range, or there are too few samples to refute anything.
-    MechanismError
-        If the mechanism raises, hangs or returns no output per run.
-
-    Examples
-    --------
-    >>> found = audit("DiscreteLaplace(scale=2)", samples=2000, seed=1)
-    >>> found.epsilon < 0.5
-    True
-    >>> audit("Laplace(1)", epsilon="0.9").verdict.value
-    'REFUTED'
-    """
-    from dpassay.verifier.audit.kinds import auditor
-    from dpassay.verifier.audit.kinds.auditor import known
-
-    about, said = _target_in_words(mechanism, {**words})
-    found, relation = _given_claim(claim, said)
-    runs_wanted = (pair, pairs, samples, executor, errors_are_outputs or None)
-    if found is not None and all(each is None for each in runs_wanted):
-        finding = known(about, found, relation)
-        if finding is not None:
-            return finding
-    return auditor.audit(
-        about,
-        found,
-        pairs=_pairs(pairs, pair),
-        samples=100_000 if samples is None else samples,
-        significance=significance,
-        delta=_delta(found, words),
-        bits=bits,
-        seed=seed,
-        adjacency=relation,
-        executor=executor,
-        timeout=timeout,
-        progress=progress,
-        errors_are_outputs=errors_are_outputs,
-    )
-
-
-@in_words
-def audit_until_refuted(
-    mechanism: Any,
-    claim: AuditClaim | str | None = None,
-    *,
-    pair: tuple[Any, Any] | None = None,
-    pairs: Iterable[tuple[Any, Any]] | None = None,
-    samples: int = 1_000_000,
-    significance: float = 0.05,
-    bits: bool = False,
-    seed: int | None = None,
-    timeout: float | None = None,
-    progress: Callable[[int, int], None] | None = None,
-    errors_are_outputs: bool = False,
-    **words: Unpack[Words],
-) -> AuditResult:
-    """Audit with more and more runs, the last time with `samples` a side; stop once refuted.
-
-    Each of a few audits has eight times the runs of the one before and an equal part of the
-    significance. Arguments as for `audit`. With `bits` the last bits of floats are part of the
-    claim; without, the values of outputs alone are looked at.
-    """
-    from dpassay.verifier.audit.kinds import auditor
-
-    about, said = _target_in_words(mechanism, {**words})
-    found, relation = _given_claim(claim, said)
-    return auditor.audit_until_refuted(
-        about,
-        _required(found),
-        pairs=_pairs(pairs, pair),
-        samples=samples,
-        significance=significance,
-        bits=bits,
-        seed=seed,
-        adjacency=relation,
-        timeout=timeout,
-        progress=progress,
-        errors_are_outputs=errors_are_outputs,
-    )
-
-
-@in_words
-def audit_samples(
-    first: Any,
-    second: Any,
-    claim: AuditClaim | str | None = None,
-    *,
-    significance: float = 0.05,
-    bits: bool | None = None,
-    seed: int | None = None,
-    names: tuple[str, str] = ("first", "second"),
-    **words: Unpack[Words],
-) -> AuditResult:
-    """Test a claim, or estimate ε and δ(ε), on outputs of runs that are there already.
-
-    Parameters
-    ----------
-    first, second
-        The outputs of independent runs on either dataset, one run a row: arrays whose first axis
-        counts the runs, or lists of outputs of any kind. Their numbers may differ.
-    seed
-        Of the lots that decide which rows choose the event; None draws one and reports it.
-    names
-        What the two sides are called in the report.
-
-    Other arguments as for `audit`.
-
-    Raises
-    ------
-    InvalidInputError
-        For too few rows, rows of another kind or shape on the other side, rows that are all the
-        same, copies, or rows that depend on their order.
-    """
-    from dpassay.verifier.audit.kinds import samples
-
-    found, relation = _given_claim(claim, {**words})
-    return samples.audit_samples(
-        first,
-        second,
-        found,
-        significance=significance,
-        delta=_delta(found, words),
-        bits=bits,
-        seed=seed,
-        adjacency=relation,
-        names=names,
-    )
-
-
-@in_words
-def assert_private(
-    mechanism: Any,
-    claim: AuditClaim | str | None = None,
-    *,
-    pair: tuple[Any, Any] | None = None,
-    pairs: Iterable[tuple[Any, Any]] | None = None,
-    alpha: float = 1e-6,
-    seconds: float = 20.0,
-    seed: int = 0,
-    samples: int | None = None,
-    bits: bool | None = None,
-    **words: Unpack[Words],
-) -> AuditResult | Finding:
-    """Raise PrivacyError if a claim is refuted; return the finding or the audit otherwise.
-
-    A claim about a mechanism of this package is decided exactly, without any run, wherever
-    `verify` decides it; runs are drawn besides where `pairs` or `samples` ask for them.
-
-    Parameters
-    ----------
-    mechanism, claim, epsilon, delta, mu, rho, pair, pairs, samples, adjacency, bits
-        As for `audit`.
-    alpha
-        The largest probability with which a private mechanism fails the test.
-    seconds
-        What it may take, roughly: the number of runs is fixed from the speed of a few runs.
-    seed
-        The same runs every time, so that a test does not flicker; change it for fresh ones.
-    """
-    from dpassay.verifier.audit.kinds import auditor
-
-    about, said = _target_in_words(mechanism, {**words})
-    found, relation = _given_claim(claim, said)
-    return auditor.assert_private(
-        about,
-        _required(found),
-        pairs=_pairs(pairs, pair),
-        alpha=alpha,
-        seconds=seconds,
-        seed=seed,
-        samples=samples,
-        adjacency=relation,
-        bits=bits,
-    )
-
-
-def _required(claim: Any) -> Any:
-    if claim is None:
-        raise InvalidInputError(f"Expected a claim. {_ONE_CLAIM}")
-    return claim

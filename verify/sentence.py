@@ -1,11 +1,22 @@
-"""Guarantees as people write them: "(1, 1e-5)-DP", "(ε, δ) = (1, 1e-5)", "ρ-zCDP with ρ=0.1"."""
+"""Guarantees as people write them: "(1, 1e-5)-DP", "(ε, δ) = (1, 1e-5)", "ρ-zCDP with ρ=0.1".
+
+The same in arguments, epsilon=1, delta="1e-5", which every function takes that has a claim.
+"""
 
 from __future__ import annotations
 
+import inspect
 import re
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec, TypedDict, TypeVar
 
-from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.ask import read_mechanism
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.errors import InvalidInputError, forgiving
+from dpassay.accountant.numbers.exact import Number
+
+Answer = TypeVar("Answer")
+Parameters = ParamSpec("Parameters")
 
 _WORDS = {"DP": ("epsilon", "delta"), "GDP": ("mu",), "zCDP": ("rho",), "RDP": ("order", "renyi")}
 """What the numbers before a kind of privacy are."""
@@ -15,6 +26,7 @@ _LABELS |= dict.fromkeys("μµ", "mu")
 _NAMES = {name: name for names in _WORDS.values() for name in names}
 _OF_RENYI = {**_NAMES, "alpha": "order", "epsilon": "renyi"}
 """What the names of numbers mean here, and before RDP."""
+_NOTATION = re.compile(r"\s*[A-Z]\w*\(")
 _SENTENCE = re.compile(
     r"(?P<mechanism>.+?)\s(?:is|satisfies|has|provides)\s(?P<guarantee>.+)", re.DOTALL
 )
@@ -141,3 +153,98 @@ def said_once(said: dict[str, str], given: dict[str, Any]) -> dict[str, Any]:
         if given.get(name) is not None:
             raise InvalidInputError(f"The claim states its own {name}; leave {name} out.")
     return {**given, **said}
+
+
+ONE_CLAIM = (
+    "Name one claim: epsilon=1, delta=1e-5 (or epsilon=1 alone), mu=1, rho=0.5, or in words "
+    '"(10, 0.6)-RDP".'
+)
+"""What to write for a claim."""
+
+
+class Words(TypedDict, total=False):
+    """A guarantee in words, and the neighbours that it is for.
+
+    (ε, δ)-DP, ε-DP where δ is left out; μ-GDP; ρ-zCDP; or a Rényi divergence of an order.
+    """
+
+    epsilon: Number | None
+    delta: Number | None
+    mu: Number | None
+    rho: Number | None
+    order: Number | None
+    renyi: Number | None
+    adjacency: Adjacency | str | None
+
+
+def in_words(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
+    """Return a function of `**words`, whose signature has each of the `Words`."""
+    only = inspect.Parameter.KEYWORD_ONLY
+    own = [*inspect.signature(function).parameters.values()][:-1]
+    words = [
+        inspect.Parameter(name, only, default=None, annotation=kind.__forward_arg__)
+        for name, kind in Words.__annotations__.items()
+    ]
+    first, last = ([one for one in own if (one.kind is only) == late] for late in (False, True))
+    signature = inspect.Signature([*first, *words, *last])
+    function.__signature__ = signature  # type: ignore[attr-defined]  # what `inspect` reads
+    return forgiving(function)
+
+
+def is_notation(text: str) -> bool:
+    """Whether a text is written as a mechanism of this package."""
+    return _NOTATION.match(text) is not None
+
+
+def read_claim(text: str) -> Any:
+    """Read `1`, `1,1e-5`, `(1, 1e-5)-DP`, `epsilon=1,delta=1e-5`, `mu=0.5` or a mechanism.
+
+    >>> read_claim("1,1e-5"), read_claim("0.5-GDP")
+    ({'epsilon': '1', 'delta': '1e-5'}, {'mu': '0.5'})
+    """
+    if is_notation(text):
+        return read_mechanism(text)
+    bare = re.fullmatch(r"[^,=]+(,[^,=]+)?", text)
+    found = read_guarantee(text) or (bare and read_guarantee(f"{text}-DP"))
+    if not found:
+        raise InvalidInputError(
+            f"Expected a claim such as 1, 1,1e-5, mu=0.5 or a mechanism, not {text!r}."
+        )
+    return found
+
+
+def split_neighbours(claim: Any, adjacency: Any) -> tuple[Any, Any]:
+    """Return a claim without its neighbours, and its neighbours or those named separately."""
+    if not isinstance(claim, Mapping) or "adjacency" not in claim:
+        return claim, adjacency
+    words = said_once(dict(claim), {"adjacency": adjacency})
+    relation = Adjacency.read(words.pop("adjacency"))
+    return words, None if relation is None else relation.value
+
+
+def one_claim(claim: Any, words: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the one claim of an audit and its neighbours; None for a claim that nobody names.
+
+    δ alone claims nothing: it says where ε is bounded.
+    """
+    given = {key: value for key, value in words.items() if value is not None}
+    adjacency = given.pop("adjacency", None)
+    if set(given) == {"delta"}:
+        given = {}
+    incomplete = {"delta": "epsilon", "order": "renyi", "renyi": "order"}
+    if len(given.keys() - {"delta", "renyi"}) > 1 or any(
+        name in given and other not in given for name, other in incomplete.items()
+    ):
+        raise InvalidInputError(f"Expected one claim. {ONE_CLAIM}")
+    if given and claim is not None:
+        raise InvalidInputError(
+            f"Expected one claim: leave claim={claim!r} or {next(iter(given))} out."
+        )
+    if isinstance(claim, str):
+        claim = read_claim(claim)
+    return split_neighbours(given or claim, adjacency)
+
+
+def bounded(words: Words) -> tuple[Number, Number]:
+    """Return (0, δ)-DP, in place of a claim: at that δ an estimate bounds ε best."""
+    return 0, words.get("delta") or 0

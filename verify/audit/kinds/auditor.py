@@ -18,24 +18,32 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack, overload
 
 import numpy as np
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.errors import DpassayError
-from dpassay.accountant.numbers.exact import Number
+from dpassay.accountant.errors import DpassayError, InvalidInputError
 from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.audit.kinds.result import AuditResult
 from dpassay.verifier.audit.outcome import read_count, read_seed, read_significance
 from dpassay.verifier.audit.runs import blocks
 from dpassay.verifier.audit.runs.blocks import Datasets, time_limit
 from dpassay.verifier.audit.runs.plan import Plan, can_refute, own_pairs, train
-from dpassay.verifier.audit.runs.target import MechanismTarget, target
+from dpassay.verifier.audit.runs.target import MechanismTarget, named, target
 from dpassay.verifier.audit.statistics.guarantee import Claim, Guarantee, guarantee
 from dpassay.verifier.claims import guarantee as claimed_by
 from dpassay.verifier.decide import decide
+from dpassay.verifier.sentence import (
+    ONE_CLAIM,
+    Words,
+    bounded,
+    in_words,
+    one_claim,
+    read_sentence,
+    said_once,
+)
 from dpassay.verifier.verdict import Finding, Verdict
 
 _WORDS = ({"epsilon"}, {"epsilon", "delta"}, {"mu"}, {"rho"}, {"order", "renyi"})
@@ -102,51 +110,84 @@ _STEP, _SMALLEST = 8, 250
 """Until refuted: how many times the runs of the audit before, and the fewest runs a side."""
 
 
+class Runs(Words, total=False):
+    """What an audit of runs takes besides its claim."""
+
+    pair: Datasets | None
+    pairs: Iterable[Datasets] | None
+    samples: int | None
+    significance: float
+    bits: bool | None
+    seed: int | None
+    executor: Executor | None
+    timeout: float | None
+    progress: Callable[[int, int], None] | None
+    errors_are_outputs: bool
+
+
+@overload
+def audit(
+    mechanism: Callable[..., Any], claim: Claim | str | None = None, **runs: Unpack[Runs]
+) -> AuditResult: ...
+
+
+@overload
+def audit(
+    mechanism: Any, claim: Claim | str | None = None, **runs: Unpack[Runs]
+) -> AuditResult | Finding: ...
+
+
+@in_words
 def audit(
     mechanism: Any,
-    claim: Claim | None = None,
+    claim: Claim | str | None = None,
     *,
+    pair: Datasets | None = None,
     pairs: Iterable[Datasets] | None = None,
-    samples: int = 100_000,
+    samples: int | None = None,
     significance: float = 0.05,
-    delta: Number = 0,
     bits: bool | None = None,
     seed: int | None = None,
-    adjacency: Adjacency | str | None = None,
     executor: Executor | None = None,
     timeout: float | None = None,
     progress: Callable[[int, int], None] | None = None,
     errors_are_outputs: bool = False,
-) -> AuditResult:
-    """Test a claim by runs, or without one estimate ε and δ(ε) from them.
+    **words: Unpack[Words],
+) -> AuditResult | Finding:
+    """Run a mechanism on two neighbouring datasets: test a claim, or estimate ε and δ(ε).
 
-    The values of outputs have the first word: they decide the verdict. The last bits of floats are
-    looked at apart from them, and have a verdict of their own.
+    What is known exactly of a claim about a mechanism of this package is answered as `verify` does,
+    unless an argument such as `samples` or `pairs` asks for runs. Of runs the values of outputs
+    decide the verdict; the last bits of floats are looked at apart from them, and have their own.
 
     Parameters
     ----------
     mechanism
-        A mechanism of this package, a callable `mechanism(dataset, rng)`, an object with
-        `sample(dataset, size, rng)`, or anything else that `runs.target` knows.
+        A mechanism of this package, as an object or as text; a callable such as
+        `mechanism(dataset, rng)` or `mechanism(dataset, size, rng)`, or "package.module:callable";
+        an object with `sample(dataset, size, rng)`; a measurement of OpenDP, a mechanism of
+        diffprivlib, a `dpassay.verifier.audit.Command`.
     claim
-        ε, (ε, δ), {"mu": μ}, a profile δ(·) or a mechanism whose profile is claimed. None for an
-        estimate: certified lower bounds of δ(ε) and ε(δ), with the exact ones beside them for a
-        mechanism of this package, whose noise is then drawn in floats.
-    pairs
-        Pairs of neighbouring datasets; by default the worst pair of a mechanism of this package.
+        ε, (ε, δ), {"mu": μ}, a profile δ(·), a mechanism whose profile is claimed, or text such as
+        "(1, 1e-5)-DP". Without a claim the result is an estimate: certified lower bounds of δ(ε)
+        and ε(δ), with the exact ones beside them for a mechanism of this package, whose noise is
+        then drawn in floats.
+    epsilon, delta, mu, rho
+        The claim in words instead; `delta` alone says where an estimate bounds ε best.
+    pair, pairs
+        Neighbouring datasets: one pair, or several of which the most promising one is tested; by
+        default the worst pair of a mechanism of this package.
     samples
-        Runs a side, training included.
+        Runs a side, training included; 100 000 unless given.
     significance
         The largest probability with which a private mechanism is accused, of all bounds together.
-    delta
-        Where ε is bounded best, without a claim.
     bits
-        Whether the last bits of floats are looked at: by default yes, for a verdict of their own;
+        Whether the last bits of floats are looked at: by default yes, with a verdict of their own;
         False leaves them out; True makes them part of the claim.
     seed
         Of everything that is drawn; None draws one and reports it.
     adjacency
-        The relation of a claimed mechanism's profile, where it depends on it.
+        The neighbouring relation of a mechanism whose guarantee depends on it.
     executor
         Any executor of `concurrent.futures` for the blocks of the test; the result does not depend
         on it. The mechanism has to be picklable for processes.
@@ -162,74 +203,130 @@ def audit(
         If an argument is out of range, or there are too few samples to refute anything.
     MechanismError
         If the mechanism raises, hangs or returns no output per run.
+
+    Examples
+    --------
+    >>> found = audit("DiscreteLaplace(scale=2)", samples=2000, seed=1)
+    >>> found.epsilon < 0.5
+    True
+    >>> audit("Laplace(1)", epsilon="0.9").verdict.value
+    'REFUTED'
     """
     started = time.perf_counter()
-    whole = guarantee((0, delta) if claim is None else claim, adjacency=adjacency)
+    about, asked = _in_words(mechanism, {**words})
+    claimed, adjacency = one_claim(claim, asked)
+    runs_wanted = (pair, pairs, samples, executor, errors_are_outputs or None)
+    if claimed is not None and all(each is None for each in runs_wanted):
+        decided = known(about, claimed, adjacency)
+        if decided is not None:
+            return decided
+    whole = guarantee(bounded(words) if claimed is None else claimed, adjacency=adjacency)
     plan = Plan.of(
-        mechanism,
+        about,
         whole,
-        pairs=pairs,
-        samples=samples,
+        pairs=_listed(pair, pairs),
+        samples=100_000 if samples is None else samples,
         significance=significance,
         seed=seed,
         timeout=timeout,
         errors_are_outputs=errors_are_outputs,
-        claimed=claim is not None,
+        claimed=claimed is not None,
         bits=bits,
     )
-    known = train(plan)
-    histogram = blocks.run(known.blocks, executor, progress, timeout)
-    finding = None if claim is None else known_or_none(mechanism, claim, adjacency)
+    prepared = train(plan)
+    histogram = blocks.run(prepared.blocks, executor, progress, timeout)
+    finding = None if claimed is None else known_or_none(about, claimed, adjacency)
     misfits = int(histogram[:, -1].sum())
     return AuditResult.of(
         plan,
-        known.rule,
+        prepared.rule,
         histogram[:, :-1],
-        known.pair,
-        training=known.training,
-        samples=plan.samples - known.training,
+        prepared.pair,
+        training=prepared.training,
+        samples=plan.samples - prepared.training,
         seconds=time.perf_counter() - started,
         adjacency=adjacency,
-        notes=(*told(finding), *known.notes, *_notes(plan, misfits)),
+        notes=(*told(finding), *prepared.notes, *_notes(plan, misfits)),
         finding=finding,
     )
 
 
+def _in_words(mechanism: Any, words: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Read a mechanism or package.module:callable that is text, with what a sentence claims."""
+    if not isinstance(mechanism, str):
+        return mechanism, words
+    about, said = read_sentence(mechanism)
+    return named(about), said_once(said, words)
+
+
+def _listed(pair: Datasets | None, pairs: Iterable[Datasets] | None) -> list[Datasets] | None:
+    if pair is None:
+        return None if pairs is None else [*pairs]
+    return [*(pairs or ()), pair]
+
+
+@in_words
 def audit_until_refuted(
     mechanism: Any,
-    claim: Claim,
+    claim: Claim | str | None = None,
     *,
+    pair: Datasets | None = None,
     pairs: Iterable[Datasets] | None = None,
     samples: int = 1_000_000,
     significance: float = 0.05,
+    bits: bool | None = False,
     seed: int | None = None,
-    **options: Any,
+    executor: Executor | None = None,
+    timeout: float | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    errors_are_outputs: bool = False,
+    **words: Unpack[Words],
 ) -> AuditResult:
     """Audit with more and more runs, the last time with `samples` a side; stop once refuted.
 
     There are few audits, each with eight times the runs of the one before and an equal part of the
     significance: a private mechanism is accused by any of them with probability at most
-    `significance`. The result is that of the audit that refutes, else of the last one.
-    Other arguments and errors as for `audit`.
+    `significance`. The result is that of the audit that refutes, else of the last one. The values
+    of outputs alone are looked at unless `bits` says otherwise. Arguments and errors as for
+    `audit`.
     """
-    whole = guarantee(claim, adjacency=options.get("adjacency"))
+    about, asked = _in_words(mechanism, {**words})
+    claimed, adjacency = _required(*one_claim(claim, asked))
+    whole = guarantee(claimed, adjacency=adjacency)
     level, fixed = read_significance(significance), read_seed(seed)
     sizes = [read_count(samples)]
     while sizes[0] >= _STEP * _SMALLEST:
         sizes.insert(0, sizes[0] // _STEP)
     level /= len(sizes)
-    listed = None if pairs is None else list(pairs)
+    listed = _listed(pair, pairs)
     for size in sizes:
         if size < samples and not can_refute(whole, size, level):
             continue
-        found = audit(
-            mechanism, whole, pairs=listed, samples=size, significance=level, seed=fixed, **options
+        found: AuditResult = audit(
+            about,
+            whole,
+            pairs=listed,
+            samples=size,
+            significance=level,
+            bits=bits,
+            seed=fixed,
+            executor=executor,
+            timeout=timeout,
+            progress=progress,
+            errors_are_outputs=errors_are_outputs,
+            adjacency=adjacency,
         )
         if found.refuted:
             break
     which = f"audit {sizes.index(size) + 1} of {len(sizes)} of growing size"
     note = f"{which}, each at significance {few(level)}"
     return replace(found, notes=(*found.notes, note))
+
+
+def _required(claim: Any, adjacency: Any) -> tuple[Any, Any]:
+    if claim is None:
+        raise InvalidInputError(f"Expected a claim. {ONE_CLAIM}")
+    return claim, adjacency
 
 
 def _notes(plan: Plan, misfits: int) -> Iterable[str]:
@@ -264,17 +361,19 @@ class PrivacyError(AssertionError):
         self.result = result
 
 
+@in_words
 def assert_private(
     mechanism: Any,
-    claim: Claim,
+    claim: Claim | str | None = None,
     *,
+    pair: Datasets | None = None,
     pairs: Iterable[Datasets] | None = None,
     alpha: float = 1e-6,
     seconds: float = 20.0,
     seed: int = 0,
     samples: int | None = None,
-    adjacency: Adjacency | str | None = None,
     bits: bool | None = None,
+    **words: Unpack[Words],
 ) -> AuditResult | Finding:
     """Raise PrivacyError if a claim is refuted; return the finding or the audit otherwise.
 
@@ -284,8 +383,8 @@ def assert_private(
 
     Parameters
     ----------
-    mechanism, claim, pairs
-        As for `dpassay.verifier.audit.audit`.
+    mechanism, claim, epsilon, delta, mu, rho, pair, pairs, samples, adjacency, bits
+        As for `audit`; the test fails by last bits only where they are part of the claim.
     alpha
         The largest probability with which a private mechanism fails the test.
     seconds
@@ -293,26 +392,19 @@ def assert_private(
         the outcome of any is looked at.
     seed
         The same runs every time, so that a test does not flicker; change it for fresh ones.
-    samples
-        Runs a side instead, whatever they take.
-    adjacency
-        The neighbouring relation, required where the guarantee of a mechanism depends on it.
-    bits
-        Whether the last bits of floats are looked at, as for `audit`: the test fails by them where
-        they are part of the claim, bits=True.
     """
-    finding = known(mechanism, claim, adjacency)
+    about, asked = _in_words(mechanism, {**words})
+    claimed, adjacency = _required(*one_claim(claim, asked))
+    finding, listed = known(about, claimed, adjacency), _listed(pair, pairs)
     if finding is not None and finding.refuted:
         raise PrivacyError(finding)
-    if finding is not None and pairs is None and samples is None:
+    if finding is not None and listed is None and samples is None:
         return finding
-    listed = None if pairs is None else list(pairs)
-    count = samples or _affordable(mechanism, listed, seconds)
     result = audit(
-        mechanism,
-        claim,
+        about,
+        claimed,
         pairs=listed,
-        samples=count,
+        samples=samples or _affordable(about, listed, seconds),
         significance=alpha,
         seed=seed,
         adjacency=adjacency,

@@ -16,7 +16,8 @@ from dpassay.accountant import notation
 from dpassay.accountant.errors import DpassayError, InvalidInputError
 from dpassay.verifier.audit.kinds.auditor import audit
 from dpassay.verifier.audit.runs.plan import neighbours
-from dpassay.verifier.audit.runs.target import is_notation, named
+from dpassay.verifier.audit.runs.target import named
+from dpassay.verifier.sentence import is_notation
 
 _MOST_RUNS = 10**8
 """Runs a side that are drawn again: beyond, whoever checks waits for minutes."""

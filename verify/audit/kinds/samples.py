@@ -14,13 +14,12 @@ import math
 import numbers
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import InvalidInputError, expected
 from dpassay.accountant.numbers.exact import Number
 from dpassay.accountant.numbers.reading import few
@@ -41,6 +40,7 @@ from dpassay.verifier.audit.runs.plan import Plan, oddities, training_runs
 from dpassay.verifier.audit.runs.target import GIVEN
 from dpassay.verifier.audit.statistics.exact_test import Design
 from dpassay.verifier.audit.statistics.guarantee import Claim, guarantee
+from dpassay.verifier.sentence import Words, bounded, in_words, one_claim
 
 _FEWEST = 20
 """Rows a side: a part chooses the event, and the rest can refute something."""
@@ -321,48 +321,37 @@ def _rounded(column: NDArray[Any]) -> bool:
 Array: TypeAlias = NDArray[Any]
 
 _SPLIT, _COINS = 901, 902
-_MOST_FOR_BITS, _LEAST_FOR_BITS, _ENTRIES_FOR_BITS = 40_000, 5_000, 1_000_000
-"""Rows a side, and entries, that test last bits."""
 _ENTRIES_AT_ONCE = 2_000_000
 """Numbers that are copied and scored in one go: 16 MB of doubles."""
 _SPARE = 7.5
 """Standard deviations of fair coins for which rows are kept: more fall out with chance 1e-13."""
 
 
+@in_words
 def audit_samples(
     first: Any,
     second: Any,
-    claim: Claim | None = None,
+    claim: Claim | str | None = None,
     *,
     significance: float = 0.05,
-    delta: Number = 0,
     bits: bool | None = None,
     seed: int | None = None,
-    adjacency: Adjacency | str | None = None,
     names: tuple[str, str] = ("first", "second"),
+    **words: Unpack[Words],
 ) -> AuditResult:
-    """Test a claim on outputs of independent runs on two neighbouring datasets.
+    """Test a claim, or estimate ε and δ(ε), on outputs of runs that are there already.
 
     Parameters
     ----------
     first, second
-        The outputs on either dataset, one run a row: an array whose first axis counts the runs, or
-        a list of outputs of any kind. Their numbers may differ.
-    claim
-        ε, (ε, δ), {"mu": μ}, a profile δ(·) or a mechanism whose profile is claimed. None for an
-        estimate: bounds of ε and of δ(ε).
-    significance
-        The largest probability with which a private mechanism is accused, of all bounds together.
-    delta
-        Where ε is bounded best, without a claim.
-    bits
-        Whether the last bits of floats are looked at, as for `audit`.
+        The outputs of independent runs on either dataset, one run a row: arrays whose first axis
+        counts the runs, or lists of outputs of any kind. Their numbers may differ.
     seed
         Of the lots that decide which rows choose the event; None draws one and reports it.
-    adjacency
-        The relation of a claimed mechanism's profile, where it depends on it.
     names
         What the two sides are called in the report.
+
+    Other arguments as for `audit`.
 
     Raises
     ------
@@ -378,14 +367,15 @@ def audit_samples(
     'REFUTED'
     """
     started = time.perf_counter()
-    whole = guarantee((0, delta) if claim is None else claim, adjacency=adjacency)
+    asked, adjacency = one_claim(claim, {**words})
+    claimed = asked is not None
+    whole = guarantee(asked if claimed else bounded(words), adjacency=adjacency)
     level, fixed = read_significance(significance), read_seed(seed)
     if isinstance(names, str) or len(names) != 2:
         raise expected("names", names, "to be two words, one for each side")
     sides, form = matrices(first, second, names)
     least = min(map(len, sides))
     what = Named(" and ".join(names))
-    claimed = claim is not None
     plan = Plan(what, whole, (names,), least, level, fixed, None, claimed, bits)
     plan.require_enough()
     training = training_runs(plan, sides[0].shape[1])
@@ -404,18 +394,11 @@ def audit_samples(
         mixed=form.width is not None,
     )
     rule = all_worded(rule, (learning[0], learning[1]), form.width, form.names)
-    of_bits = [lot[: _most_for_bits(sides[0].shape[1])] for lot in fresh]
-    parts = [(rule.values.rules, fresh), (() if rule.bits is None else (rule.bits,), of_bits)]
-    histogram = np.hstack(
-        [
-            *(_counted(sides, tested, lots, fixed) for tested, lots in parts if tested),
-            _counted(sides, (rule.ranked,), fresh, fixed),
-        ]
-    )
+    groups: list[Sequence[Rule | Ranked]] = [rule.values.rules, (rule.ranked,)]
+    if rule.bits is not None:
+        groups.insert(1, (rule.bits,))
+    histogram = np.hstack([_counted(sides, group, fresh, fixed) for group in groups])
     odd = oddities(learning[0], learning[1], mixed=False, with_bits=bits is not False)
-    notes = [GIVEN, *odd]
-    if rule.bits is not None and len(of_bits[0]) < len(fresh[0]):
-        notes.append(f"last bits were tested on {len(of_bits[0])} rows a side")
     return AuditResult.of(
         plan,
         rule,
@@ -423,7 +406,7 @@ def audit_samples(
         training=training,
         samples=int(histogram[:, : rule.values.partition.size].sum(axis=1).min()),
         seconds=time.perf_counter() - started,
-        notes=tuple(notes),
+        notes=(GIVEN, *odd),
     )
 
 
@@ -498,11 +481,6 @@ class Named:
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Any:
         """Raise: there is nothing to run."""
         raise InvalidInputError("The rows were given; there is nothing to run.")
-
-
-def _most_for_bits(width: int) -> int:
-    """Return how many rows a side test last bits: trees score them slowly, and leaks are gross."""
-    return min(_MOST_FOR_BITS, max(_LEAST_FOR_BITS, _ENTRIES_FOR_BITS // max(1, width)))
 
 
 def _counted(

@@ -26,7 +26,6 @@ import functools
 import importlib
 import inspect
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -43,6 +42,7 @@ from dpassay.accountant.core.mechanism import GaussianNoise, Mechanism
 from dpassay.accountant.errors import DpassayError, InvalidInputError, shortened
 from dpassay.accountant.mechanisms.additive.laplace import LaplaceNoise
 from dpassay.accountant.mechanisms.shapes.general_gaussian import RankOneGaussian
+from dpassay.verifier.sentence import is_notation
 
 
 class Role(Enum):
@@ -297,7 +297,6 @@ NOT_REPEATABLE = "the mechanism does not follow the rng it is given: runs cannot
 """A note of results."""
 GIVEN = "the rows were given, and the seed only splits them"
 """Another one."""
-_NOTATION = re.compile(r"\s*[A-Z]\w*\(")
 
 
 class MechanismError(DpassayError):
@@ -480,11 +479,6 @@ def target(thing: Any, name: str = "", *, errors_are_outputs: bool = False) -> T
         f"Expected a mechanism, a callable mechanism(dataset, rng) or an object with "
         f"sample(dataset, size, rng), not {shortened(repr(thing))}."
     )
-
-
-def is_notation(text: str) -> bool:
-    """Whether a target is written as a mechanism of this package."""
-    return _NOTATION.match(text) is not None
 
 
 def named(text: str, expected: str = "TARGET to be a mechanism or package.module:callable") -> Any:

@@ -9,6 +9,5 @@ found = dpassay.compare(
     dpassay.Budget(dpassay.EpsilonDelta(1, "1e-6")),
     dpassay.BoundedSum([1, 1, 1, 1, 1, 2, 4, 8, 16, 32]),
     metrics=["variance", "rmse"],
-    simulated=False,
 )
 print(found)

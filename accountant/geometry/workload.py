@@ -274,27 +274,6 @@ class LinearQueries(Workload):
 
 
 @declared
-class KeyedCounts(Workload):
-    """Counts by keys that are not known beforehand; a person adds to at most k of them.
-
-    A key without people must not appear: a histogram whose bins come from the data.
-
-    Parameters
-    ----------
-    partitions
-        k ≥ 1, the keys of a person.
-    sensitivity
-        What a person adds at most to each of their counts.
-    """
-
-    noun = "key"
-    input = "counts"
-
-    partitions: Integer = Integer(1, least=1)
-    sensitivity: Positive = Positive(1)
-
-
-@declared
 class Selection(Workload):
     """The choice of one of several candidates by their scores.
 
@@ -363,7 +342,6 @@ WORKLOADS: dict[str, type[Workload]] = {
         PrefixSums,
         Training,
         LinearQueries,
-        KeyedCounts,
         Selection,
         Quantile,
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Calibrate every mechanism that can release a workload to the least noise that a budget allows,
-prove its guarantee, compute its error exactly, and confirm it by simulation.
+prove its guarantee, and compute its error exactly.
 
 workloads:
   Count(sensitivity=1);
@@ -26,13 +26,13 @@ workloads:
   Mean(lower=0, upper=1, records=n), BoundedSum(bounds=[...]),
   GroupedCounts(groups=m, dimension=d), PrefixSums(steps=n),
   Training(batch_size=b, dataset_size=n, epochs=e),
-  MatrixRelease(rows=m, columns=n), KeyedCounts(partitions=k),
+  MatrixRelease(rows=m, columns=n),
   VectorSum(dimension=d, l1_sensitivity=, l2_sensitivity=, linf_sensitivity=),
   LinearQueries(matrix=[[...]], space=Box(bounds=[...])),
   Selection(candidates=k), Quantile(candidates=k)
 
 metrics: variance, rmse, mean-absolute-error, bias, p-exact, quantile:P, max-quantile:P;
-of keys appears:P, of choices regret:P
+of choices regret:P
 """
 _EPILOG = """\
 examples:
@@ -56,8 +56,6 @@ question WORKLOAD ?  what is released, with a budget; or a file BUDGET.toml that
 --only NAME []  only candidates so called
 --metric METRIC []  the first one ranks
 --published  judge noise by formulas of papers too
---seed N :int  of the simulations (default 0)
---no-simulation  exact errors only
 --html FILE  write a report with plots and certificates
 --plot FILE  draw the first two metrics
 --details  say why each other candidate is left out
@@ -96,8 +94,6 @@ def run(options: argparse.Namespace) -> int:
         question.budget,
         question.workload,
         metrics=question.metrics,
-        seed=question.seed,
-        simulated=not options.no_simulation,
         published=options.published,
         candidates=question.candidates,
         only=question.only,
@@ -160,7 +156,6 @@ def _with_options(question: Question, options: argparse.Namespace) -> Question:
         candidates=(*question.candidates, *map(notation.parse, options.candidate)),
         only=(*question.only, *options.only),
         metrics=tuple(options.metric) or question.metrics,
-        seed=question.seed if options.seed is None else options.seed,
     )
 
 

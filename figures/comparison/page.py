@@ -82,7 +82,7 @@ def page(found: Comparison, command: Sequence[str]) -> str:
         code=output.release_code(found),
         title=title,
         picture=template.element(bars(found, titled=False), "plot-0", title, alt),
-        heads=["mechanism", "verdict", "noise", "you need", *heads, "simulated rmse"],
+        heads=["mechanism", "verdict", "noise", "you need", *heads],
         rows=[_row(found, row) for row in found.rows],
         best=output.best_lines(found),
         command=template.shell(command),
@@ -90,13 +90,12 @@ def page(found: Comparison, command: Sequence[str]) -> str:
 
 
 def _row(found: Comparison, row: Row) -> dict[str, Any]:
-    from dpassay.verifier.compare.output import need, noise, number, simulated
+    from dpassay.verifier.compare.output import need, noise, number
 
     cells = [
         {"text": number(row.metrics[entry.name]), "best": row in found.best(entry.name)}
         for entry in found.metrics
     ]
-    cells.append({"text": simulated(row), "best": False})
     return {
         "name": row.candidate.name,
         "mechanism": repr(row.found.mechanism),

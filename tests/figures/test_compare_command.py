@@ -14,7 +14,7 @@ import pytest
 from dpassay.figures.comparison.cli import COMMAND
 from dpassay.verifier.cli import main
 
-COUNT = ["--epsilon", "1", "--delta", "1e-6", "--workload", "Count()", "--no-simulation"]
+COUNT = ["--epsilon", "1", "--delta", "1e-6", "--workload", "Count()"]
 
 
 class Result(NamedTuple):
@@ -75,12 +75,12 @@ mu = 0.5
 adjacency = "replace-one"
 """
     )
-    from_file = run(file, "--json", "--no-simulation")
+    from_file = run(file, "--json")
     assert from_file.returncode == 0, from_file.stderr
     by_flags = run(
         *("--mu", "0.5", "--adjacency", "replace-one", "--metric", "variance"),
         *("--workload", "Counts(dimension=20, sparsity=20)", "--only", "Gaussian"),
-        *("--json", "--no-simulation"),
+        *("--json"),
     )
     first, second = json.loads(from_file.stdout), json.loads(by_flags.stdout)
     for data in (first, second):

@@ -2,7 +2,7 @@
 
 A `Budget` says what may be spent, a workload (`dpassay.accountant.geometry.workload`) what is
 released. `compare` calibrates every candidate to the least noise that the budget allows, proves
-its guarantee, computes its error exactly and confirms it by simulation.
+its guarantee and computes its error exactly.
 """
 
 from dpassay.verifier.compare.candidate import Budget

@@ -1,4 +1,4 @@
-"""Compare: calibrate, prove, measure and simulate every candidate; rank them."""
+"""Compare: calibrate, prove and measure every candidate; rank them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,8 @@ from dpassay.verifier.compare import output
 from dpassay.verifier.compare.candidate import Budget, Calibrated, Candidate, LeftOut
 from dpassay.verifier.compare.candidates import candidates_for
 from dpassay.verifier.compare.document import read_workload
-from dpassay.verifier.compare.metrics import TYPICAL, Metric, mean_square, metric, usual
+from dpassay.verifier.compare.metrics import Metric, metric, usual
 from dpassay.verifier.compare.named import named
-from dpassay.verifier.compare.simulation import Simulation, simulate
 from dpassay.verifier.foreign import as_mechanism
 from dpassay.verifier.prover import decided
 from dpassay.verifier.verdict import Finding, Verdict
@@ -55,7 +54,6 @@ class Row(NeitherTrueNorFalse):
     certificate: dict[str, Any] | None
     metrics: dict[str, Interval | str]
     """The exact value, or why there is none."""
-    simulation: Simulation | None
     seconds: float
 
     def __repr__(self) -> str:
@@ -257,7 +255,6 @@ class Comparison(Drawable):
             "unknown": unknown,
             "ratio": {entry.name: self.ratio(row, entry.name) for entry in self.metrics},
             "lower_bound": _bound_json(row.found),
-            "simulation": row.simulation.to_json() if row.simulation else None,
         }
 
 
@@ -282,8 +279,6 @@ def compare(
     candidates: Sequence[object] = (),
     only: Sequence[str] = (),
     metrics: Sequence[str] | None = None,
-    seed: int = 0,
-    simulated: bool = True,
     published: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Comparison:
@@ -307,10 +302,6 @@ def compare(
         Names of measures (`dpassay.verifier.compare.metrics`); the first one that is known of all
         private candidates ranks. Unless given all usual ones are computed, and the root of the mean
         squared error ranks.
-    seed
-        Of the simulations.
-    simulated
-        Whether to simulate.
     published
         Whether to judge noise that a paper prescribes by a formula as well as what is calibrated;
         also that which `only` names is judged.
@@ -367,7 +358,7 @@ def compare(
             if progress is not None:
                 progress(entry.name)
             try:
-                rows.append(judged(entry, budget, workload, measures, seed, simulated=simulated))
+                rows.append(judged(entry, budget, workload, measures))
             except (NotApplicableError, UndecidedError) as error:
                 left.append(LeftOut(entry.name, str(error)))
     except KeyboardInterrupt:
@@ -413,11 +404,8 @@ def judged(
     budget: Budget,
     workload: Workload,
     measures: Sequence[Metric],
-    seed: int,
-    *,
-    simulated: bool,
 ) -> Row:
-    """Calibrate, prove, measure and simulate one candidate."""
+    """Calibrate, prove and measure one candidate."""
     started = time.perf_counter()
     found = entry.make(budget)
     claim = (
@@ -431,11 +419,8 @@ def judged(
             values[measure.name] = measure.compute(found, workload)
         except NotApplicableError as error:
             values[measure.name] = str(error)
-    simulation = None
-    if simulated and typical == TYPICAL:
-        simulation = simulate(found, workload, mean_square(found, workload), seed=seed)
     seconds = time.perf_counter() - started
-    return Row(entry, found, finding, certificate, values, simulation, seconds)
+    return Row(entry, found, finding, certificate, values, seconds)
 
 
 def _touches(found: Calibrated, budget: Budget) -> bool:

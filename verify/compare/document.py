@@ -49,7 +49,6 @@ class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     candidates: list[str] = []
     only: list[str] = []
     metrics: list[str] | None = None
-    seed: int = 0
 
     def __post_init__(self) -> None:
         if self.schema_version != 1:
@@ -65,7 +64,6 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     candidates: tuple[Any, ...] = ()
     only: tuple[str, ...] = ()
     metrics: tuple[str, ...] | None = None
-    seed: int = 0
 
 
 def read_file(path: Path) -> Question:
@@ -82,7 +80,6 @@ def read_file(path: Path) -> Question:
             candidates=tuple(notation.parse(text) for text in document.candidates),
             only=tuple(document.only),
             metrics=None if document.metrics is None else tuple(document.metrics),
-            seed=document.seed,
         )
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
         raise InvalidInputError(f"{path}: {error}") from None

@@ -11,17 +11,16 @@ from flint import arb
 
 from dpassay.accountant.core.validate import probability
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError, suggestion
-from dpassay.accountant.geometry.workload import KeyedCounts, Quantile, Selection, Workload
+from dpassay.accountant.geometry.workload import Quantile, Selection, Workload
 from dpassay.accountant.mechanisms.additive.integers import IntegerNoise
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.questions import accuracy
 from dpassay.verifier.compare.candidate import Calibrated, Layout
-from dpassay.verifier.compare.candidates import regret, users_needed
+from dpassay.verifier.compare.candidates import regret
 
 TYPICAL = "rmse"
 """The metric that ranks unless another is asked for: every candidate's is known exactly."""
 DEFAULT = (TYPICAL, "variance", "mean-absolute-error", "quantile:0.95", "p-exact")
-_BY_KEYS = ("appears:0.95", "appears:0.5")
 _BY_CHOICE = ("regret:0.95", "regret:0.5")
 _WIDTH = Fraction(1, 10**15)
 
@@ -48,8 +47,6 @@ class Metric:
 
 def usual(workload: Workload) -> tuple[str, ...]:
     """Return the metrics of a workload; the first is known of every candidate, and ranks."""
-    if isinstance(workload, KeyedCounts):
-        return _BY_KEYS
     return _BY_CHOICE if isinstance(workload, (Selection, Quantile)) else DEFAULT
 
 
@@ -132,7 +129,7 @@ def _quantile(found: Calibrated, workload: Workload, level: str) -> Interval:
 
 def _maximum(found: Calibrated, workload: Workload, level: str) -> Interval:
     if found.layout is not Layout.EACH and workload.answers > 1:
-        raise NotApplicableError("The answers are dependent; only a simulation estimates it.")
+        raise NotApplicableError("The answers are dependent.")
     return accuracy.maximum_quantile(found.mechanism, level, coordinates=workload.answers)
 
 
@@ -153,11 +150,6 @@ _WITH_LEVEL: dict[str, tuple[str, Callable[[Calibrated, Workload, str], Interval
         "",
     ),
     "max-quantile": ("all absolute errors are at most this with probability {}", _maximum, ""),
-    "appears": (
-        "a key with this count appears with probability {}",
-        users_needed,
-        "a key with a count of {} appears with probability {p}",
-    ),
     "regret": (
         "the chosen score is at most this below the best one with probability {}, whatever the "
         "scores",

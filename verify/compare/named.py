@@ -17,7 +17,6 @@ from dpassay.accountant.geometry.workload import (
     Count,
     Counts,
     GroupedCounts,
-    KeyedCounts,
     PrefixSums,
     Selection,
     Workload,
@@ -29,11 +28,6 @@ from dpassay.accountant.mechanisms.selection.candidates import (
     ExponentialMechanism,
     PermuteAndFlip,
     ReportNoisyMax,
-)
-from dpassay.accountant.mechanisms.selection.tests import (
-    GaussianThreshold,
-    LaplaceThreshold,
-    PartitionSelection,
 )
 from dpassay.accountant.mechanisms.shapes.correlated import (
     CorrelatedGaussian,
@@ -125,13 +119,6 @@ def _copies(mechanism: Mechanism, workload: Workload, budget: Budget) -> int:
             _require_at_least(mechanism, "sensitivity", mechanism.sensitivity, workload.sensitivity)
             if mechanism.monotone and not workload.monotone:
                 _require(mechanism, "monotone", mechanism.monotone, workload.monotone)
-        case PartitionSelection():
-            _require(mechanism, "partitions", 1, _as(KeyedCounts, workload, mechanism).partitions)
-        case LaplaceThreshold() | GaussianThreshold():
-            keys = _as(KeyedCounts, workload, mechanism)
-            if mechanism.partitions < keys.partitions:
-                _require(mechanism, "partitions", mechanism.partitions, keys.partitions)
-            _require_at_least(mechanism, "sensitivity", mechanism.sensitivity, keys.sensitivity)
         case _:
             return _noise_copies(mechanism, workload, budget)
     return 1

@@ -356,7 +356,6 @@ def table(found: Comparison) -> list[list[str]]:
         "noise",
         "you need",
         *(entry.name for entry in metrics),
-        "simulated rmse",
     ]
     best = {entry.name: {id(row) for row in found.best(entry.name)} for entry in metrics}
     lines = [header]
@@ -365,11 +364,9 @@ def table(found: Comparison) -> list[list[str]]:
         for entry in metrics:
             mark = "*" if id(row) in best[entry.name] else ""
             cells.append(number(row.metrics[entry.name]) + mark)
-        lines.append([*cells, simulated(row)])
+        lines.append(cells)
     dashes = ["-"] * (len(header) - 2)
     lines += [[left.name, "left out", *dashes] for left in of_papers(found)]
-    if all(row.simulation is None for row in found.rows):
-        return [line[:-1] for line in lines]
     return lines
 
 
@@ -378,14 +375,6 @@ def number(value: Interval | str | None) -> str:
     if not isinstance(value, Interval):
         return "-"
     return f"{float(value.upper):.{_DIGITS}g}"
-
-
-def simulated(row: Row) -> str:
-    """Return the simulated root mean squared error, and whether it agrees."""
-    if row.simulation is None:
-        return "-"
-    value = f"{row.simulation.mean_squared_error**0.5:.4g}"
-    return value if row.simulation.agrees else f"{value} DISAGREES"
 
 
 def best_lines(found: Comparison) -> list[str]:
@@ -463,14 +452,9 @@ def _times(ratio: float) -> str:
 
 """A comparison on a terminal: within its width, in colour, what is not private struck out."""
 
-_SIMULATED = "simulated rmse"
-
 
 def show(found: Comparison, notes: Sequence[str], stream: TextIO) -> None:
-    """Print the decision, what it is about, the table and the notes.
-
-    The simulations are left out where the terminal is too narrow for them.
-    """
+    """Print the decision, what it is about, the table and the notes."""
     from rich.table import Table
     from rich.text import Text
 
@@ -482,20 +466,15 @@ def show(found: Comparison, notes: Sequence[str], stream: TextIO) -> None:
     for name, said in facts(found):  # code in one piece: what is copied has no line ends of ours
         screen.print(Text.assemble((f"{name:8}  ", "dim"), said), soft_wrap=True)
     screen.print()
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    shown = [
-        name != _SIMULATED or sum(widths) + 2 * len(widths) <= screen.width for name in lines[0]
-    ]
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for index, name in enumerate(lines[0]):
-        if shown[index]:
-            number = index >= NUMBERS_FROM
-            grid.add_column(name, justify="right" if number else "left", no_wrap=index > 0)
+        number = index >= NUMBERS_FROM
+        grid.add_column(name, justify="right" if number else "left", no_wrap=index > 0)
     styles = {verdict.value: style for verdict, style in STYLES.items()}
     for line, wrong in zip(lines[1:], struck(found), strict=True):
         cells = [Text.assemble((cell, "dim strike" if wrong else "")) for cell in line]
         cells[1] = Text(line[1], style=styles.get(line[1], "dim"))
-        grid.add_row(*(cell for cell, wanted in zip(cells, shown, strict=True) if wanted))
+        grid.add_row(*cells)
     screen.print(grid)
     screen.print()
     for note in notes:

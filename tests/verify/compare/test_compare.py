@@ -1,4 +1,4 @@
-"""Comparisons: budgets kept, exact errors, another accountant's calibrations, simulations."""
+"""Comparisons: budgets kept, exact errors, another accountant's calibrations."""
 
 from __future__ import annotations
 
@@ -83,19 +83,8 @@ def test_the_best_by_variance_is_proved_to_be_the_best(one_count: Comparison) ->
     assert found.bound.lower <= reached.upper <= value(one_count, "discrete Laplace").lower
 
 
-def test_simulations_agree_and_a_wrong_variance_does_not(one_count: Comparison) -> None:
-    from dpassay.verifier.compare.simulation import simulate
-
-    assert all(e.simulation is not None and e.simulation.agrees for e in one_count.rows)
-    laplace = row(one_count, "Laplace")
-    twice = Interval.of_exact(4)
-    wrong = simulate(laplace.found, Count(), twice, seed=0)
-    assert wrong is not None
-    assert not wrong.agrees
-
-
 def test_the_first_metric_ranks(one_count: Comparison) -> None:
-    found = compare(Budget(APPROXIMATE), Count(), metrics=["p-exact"], simulated=False)
+    found = compare(Budget(APPROXIMATE), Count(), metrics=["p-exact"])
     exact = [float(v.lower) for e in found.rows for v in [e.value("p-exact")] if v]
     assert exact == sorted(exact, reverse=True)
     variances = [float(v.lower) for e in one_count.rows for v in [e.value("variance")] if v]
@@ -103,7 +92,7 @@ def test_the_first_metric_ranks(one_count: Comparison) -> None:
 
 
 def test_what_is_left_out_has_a_reason(one_count: Comparison) -> None:
-    pure = compare(Budget(EpsilonDelta(1)), Count(), simulated=False)
+    pure = compare(Budget(EpsilonDelta(1)), Count())
     left = {entry.name: entry.reason for entry in pure.left_out}
     assert "unbounded" in left["Gaussian"]
     assert "delta > 0" in left["optimal integer noise"]
@@ -118,7 +107,6 @@ def test_a_program_that_is_too_large_leaves_the_other_candidates(epsilon: str, d
         Budget(EpsilonDelta(epsilon, delta)),
         Count(),
         only=["discrete Laplace", "optimal integer noise"],
-        simulated=False,
     )
     left = {entry.name: entry.reason for entry in found.left_out}
     assert "optimal integer noise" in left
@@ -129,8 +117,8 @@ def test_a_program_that_is_too_large_leaves_the_other_candidates(epsilon: str, d
 
 def test_releases_share_the_budget() -> None:
     budget = Budget(APPROXIMATE, releases=16)
-    found = compare(budget, Count(), only=["Gaussian", "Laplace"], simulated=False)
-    one = compare(Budget(APPROXIMATE), Count(), only=["Gaussian"], simulated=False)
+    found = compare(budget, Count(), only=["Gaussian", "Laplace"])
+    one = compare(Budget(APPROXIMATE), Count(), only=["Gaussian"])
     sixteen = value(found, "Gaussian").ball()
     assert abs(float(sixteen / (16 * value(one, "Gaussian").ball())) - 1) < 1e-10
     for entry in found.rows:
@@ -140,7 +128,7 @@ def test_releases_share_the_budget() -> None:
 
 
 def test_correlated_noise_wins_for_dense_counts() -> None:
-    found = compare(Budget(Mu(1)), Counts(50, 50), simulated=False, metrics=["variance"])
+    found = compare(Budget(Mu(1)), Counts(50, 50), metrics=["variance"])
     (best,) = found.best("variance")
     assert best.candidate.name == "optimal ellipse"
     size = value(found, "correlated Gaussian (Lebeda)")
@@ -151,10 +139,10 @@ def test_correlated_noise_wins_for_dense_counts() -> None:
 @pytest.mark.slow
 def test_the_rank_one_mechanism_is_struck_out_with_its_true_delta() -> None:
     workload = VectorSum(100, l2_sensitivity=1)
-    usual = compare(Budget(APPROXIMATE), workload, simulated=False)
+    usual = compare(Budget(APPROXIMATE), workload)
     assert not any(entry.candidate.as_published for entry in usual.rows)
     assert "R1SMG (Ji, Li) as published" in {entry.name for entry in usual.left_out}
-    found = compare(Budget(APPROXIMATE), workload, simulated=False, published=True)
+    found = compare(Budget(APPROXIMATE), workload, published=True)
     published = row(found, "R1SMG (Ji, Li) as published")
     assert isinstance(published.found.mechanism, RankOneGaussian)
     assert published.verdict is Verdict.REFUTED
@@ -167,7 +155,7 @@ def test_the_rank_one_mechanism_is_struck_out_with_its_true_delta() -> None:
 
 def test_skewed_bounds_are_served_by_elliptical_noise() -> None:
     bounds = [1, 1, 1, 2, 4, 8]
-    found = compare(Budget(Mu("0.5")), BoundedSum(bounds), only=["aussian"], simulated=False)
+    found = compare(Budget(Mu("0.5")), BoundedSum(bounds), only=["aussian"])
     (best,) = found.best("variance")
     assert isinstance(best.found.mechanism, EllipticalGaussian)
     mean = value(found, best.candidate.name)
@@ -179,8 +167,6 @@ def test_groups_are_served_by_the_noise_of_least_variance(adjacency: Adjacency) 
     found = compare(Budget(Mu(1), adjacency), GroupedCounts(4, 8), metrics=["variance"])
     (best,) = found.best("variance")
     assert isinstance(best.found.mechanism, OptimalGroups)
-    assert best.simulation is not None
-    assert best.simulation.agrees
     if adjacency is Adjacency.REPLACE_ONE:
         assert value(found, "optimal groups").overlaps(Interval.of_exact(Fraction(43, 5)))
 
@@ -198,11 +184,10 @@ def test_a_stream_is_served_by_the_best_counter_that_is_known() -> None:
         assert k == tree.arity or KaryTree(1000, k, 1).mean_squared_error() >= (
             tree.mean_squared_error().lower()
         )
-    assert all(e.simulation is not None and e.simulation.agrees for e in found.rows)
 
 
 def test_a_stream_under_an_approximate_budget() -> None:
-    found = compare(Budget(APPROXIMATE), PrefixSums(50), metrics=["variance"], simulated=False)
+    found = compare(Budget(APPROXIMATE), PrefixSums(50), metrics=["variance"])
     names = {entry.candidate.name for entry in found.rows}
     assert "square root factorization, Gaussian noise" in names
     for entry in found.rows:
@@ -214,18 +199,18 @@ def test_a_stream_under_an_approximate_budget() -> None:
 
 def test_the_noise_of_a_training_run_comes_with_its_batches() -> None:
     only = ["Poisson", "each record"]
-    found = compare(Budget(APPROXIMATE), Training(10, 100, 1), only=only, simulated=False)
+    found = compare(Budget(APPROXIMATE), Training(10, 100, 1), only=only)
     assert release_code(found) == ""  # what one line releases has no batches
     assert headline(found).startswith("Use Poisson batches (add-remove) with `Gaussian(")
     assert "run       dpassay training --noise-multiplier" in str(found)
     assert "not ranked: each record once an epoch (zero-out): other neighbours" in str(found)
-    found = compare(Budget(APPROXIMATE), Counts(9, 2), only=["discrete Laplace"], simulated=False)
+    found = compare(Budget(APPROXIMATE), Counts(9, 2), only=["discrete Laplace"])
     assert "` on every answer: typical error" in headline(found)
 
 
 def test_what_is_unknown_of_others_does_not_make_a_candidate_the_best() -> None:
     asked = ["mean-absolute-error", "p-exact"]
-    found = compare(Budget(APPROXIMATE), PrefixSums(64), metrics=asked, simulated=False)
+    found = compare(Budget(APPROXIMATE), PrefixSums(64), metrics=asked)
     naive = row(found, "Laplace on every prefix sum")
     assert naive.value("mean-absolute-error") is not None
     assert found.best("mean-absolute-error") == found.best("p-exact") == ()
@@ -257,7 +242,7 @@ def test_rows_alike_to_all_digits_shown_are_one_line(one_count: Comparison) -> N
 
 def test_a_probability_of_zero_is_not_the_best() -> None:
     spent, only = Budget(APPROXIMATE), ["Gaussian"]
-    found = compare(spent, VectorSum(3, l2_sensitivity=1), only=only, simulated=False)
+    found = compare(spent, VectorSum(3, l2_sensitivity=1), only=only)
     assert found.best("p-exact") == ()
 
 
@@ -265,7 +250,7 @@ def test_a_probability_of_zero_is_not_the_best() -> None:
 def test_linear_queries_get_the_optimal_shape() -> None:
     matrix = [[1, 1, 0], [0, 1, 1], [1, 1, 1]]
     workload = LinearQueries(matrix, Box([1, 1, 1]))
-    found = compare(Budget(Mu(1)), workload, simulated=True, metrics=["variance"])
+    found = compare(Budget(Mu(1)), workload, metrics=["variance"])
     shape = row(found, "optimal Gaussian shape")
     reached = value(found, "optimal Gaussian shape")
     assert shape.found.bound is not None
@@ -275,7 +260,6 @@ def test_linear_queries_get_the_optimal_shape() -> None:
     assert shape.found.bound.lower <= reached.lower
     for name in ("Gaussian", "Gaussian on the data vector"):
         assert reached.upper <= value(found, name).upper
-    assert all(e.simulation is not None and e.simulation.agrees for e in found.rows)
     # ℓ2 of W v at v = (1, 1, 1): (2, 2, 3)
     assert abs(float(value(found, "Gaussian").lower) - 17) < 1e-9
 

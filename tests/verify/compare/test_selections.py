@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import laplace, norm
+from scipy.stats import laplace
 
 import dpassay
 from dpassay.accountant.core.adjacency import Adjacency
-from dpassay.accountant.errors import InvalidInputError, NotApplicableError
-from dpassay.accountant.geometry.workload import KeyedCounts, Quantile, Selection
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.geometry.workload import Quantile, Selection
 from dpassay.accountant.mechanisms import (
     ExponentialMechanism,
-    GaussianThreshold,
     LaplaceThreshold,
     PartitionSelection,
     PermuteAndFlip,
@@ -76,50 +74,6 @@ def test_several_choices_are_at_most_those_of_noise(budget: dict[str, Any]) -> N
         assert row.found.whole == noise.whole
 
 
-@pytest.mark.parametrize("partitions", [1, 3])
-def test_a_threshold_is_as_low_as_the_budget_allows(partitions: int) -> None:
-    found = dpassay.compare(f"KeyedCounts({partitions}, 2)", epsilon=1, delta="1e-6")
-    kept = [row for row in found.rows if "threshold" in row.candidate.name]
-    assert len(kept) == 2
-    for row in kept:
-        mechanism, needed = row.found.mechanism, row.value("appears:0.95")
-        assert isinstance(mechanism, (LaplaceThreshold, GaussianThreshold))
-        assert row.is_private
-        assert needed is not None
-        law = (
-            laplace(scale=float(mechanism.scale))
-            if isinstance(mechanism, LaplaceThreshold)
-            else norm(scale=float(mechanism.standard_deviation))
-        )
-        shown = law.sf(float(mechanism.threshold) - float(needed))
-        assert shown == pytest.approx(0.95, rel=1e-9)
-        less = replace(mechanism, threshold=float(mechanism.threshold) * (1 - 1e-3))
-        claim = dpassay.verify(less, epsilon=1, delta="1e-6", adjacency="add-remove")
-        assert claim.verdict is Verdict.REFUTED
-
-
-def test_what_keys_need() -> None:
-    with pytest.raises(NotApplicableError, match="delta > 0"):
-        dpassay.compare("KeyedCounts()", rho="0.1")
-    with pytest.raises(NotApplicableError, match="one release"):
-        dpassay.compare("KeyedCounts()", epsilon=1, delta="1e-6", releases=2)
-    named = dpassay.compare(
-        "KeyedCounts(2)",
-        epsilon=1,
-        delta="1e-6",
-        only=["Laplace"],
-        candidates=["LaplaceThreshold(scale=2, threshold=5, partitions=2)"],
-    )
-    assert [row.verdict for row in named.rows] == [Verdict.HOLDS, Verdict.REFUTED]
-    with pytest.raises(InvalidInputError, match="partitions"):
-        dpassay.compare(
-            "KeyedCounts(2)",
-            epsilon=1,
-            delta="1e-6",
-            candidates=["LaplaceThreshold(scale=2, threshold=50)"],
-        )
-
-
 @pytest.mark.parametrize(
     "mechanism",
     quick(
@@ -170,7 +124,3 @@ def test_released_keys_reach_the_threshold() -> None:
         assert abs(share - chance) <= 4.9 * math.sqrt(chance * (1 - chance) / 4000) + 1e-3
     with pytest.raises(InvalidInputError, match="≥ 0"):
         mechanism.release([-1.0])
-
-
-def test_the_workload_of_keys_reads_like_a_mechanism() -> None:
-    assert repr(KeyedCounts(3, "1/2")) == "KeyedCounts(partitions=3, sensitivity='0.5')"

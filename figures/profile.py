@@ -72,14 +72,9 @@ def plot(
     *,
     adjacency: str | None,
     marks: Sequence[tuple[str, Interval]] = (),
-    estimated: bool = False,
 ) -> None:
     """Compute and draw a profile into a .png, .pdf or .svg file."""
-    if estimated:
-        table = estimate(mechanism, adjacency=adjacency)
-    else:
-        table = compute(mechanism, adjacency=adjacency, marks=marks)
-    style.save(draw(table), path)
+    style.save(draw(compute(mechanism, adjacency=adjacency, marks=marks)), path)
 
 
 def compute(

@@ -88,14 +88,12 @@ class TestTheFiveMistakesOfTheFirstUsers:
         assert (
             repr(dpassay.calibrate(dpassay.Laplace, epsilon=2).mechanism) == "Laplace(scale='0.5')"
         )
-        compared = dpassay.compare(
-            epsilon=1, delta="1e-6", workload="Count()", only=["Laplace"], simulated=False
-        )
+        compared = dpassay.compare(epsilon=1, delta="1e-6", workload="Count()", only=["Laplace"])
         assert len(repr(compared)) < 200
         assert compared.to_dict()["workload"] == "Count()"
 
     def test_one_law_is_best_once(self) -> None:
-        found = dpassay.compare("Count()", epsilon=1, delta="1e-6", simulated=False)
+        found = dpassay.compare("Count()", epsilon=1, delta="1e-6")
         (best,) = found.best("variance")
         assert best.candidate.name == "optimal integer noise"
         assert "functools" not in repr(best)
@@ -208,7 +206,7 @@ def test_every_picture_may_be_drawn_into_axes() -> None:
 
     account = dpassay.Account(epsilon=3, delta=1e-5)
     account.spend("Laplace(5)")
-    compared = dpassay.compare("Count()", epsilon=1, only=["Laplace"], simulated=False)
+    compared = dpassay.compare("Count()", epsilon=1, only=["Laplace"])
     finding = dpassay.verify("Gaussian(3) is (1, 1e-5)-DP")
     for thing in (NOISE, NOISE.profile(), account, compared, finding):
         figure = Figure()
@@ -370,9 +368,7 @@ def test_a_true_claim_with_epsilon_below_delta_says_which_comes_first() -> None:
 
 
 def test_print_shows_what_was_decided() -> None:
-    compared = dpassay.compare(
-        epsilon=1, delta=1e-6, workload="Count()", only=["Laplace"], simulated=False
-    )
+    compared = dpassay.compare(epsilon=1, delta=1e-6, workload="Count()", only=["Laplace"])
     first, about, (header, *rows), _ = (part.splitlines() for part in str(compared).split("\n\n"))
     assert first[0].startswith("Use `DiscreteLaplace(scale=")
     assert [line.split()[0] for line in about] == ["budget", "workload", "release"]

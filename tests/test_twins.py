@@ -31,7 +31,6 @@ OTHER_WORDS = {
     "candidate": "candidates",
     "pair": "pairs",
     "search": "pairs",
-    "no_simulation": "simulated",
     "no_bits": "bits",
     "workers": "executor",
     "question": "workload",
@@ -81,7 +80,7 @@ def test_an_option_is_called_as_the_argument_in_python(command: Command) -> None
     known = {p for said in SAID_BY[command.name] for p in inspect.signature(said).parameters}
     known |= {said.__name__ for said in SAID_BY[command.name]}
     if command.name == "profile":  # each question is a function of its own, too
-        known |= {*dpassay.__all__, "estimate"}  # type: ignore[attr-defined]
+        known |= {*dpassay.__all__}  # type: ignore[attr-defined]
     missing = []
     for action in parser._actions:
         names = {name[2:].replace("-", "_") for name in action.option_strings} or {action.dest}

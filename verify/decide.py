@@ -79,16 +79,14 @@ class Decided(NamedTuple):
     """The case that is reported."""
     decision: Decision
     claim: Claim
-    """As it was looked at: where a search refutes it, its grid is the counterexample."""
 
 
 def decide(claim: Claim, lemmas: Iterable[Claim] = ()) -> Decided:
     """Decide a claim and say why.
 
     Every listed case is decided; the worst one (largest true/claimed) is reported with its
-    witness. A claim over whole domains is at best SUPPORTED, unless its proof is accepted; where
-    that is open, a counterexample is looked for beyond the listed values. The proof may name the
-    `lemmas`: the claims of the same file.
+    witness. A claim over whole domains is at best SUPPORTED, unless its proof is accepted, which may
+    name the `lemmas`: the claims of the same file.
 
     Raises
     ------
@@ -100,7 +98,7 @@ def decide(claim: Claim, lemmas: Iterable[Claim] = ()) -> Decided:
     lemmas = tuple(lemmas)
     try:
         with ended_after(SECONDS):
-            return _looked_at(claim, lemmas)
+            return _decided(claim, lemmas)
     except (TimeoutError, MemoryError) as spent:
         why = str(spent) or "it takes more memory than there is"
         raise UndecidedError(f"Claim {claim.id!r} is not decided: {why}.") from None
@@ -135,22 +133,8 @@ def ended_after(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, before or signal.SIG_DFL)
 
 
-def _looked_at(claim: Claim, lemmas: Sequence[Claim]) -> Decided:
-    found = _decided(claim, lemmas)
-    if found.finding.verdict not in _OPEN or not claim.has_range():
-        return found
-    from dpassay.verifier.counterexample import counterexample
-
-    other = counterexample(claim)
-    if other is None:
-        return found
-    refuted = _decided(other, ())
-    reason = f"{refuted.finding.reason} It was found by a search beyond the listed values."
-    return refuted._replace(finding=msgspec.structs.replace(refuted.finding, reason=reason))
-
-
 def _decided(claim: Claim, lemmas: Sequence[Claim]) -> Decided:
-    """Decide a claim where it is looked at, and by its proof."""
+    """Decide a claim in its listed cases, and by its proof."""
     started = time.perf_counter()
     for each in (claim, *(_named(claim, lemmas) if claim.proof else ())):
         if wrong := rules.errors(each.plain()):

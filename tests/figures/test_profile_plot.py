@@ -87,5 +87,5 @@ def test_estimates_are_drawn_as_such(tmp_path: Path) -> None:
     assert math.isclose(max(x for x in found if isinstance(x, float)), float(truth.lower))
     axes = draw(table).axes[0]
     assert axes.get_title(loc="left").endswith("(estimate)")
-    plot(training, tmp_path / "profile.svg", adjacency="add-remove", estimated=True)
+    plot(training, tmp_path / "profile.svg", adjacency="add-remove")
     assert (tmp_path / "profile.svg").read_bytes().startswith(HEADS[".svg"])

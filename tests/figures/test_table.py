@@ -128,7 +128,7 @@ def test_a_finding_is_drawn_beside_its_claim() -> None:
 
 
 def test_the_bars_of_a_comparison_are_its_errors() -> None:
-    found = dpassay.compare("Count()", epsilon=1, simulated=False)
+    found = dpassay.compare("Count()", epsilon=1)
     axes = found.plot().axes[0]
     bars: list[Any] = list(axes.patches)
     widths = [bar.get_width() for bar in bars]

@@ -104,7 +104,6 @@ def test_a_comparison_shows_its_table() -> None:
         only=["Laplace"],
         candidates=[dpassay.Laplace(scale="1/2")],
         metrics=["variance"],
-        simulated=False,
     )
     text = shown(found)
     assert "discrete Laplace" in text

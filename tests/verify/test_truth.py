@@ -14,7 +14,6 @@ from dpassay.verifier.audit import audit_samples
 from dpassay.verifier.audit.kinds.result import AuditResult
 from dpassay.verifier.audit.outcome import Outcome as AuditOutcome
 from dpassay.verifier.compare.comparison import Row
-from dpassay.verifier.foreign import accountants
 from dpassay.verifier.kernel import Checked
 from dpassay.verifier.kernel import Outcome as CheckOutcome
 from dpassay.verifier.verdict import Rigour, Verdict
@@ -66,7 +65,6 @@ def test_a_check_is_neither_true_nor_false() -> None:
         AuditResult,
         Checked,
         Row,
-        accountants.Row,
     ],
 )
 def test_no_result_with_several_outcomes_is_true(kind: type) -> None:

@@ -19,7 +19,6 @@ from dpassay.verifier.cli import (
     calibrate,
     certify,
     check,
-    check_accountant,
     convert,
     demo,
     doctor,
@@ -126,7 +125,6 @@ def _run(
         stream.COMMAND,
         audit.COMMAND,
         *audit.COMMANDS,
-        check_accountant.COMMAND,
     )
     parser = _parser([*built_in, *commands, demo.COMMAND, doctor.COMMAND])
     if not arguments:

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from dpassay.accountant.errors import DpassayError, InvalidInputError, suggestion
-from dpassay.verifier.cli.shell import Command, ExitCode, answer, checked_path, note, say, say_json
+from dpassay.verifier.cli.shell import Command, ExitCode, checked_path, note, say, say_json
 from dpassay.verifier.terminal import columns
 
 if TYPE_CHECKING:
     from dpassay.accountant.geometry.spaces import Space
     from dpassay.lp.count_noise import Solution
     from dpassay.lp.integer_noise import IntegerNoiseSolution
-    from dpassay.lp.local import LocalOptimum
     from dpassay.lp.shapes import GaussianShape
 
 
@@ -391,53 +390,6 @@ def _integer_show(solution: IntegerNoiseSolution) -> None:
             say(f"    P(Z = {'±' if z else ' '}{z:<3}) = {digits(mass)}")
 
 
-"""`dpassay optimal local`: the report of one's category with the least variance of counts."""
-
-_LOCAL_DESCRIPTION = """\
-Find the report of one of K categories with the least variance of estimated counts, among all that
-have no privacy loss above epsilon: a subset selection, with the dual that proves it.
-"""
-_LOCAL_EPILOG = """\
-examples:
-  dpassay optimal local --candidates 100 --epsilon 1
-  dpassay optimal local --candidates 100 --epsilon 1 --share 0 --json
-"""
-_LOCAL_OPTIONS = """\
---candidates K !  number of categories
---epsilon E !  the largest privacy loss
---share S  share of people who hold the counted category (default 1/K: the average count)
-"""
-
-
-def _run_local(options: argparse.Namespace) -> int:
-    """Solve and print."""
-    from dpassay.lp.local import optimal_local
-
-    found = optimal_local(options.candidates, options.epsilon, options.share)
-    rows = [
-        ("  least variance of a count, per person", str(found.value)),
-        ("  of one who holds it", str(found.holder)),
-        ("  of one who does not", str(found.other)),
-        ("  dual: no report has a larger mean", str(found.dual)),
-    ]
-    name = repr(found.mechanism)
-    return answer(options, local_to_json(found), f"{name}\n{columns(rows)}", quiet=name)
-
-
-def local_to_json(found: LocalOptimum) -> dict[str, Any]:
-    """Return the answer as plain data."""
-    return {
-        "schema_version": 1,
-        "minimised": "variance",
-        "share": str(found.share),
-        "objective": found.value.to_json(),
-        "holder": found.holder.to_json(),
-        "other": found.other.to_json(),
-        "dual": found.dual.to_json(),
-        "mechanism": repr(found.mechanism),
-    }
-
-
 """`dpassay optimal gaussian-shape`: the best covariance for a sensitivity space."""
 
 _SHAPE_DESCRIPTION = """\
@@ -566,7 +518,6 @@ examples:
   dpassay optimal integer-noise --epsilon 1 --delta 1e-6 --objective variance
   dpassay optimal integer-noise --ratio 3 --error-free 1/2 --objective delta --support 10
   dpassay optimal gaussian-shape "Box(bounds=[1, 2, 3])"
-  dpassay optimal local --candidates 100 --epsilon 1
 """
 
 
@@ -598,15 +549,6 @@ def command(draw: DrawLaws | None) -> Command:
             _SHAPE_EPILOG,
             _SHAPE_OPTIONS,
             _run_shape,
-            quiet="print the mechanism only",
-        ),
-        Command(
-            "local",
-            "the best report of a category",
-            _LOCAL_DESCRIPTION,
-            _LOCAL_EPILOG,
-            _LOCAL_OPTIONS,
-            _run_local,
             quiet="print the mechanism only",
         ),
     )

@@ -198,23 +198,6 @@ TRAINING = (
 BOTH = ["--adjacency", "add-remove"]
 
 
-def test_estimates_have_keys_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
-    questions = ["--delta", "1e-5", "--delta", "1e-400", "--epsilon", "1", "--fpr", "1e-9"]
-    assert main(["profile", TRAINING, *questions, *BOTH, "--estimate", "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert result["rigour"] == "estimate"
-    assert not {"delta", "epsilon", "true_positive_rate"} & set(result)
-    first, second = result["epsilon_estimate"]
-    assert (first["delta"], second["delta"]) == ("1e-5", "1e-400")
-    assert math.isclose(first["estimate"], 1.63621224927068, rel_tol=1e-12)
-    assert set(result["delta_estimate"]) == {"epsilon", "estimate", "error"}
-    assert set(result["true_positive_rate_estimate"]) == {"tpr_at_fpr", "estimate", "error"}
-    assert main(["profile", TRAINING, "--delta", "1e-5", *BOTH, "--estimate"]) == 0
-    assert "estimate 1.63621224927" in capsys.readouterr().out
-    assert main(["profile", "Laplace(scale=1)", "--delta", "0", "--estimate", "--quiet"]) == 0
-    assert capsys.readouterr().out == "1\n"
-
-
 def test_a_refusal_does_not_take_the_other_answers(capsys: pytest.CaptureFixture[str]) -> None:
     shown_values = "AboveThreshold(2, 4, variant='noisy-values')"
     assert main(["profile", shown_values, "--epsilon", "0.5", "--mu", "--json"]) == 2

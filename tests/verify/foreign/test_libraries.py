@@ -274,7 +274,6 @@ def test_an_event_is_a_candidate() -> None:
         candidates=[dp_event.GaussianDpEvent(7.5), dp_event.GaussianDpEvent(3.75)],
         only=["Laplace"],
         metrics=["variance"],
-        simulated=False,
     )
     verdicts = {row.candidate.name: row.verdict for row in found.rows}
     assert verdicts["Gaussian(standard_deviation='7.5', l2_sensitivity=2)"] is Verdict.HOLDS

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 _OUT = "dpassay-figures"
 _DESCRIPTION = f"""\
 Make the figures of the five papers: PNG, PDF, SVG, the plotted numbers as CSV, provenance as
-JSON, and a gallery page with the verdicts ({_OUT}/index.html). Finished figures are kept: an
-interrupted run is continued by the same command.
+JSON, and a gallery page with the verdicts ({_OUT}/index.html).
 """
 _EPILOG = """\
 examples:
@@ -73,12 +72,7 @@ def run(options: argparse.Namespace) -> int:
     for name, reason in errors.items():
         note(f"error: {name}: {reason}")
     if interrupted:
-        kept = (
-            ""
-            if options.check
-            else f"; run the same command again to go on (it keeps what is in {options.out})"
-        )
-        note(f"interrupted after {len(made)} of {len(names)} figures{kept}")
+        note(f"interrupted after {len(made)} of {len(names)} figures")
         return ExitCode.INTERRUPTED
     if errors:
         return ExitCode.USAGE
@@ -148,7 +142,7 @@ def _make(
         for one in production.make_all(names, settings, out, jobs=options.jobs):
             found[one.name] = one
             if not options.quiet:
-                done = "kept" if one.kept else "failed" if one.error else f"{one.seconds:.1f} s"
+                done = "failed" if one.error else f"{one.seconds:.1f} s"
                 clock = f"{time.monotonic() - started:.0f} s"
                 note(f"{len(found)} of {len(names)} figures, {clock}: {one.name} ({done})")
     except KeyboardInterrupt:
@@ -184,7 +178,6 @@ def _to_json(
         else:
             about = production.provenance(one.name, options.out)
             paths = production.files(one.name, options.out)
-            row["kept"] = one.kept
             row["table_sha256"] = about["table_sha256"] if about else None
             row["files"] = [str(path) for path in paths.values()]
             row["verdicts"] = {

@@ -1,13 +1,11 @@
-"""Making figures: compute, draw, write; keep what is already there and still right.
+"""Making figures: compute, draw, write, and compare with the stored tables.
 
 A figure is five files, OUT/<paper>/<number>.png, .pdf, .svg, .csv and .json. The last is the
-provenance and is written last: a figure counts as finished if its provenance names the same
-settings, program and table as a new run would use, and the other files are there.
+provenance and is written last: where it is, the others are.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
@@ -31,7 +29,7 @@ PICTURES = (".png", ".pdf", ".svg")
 ABOUT = "about.json"
 """The file of the stored tables' columns and parameters."""
 _SCHEMA_VERSION = 1
-"""Version of the records of what was drawn; another one draws anew."""
+"""Version of the records of what was drawn."""
 _WATERMARK = "reduced grid"
 _LIBRARIES = ("dpassay", "matplotlib", "numpy", "scipy", "python-flint")
 
@@ -43,8 +41,6 @@ class Made:
 
     name: str
     seconds: float = 0.0
-    kept: bool = False
-    """Whether it was finished before."""
     error: str = ""
     """Why there is none."""
     drift: tuple[str, ...] = ()
@@ -57,13 +53,10 @@ def files(name: str, out: Path) -> dict[str, Path]:
 
 
 def make(name: str, settings: Settings, out: Path | None) -> Made:
-    """Compute, draw and write one figure, unless it is there already; errors are outcomes.
+    """Compute, draw and write one figure; errors are outcomes.
 
     Without a folder its table is compared with the stored one.
     """
-    known = None if out is None else provenance(name, out)
-    if out and known and known["key"] == key(name, settings) and _whole(files(name, out), known):
-        return Made(name, known["seconds"], kept=True)
     started = time.perf_counter()
     try:
         table = computed(name, settings)
@@ -109,16 +102,12 @@ def computed(name: str, settings: Settings) -> Table:
 
 
 def make_stored(name: str, out: Path) -> Made:
-    """Draw and write one figure from its stored table, unless it is there already."""
-    settings = Settings()
-    known = provenance(name, out)
-    if known and known["key"] == key(name, settings) and _whole(files(name, out), known):
-        return Made(name, known["seconds"], kept=True)
+    """Draw and write one figure from its stored table."""
     started = time.perf_counter()
     table = stored(name)
     if table is None:
         return Made(name, error="there is no stored table")
-    _write(name, settings, table, out, started)
+    _write(name, Settings(), table, out, started)
     return Made(name, time.perf_counter() - started)
 
 
@@ -130,7 +119,7 @@ def make_all(
         for name in names:
             yield make(name, settings, out)
         return
-    advice = "What is finished is kept: run the same command again with --jobs 1."
+    advice = "Run the command again with --jobs 1."
     with workers(min(jobs, len(names)), "made a figure", advice) as executor:
         futures: list[Future[Made]] = [executor.submit(make, n, settings, out) for n in names]
         for future in as_completed(futures):
@@ -176,50 +165,8 @@ def provenance(name: str, out: Path) -> dict[str, Any] | None:
         data = json.loads(files(name, out)[".json"].read_text("utf-8"))
     except (OSError, ValueError):
         return None
-    known = {"key", "seconds", "table_sha256"}
+    known = {"seconds", "table_sha256"}
     return data if isinstance(data, dict) and known <= data.keys() else None
-
-
-def key(name: str, settings: Settings) -> str:
-    """Return a digest of all that a figure depends on."""
-    parts = [
-        str(_SCHEMA_VERSION),
-        name,
-        settings.size.value,
-        str(settings.column),
-        str(settings.seed),
-        *_data_files(settings.data),
-        *(f"{library} {version(library)}" for library in _LIBRARIES),
-        _program(),
-    ]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def _data_files(folder: Path | None) -> list[str]:
-    """Return the name, size and time of each file of the data."""
-    if folder is None:
-        return []
-    found = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    return [f"{p} {p.stat().st_size} {p.stat().st_mtime_ns}" for p in found]
-
-
-@cache
-def _program() -> str:
-    """Return a digest of what computes, draws and says."""
-    digest = hashlib.sha256()
-    for package in ("dpassay.accountant", "dpassay.lp", "dpassay.figures"):
-        root = Path(str(resources.files(package)))
-        for path in sorted([*root.rglob("*.py"), *root.rglob("*.toml")]):
-            digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
-    return digest.hexdigest()
-
-
-def _whole(paths: dict[str, Path], known: dict[str, Any]) -> bool:
-    """Whether all files are there, and the table is the one that was written."""
-    if not all(path.is_file() for path in paths.values()):
-        return False
-    found = hashlib.sha256(paths[".csv"].read_bytes()).hexdigest()
-    return bool(found == known["table_sha256"])
 
 
 def _provenance(name: str, settings: Settings, table: Table, seconds: float) -> dict[str, Any]:
@@ -239,7 +186,6 @@ def _provenance(name: str, settings: Settings, table: Table, seconds: float) -> 
         | {library: version(library) for library in _LIBRARIES},
         "seconds": round(seconds, 3),
         "table_sha256": table.digest(),
-        "key": key(name, settings),
     }
 
 

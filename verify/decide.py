@@ -85,8 +85,8 @@ def decide(claim: Claim, lemmas: Iterable[Claim] = ()) -> Decided:
     """Decide a claim and say why.
 
     Every listed case is decided; the worst one (largest true/claimed) is reported with its
-    witness. A claim over whole domains is at best SUPPORTED, unless its proof is accepted, which may
-    name the `lemmas`: the claims of the same file.
+    witness. A claim over whole domains is at best SUPPORTED, unless its proof is accepted, which
+    may name the `lemmas`: the claims of the same file.
 
     Raises
     ------

@@ -39,7 +39,6 @@ def test_a_figure_is_five_files_the_same_ones_every_time(tmp_path: Path) -> None
     for folder in folders:
         made = production.make(NAME, FAST, folder)
         assert not made.error
-        assert not made.kept
     for suffix in (".png", ".pdf", ".svg", ".csv"):
         first, second = ((f / f"{NAME}{suffix}").read_bytes() for f in folders)
         assert len(first) > 300
@@ -53,22 +52,6 @@ def test_a_figure_is_five_files_the_same_ones_every_time(tmp_path: Path) -> None
     svg = (folders[0] / f"{NAME}.svg").read_text("utf-8").replace("\u00a0", " ")
     assert written["finding"].split(";")[0] in svg.replace("&#160;", " ")
     assert {"query", "size"} <= {column["name"] for column in written["columns"]}
-
-
-@pytest.mark.slow
-def test_a_finished_figure_is_kept_until_something_changes(tmp_path: Path) -> None:
-    production.make(NAME, FAST, tmp_path)
-    assert production.make(NAME, FAST, tmp_path).kept
-    paths = production.files(NAME, tmp_path)
-    csv = paths[".csv"].read_text("utf-8")
-    paths[".csv"].write_text(csv.replace("5000.5", "5000.6"), "utf-8")
-    assert not production.make(NAME, FAST, tmp_path).kept
-    assert paths[".csv"].read_text("utf-8") == csv
-    paths[".json"].write_text("{", "utf-8")
-    assert production.provenance(NAME, tmp_path) is None
-    paths[".pdf"].unlink()
-    assert not production.make(NAME, FAST, tmp_path).kept
-    assert paths[".pdf"].is_file()
 
 
 def test_check_passes_and_fails_when_a_table_is_changed(

@@ -257,8 +257,7 @@ COMMAND = Command(
 """`dpassay audit-samples`, `audit-scores` and `audit-one-run`: audits of files of numbers."""
 
 _FILES = """
-Files are .npy, .npz with one array, .csv and .txt with one run per line and no header, or .parquet
-where pyarrow is installed."""
+Files are .npy, .npz with one array, or .csv and .txt with one run per line and no header."""
 _SAMPLES = f"""\
 Bound epsilon and delta(epsilon) of a mechanism from outputs of independent runs on two neighbouring
 datasets, or test a claim. Randomly chosen rows propose an event; the others test it once.
@@ -422,8 +421,6 @@ def _read(path: Path) -> NDArray[Any]:
                 return np.empty(0)
             rows = np.loadtxt(path, delimiter="," if path.suffix == ".csv" else None, ndmin=2)
             return rows[:, 0] if rows.shape[1] == 1 else rows
-        if path.suffix == ".parquet":
-            return _read_parquet(path)
     except InvalidInputError:
         raise
     except (ValueError, EOFError) as error:
@@ -433,29 +430,7 @@ def _read(path: Path) -> NDArray[Any]:
                 "expected an array of numbers (arrays of objects are not read: they are programs)."
             )
         raise InvalidInputError(f"{path}: {why}") from None
-    raise InvalidInputError(
-        f"{path}: expected a file that ends in .npy, .npz, .csv, .txt or .parquet."
-    )
-
-
-def _read_parquet(path: Path) -> NDArray[Any]:
-    """Return the columns of a table; a single one as a list of values."""
-    import importlib
-
-    try:
-        parquet: Any = importlib.import_module("pyarrow.parquet")
-    except ImportError:
-        raise InvalidInputError(
-            f"{path}: reading .parquet needs pyarrow: pip install pyarrow, or save it as .npy."
-        ) from None
-    with path.open("rb") as file:
-        columns = parquet.read_table(file).columns
-    if not columns:
-        raise ValueError("there is no column")
-    if nulls := sum(column.null_count for column in columns):
-        raise ValueError(f"{nulls} entries are missing")
-    rows = np.column_stack([column.to_numpy() for column in columns])
-    return rows[:, 0] if rows.shape[1] == 1 else rows
+    raise InvalidInputError(f"{path}: expected a file that ends in .npy, .npz, .csv or .txt.")
 
 
 COMMANDS = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -243,31 +242,6 @@ def test_the_command_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert run(capsys, "audit-one-run", "--plan", 1, 2) == (0, "60\n")
 
 
-def test_tables_of_parquet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    rng = np.random.default_rng(1)
-    for name, centre in (("in", 1.0), ("out", 0.0)):
-        table = arrow.table({"score": rng.normal(centre, 1, 1500)})
-        parquet.write_table(table, tmp_path / f"{name}.parquet")
-    files = tmp_path / "in.parquet", tmp_path / "out.parquet"
-    assert run(capsys, "audit-scores", *files, "--claim", "mu=0.3", "--seed", 1)[0] == 1
-    parquet.write_table(arrow.table({"score": [None, 1.0]}), files[0])
-    code, text = run(capsys, "audit-scores", *files)
-    assert (code, text.strip().endswith("1 entries are missing")) == (2, True)
-
-
-def test_parquet_without_its_reader_is_one_clear_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    file = tmp_path / "a.parquet"
-    file.write_bytes(b"PAR1")
-    code, text = run(capsys, "audit-scores", file, file)
-    assert code == 2
-    assert text.strip().endswith("needs pyarrow: pip install pyarrow, or save it as .npy.")
-
-
 def test_the_picture_of_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert callable(dpassay.plot)  # whoever asks for pictures has imported what draws
     rng = np.random.default_rng(1)
@@ -296,8 +270,7 @@ def test_the_picture_of_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str
     ("words", "message"),
     [
         (["audit-samples", "a.npy", "a.npy", "--claim", "1"], "a.npy"),
-        (["audit-samples", "a.xls", "a.csv", "--claim", "1"], ".npy, .npz, .csv, .txt or .parquet"),
-        (["audit-samples", "a.parquet", "n.csv", "--claim", "1"], "a.parquet: "),
+        (["audit-samples", "a.xls", "a.csv", "--claim", "1"], ".npy, .npz, .csv or .txt"),
         (["audit-samples", "text.csv", "text.csv", "--claim", "1"], "expected numbers, one run a"),
         (
             ["audit-samples", "pickle.npy", "pickle.npy", "--claim", "1"],
@@ -330,7 +303,6 @@ def test_bad_files_are_one_clear_line(
     monkeypatch.chdir(tmp_path)
     Path("text.csv").write_text("one\ntwo\n")
     Path("n.csv").write_text("".join(f"{i % 7}\n" for i in range(100)))
-    Path("a.parquet").write_bytes(b"PAR1")
     Path("empty.csv").write_text("")
     Path("ragged.csv").write_text("1\n1,2\n" * 50)
     np.save("words.npy", np.array(["yes", "no"] * 50))

@@ -279,8 +279,6 @@ def test_other_budgets_and_workloads(target: Target, workload: Workload) -> None
     private = [entry for entry in found.rows if entry.is_private]
     assert private
     for entry in private:
-        assert entry.simulation is not None
-        assert entry.simulation.agrees, entry.candidate.name
         bias = entry.value("bias")
         assert bias == Interval.of_exact(0)
 

@@ -15,7 +15,6 @@ from dpassay.verifier.audit.kinds.one_run import Guesses, audit_one_run, canarie
 from dpassay.verifier.audit.kinds.result import AuditResult
 from dpassay.verifier.audit.kinds.samples import audit_samples, audit_scores
 from dpassay.verifier.audit.learning.features import Feature, Proposer
-from dpassay.verifier.audit.outcome import Outcome
 from dpassay.verifier.audit.runs.plan import neighbours
 from dpassay.verifier.audit.runs.target import (
     Command,
@@ -33,7 +32,7 @@ from dpassay.verifier.audit.statistics.exact_test import (
     epsilon_lower_bound,
     p_value,
 )
-from dpassay.verifier.audit.statistics.guarantee import Guarantee, Point, guarantee
+from dpassay.verifier.audit.statistics.guarantee import Guarantee, Outcome, Point, guarantee
 
 __all__ = [
     "AuditResult",

@@ -7,8 +7,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.verifier.audit.outcome import Outcome, shown
 from dpassay.verifier.audit.runs.target import NOT_REPEATABLE
+from dpassay.verifier.audit.statistics.guarantee import Outcome, shown
 from dpassay.verifier.prover import completed
 
 if TYPE_CHECKING:

@@ -24,9 +24,8 @@ from dpassay.verifier.audit.kinds.one_run import (
     curve_bound,
     tail_bound,
 )
-from dpassay.verifier.audit.outcome import Outcome
 from dpassay.verifier.audit.statistics.exact_test import gaussian_delta
-from dpassay.verifier.audit.statistics.guarantee import gaussian
+from dpassay.verifier.audit.statistics.guarantee import Outcome, gaussian
 from dpassay.verifier.kernel.statistics import BITS, one_run_bound
 from tests.quick import quick
 

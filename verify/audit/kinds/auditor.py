@@ -27,12 +27,18 @@ from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import DpassayError, InvalidInputError
 from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.audit.kinds.result import AuditResult
-from dpassay.verifier.audit.outcome import read_count, read_seed, read_significance
 from dpassay.verifier.audit.runs import blocks
 from dpassay.verifier.audit.runs.blocks import Datasets, time_limit
 from dpassay.verifier.audit.runs.plan import Plan, can_refute, own_pairs, train
 from dpassay.verifier.audit.runs.target import MechanismTarget, named, target
-from dpassay.verifier.audit.statistics.guarantee import Claim, Guarantee, guarantee
+from dpassay.verifier.audit.statistics.guarantee import (
+    Claim,
+    Guarantee,
+    guarantee,
+    read_count,
+    read_seed,
+    read_significance,
+)
 from dpassay.verifier.claims import guarantee as claimed_by
 from dpassay.verifier.decide import decide
 from dpassay.verifier.sentence import (

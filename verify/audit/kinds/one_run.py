@@ -97,7 +97,6 @@ from dpassay.verifier.audit.kinds.samples import real_numbers
 from dpassay.verifier.audit.learning.features import Coordinate
 from dpassay.verifier.audit.learning.learn import Tested
 from dpassay.verifier.audit.learning.rule import Chosen, Histogram, Partition, Ranked, Rule
-from dpassay.verifier.audit.outcome import read_count, read_seed, read_significance
 from dpassay.verifier.audit.statistics import exact_test
 from dpassay.verifier.audit.statistics.curve import Curve
 from dpassay.verifier.audit.statistics.exact_test import (
@@ -112,6 +111,9 @@ from dpassay.verifier.audit.statistics.guarantee import (
     Point,
     epsilon_delta,
     guarantee,
+    read_count,
+    read_seed,
+    read_significance,
 )
 
 Floats: TypeAlias = NDArray[np.float64]

@@ -22,7 +22,6 @@ from dpassay.accountant.numbers.exact import Number, exact, floats_in_short
 from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.audit.learning.learn import Tested, decide, shares_of
 from dpassay.verifier.audit.learning.rule import Chosen, Histogram, Rule
-from dpassay.verifier.audit.outcome import Outcome, decided, shown
 from dpassay.verifier.audit.runs.plan import Plan
 from dpassay.verifier.audit.runs.target import GIVEN, NOT_REPEATABLE, MechanismTarget
 from dpassay.verifier.audit.statistics.curve import DELTAS, EPSILONS, Curve
@@ -32,7 +31,7 @@ from dpassay.verifier.audit.statistics.exact_test import (
     Design,
     mu_lower_bound,
 )
-from dpassay.verifier.audit.statistics.guarantee import Guarantee, Point
+from dpassay.verifier.audit.statistics.guarantee import Guarantee, Outcome, Point, decided, shown
 
 if TYPE_CHECKING:
     from dpassay.verifier.audit.kinds.one_run import Guesses

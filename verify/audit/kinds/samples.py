@@ -34,12 +34,16 @@ from dpassay.verifier.audit.learning.learn import (
 from dpassay.verifier.audit.learning.outputs import Alphabet, Matrix, on_host
 from dpassay.verifier.audit.learning.rule import Ranked, Rule, all_worded
 from dpassay.verifier.audit.learning.rule import counted as cell_counts
-from dpassay.verifier.audit.outcome import read_seed, read_significance
 from dpassay.verifier.audit.runs.blocks import generator
 from dpassay.verifier.audit.runs.plan import Plan, oddities, training_runs
 from dpassay.verifier.audit.runs.target import GIVEN
 from dpassay.verifier.audit.statistics.exact_test import Design
-from dpassay.verifier.audit.statistics.guarantee import Claim, guarantee
+from dpassay.verifier.audit.statistics.guarantee import (
+    Claim,
+    guarantee,
+    read_seed,
+    read_significance,
+)
 from dpassay.verifier.sentence import Words, bounded, in_words, one_claim
 
 _FEWEST = 20

@@ -29,7 +29,6 @@ from dpassay.verifier.audit.learning.features import Proposer
 from dpassay.verifier.audit.learning.learn import VALUES, bits_of, choose, shares_of
 from dpassay.verifier.audit.learning.outputs import Alphabet, Matrix, Sides, joined, stacked
 from dpassay.verifier.audit.learning.rule import Chosen, all_worded
-from dpassay.verifier.audit.outcome import read_count, read_seed, read_significance
 from dpassay.verifier.audit.runs import blocks
 from dpassay.verifier.audit.runs.blocks import (
     PROBING,
@@ -50,7 +49,12 @@ from dpassay.verifier.audit.runs.target import (
     worst_pairs,
 )
 from dpassay.verifier.audit.statistics.exact_test import MOST_RUNS, SPARED, Counts, least, p_value
-from dpassay.verifier.audit.statistics.guarantee import Guarantee
+from dpassay.verifier.audit.statistics.guarantee import (
+    Guarantee,
+    read_count,
+    read_seed,
+    read_significance,
+)
 
 _MANY = 100
 """Equal records in a large table: sums of them pass several powers of two."""

@@ -205,12 +205,6 @@ class Finding(msgspec.Struct, NeitherTrueNorFalse, Drawable, frozen=True, kw_onl
         claim = escape(floats_in_short(self.formal))
         return {"verdict": badge(self.verdict.value), "claim": claim, "true": escape(true)}
 
-    def _repr_markdown_(self) -> str:
-        """Return the verdict, the formal claim, the author's words and the reason as Markdown."""
-        words = f" (“{self.statement}”)" if self.statement else ""
-        said = one_line(floats_in_short(self.formal) + words)
-        return f"**{self.verdict.value}** {said}\n\n{one_line(self.reason)}"
-
 
 def distinct_errors(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
     """Return the refuted statements by the error with which they fall.

@@ -250,7 +250,7 @@ def test_foreign_words_stand_on_lines_of_their_own(
     words = "x\nHOLDS: y <script>"
     claim = dpassay.Relation(id="HOLDS all", claim="2 <= 1", statement=words, source=words)
     finding = dpassay.verify(claim)
-    for shown in (str(finding), report.plain(finding), repr(finding), finding._repr_markdown_()):
+    for shown in (str(finding), report.plain(finding), repr(finding)):
         assert not any(line.startswith(("HOLDS", "VALID")) for line in shown.splitlines())
     report.show_table([finding, finding], sys.stdout)
     shown = capsys.readouterr().out

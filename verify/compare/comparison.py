@@ -198,14 +198,6 @@ class Comparison(Drawable):
             f"{asking.table(output.table(self), output.struck(self))}<p>{best}</p>"
         )
 
-    def _repr_markdown_(self) -> str:
-        """Return the table as Markdown, what is not private struck out."""
-        head, *lines = output.table(self)
-        for place, wrong in enumerate(output.struck(self)):
-            lines[place] = [f"~~{cell}~~" if wrong else cell for cell in lines[place]]
-        marks = ["---" for _ in head]
-        return "\n".join(f"| {' | '.join(line)} |" for line in (head, marks, *lines))
-
     @property
     def ranked(self) -> list[Row]:
         """The private rows that are compared: those with neighbours by the budget's relation.

@@ -33,8 +33,8 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.broken import outputs
 from dpassay.verifier.audit import audit
+from dpassay.verifier.audit.learning.outputs import Alphabet
 from tests.verify.audit import zoo
 
 LEVEL = 0.05
@@ -53,6 +53,19 @@ ZOO = (
     "tree-off-by-one",
 )
 Rows = tuple[Any, Any]
+
+
+def outputs(case: zoo.Case, runs: int, seed: int) -> Rows:
+    """Draw the outputs of both datasets of the first pair as rows of numbers."""
+    form = Alphabet()
+    rng = np.random.default_rng(seed)
+    drawn = [case.sample(dataset, runs, rng) for dataset in case.pairs[0]]
+    rows = [form.matrix(side) for side in drawn]
+    if rows[0].shape[1] != rows[1].shape[1]:
+        form = Alphabet(width=8)
+        rows = [form.matrix(side) for side in drawn]
+    first, second = (np.nan_to_num(side.astype(float)) for side in rows)
+    return first, second
 
 
 def rates(a: int, n: int, b: int, m: int, level: float) -> float:

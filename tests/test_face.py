@@ -184,7 +184,6 @@ def test_python_has_the_commands_of_the_command_line() -> None:
         "epsilon": 1,
         "delta": "1e-6",
         "only": ["Gaussian"],
-        "simulated": False,
     }
     (row, *_) = dpassay.compare("Count()", releases=2, **shared).rows
     least = dpassay.calibrate("Gaussian", epsilon=1, delta="1e-6", count=2)

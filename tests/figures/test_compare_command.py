@@ -80,7 +80,7 @@ adjacency = "replace-one"
     by_flags = run(
         *("--mu", "0.5", "--adjacency", "replace-one", "--metric", "variance"),
         *("--workload", "Counts(dimension=20, sparsity=20)", "--only", "Gaussian"),
-        *("--json"),
+        "--json",
     )
     first, second = json.loads(from_file.stdout), json.loads(by_flags.stdout)
     for data in (first, second):

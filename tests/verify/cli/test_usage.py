@@ -92,7 +92,7 @@ def test_the_help_names_every_engine_workload_and_metric(
     assert f"{', '.join(METHODS[:-1])} or {METHODS[-1]}" in " ".join(help_of["profile"].split())
     assert all(f"{name}(" in help_of["compare"] for name in WORKLOADS)
     metrics = ("variance", "rmse", "mean-absolute-error", "bias", "p-exact", "quantile:P")
-    for name in (*metrics, "max-quantile:P", "appears:P", "regret:P"):
+    for name in (*metrics, "max-quantile:P", "regret:P"):
         assert name in help_of["compare"]
 
 

@@ -117,11 +117,10 @@ _STEP, _SMALLEST = 8, 250
 
 
 class Runs(Words, total=False):
-    """What an audit of runs takes besides its claim."""
+    """What an audit of runs takes besides its claim and the number of runs."""
 
     pair: Datasets | None
     pairs: Iterable[Datasets] | None
-    samples: int | None
     significance: float
     bits: bool | None
     seed: int | None
@@ -133,13 +132,27 @@ class Runs(Words, total=False):
 
 @overload
 def audit(
-    mechanism: Callable[..., Any], claim: Claim | str | None = None, **runs: Unpack[Runs]
+    mechanism: Callable[..., Any],
+    claim: Claim | str | None = None,
+    *,
+    samples: int | None = None,
+    **runs: Unpack[Runs],
 ) -> AuditResult: ...
 
 
 @overload
 def audit(
-    mechanism: Any, claim: Claim | str | None = None, **runs: Unpack[Runs]
+    mechanism: Any, claim: Claim | str | None = None, *, samples: int, **runs: Unpack[Runs]
+) -> AuditResult: ...
+
+
+@overload
+def audit(
+    mechanism: Any,
+    claim: Claim | str | None = None,
+    *,
+    samples: None = None,
+    **runs: Unpack[Runs],
 ) -> AuditResult | Finding: ...
 
 

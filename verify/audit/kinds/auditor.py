@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any, Unpack, overload
@@ -29,7 +29,7 @@ from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.audit.kinds.result import AuditResult
 from dpassay.verifier.audit.runs import blocks
 from dpassay.verifier.audit.runs.blocks import Datasets, time_limit
-from dpassay.verifier.audit.runs.plan import Plan, can_refute, own_pairs, train
+from dpassay.verifier.audit.runs.plan import Plan, can_refute, own_pairs, read_pairs, train
 from dpassay.verifier.audit.runs.target import MechanismTarget, named, target
 from dpassay.verifier.audit.statistics.guarantee import (
     Claim,
@@ -278,10 +278,11 @@ def _in_words(mechanism: Any, words: dict[str, Any]) -> tuple[Any, dict[str, Any
     return named(about), said_once(said, words)
 
 
-def _listed(pair: Datasets | None, pairs: Iterable[Datasets] | None) -> list[Datasets] | None:
-    if pair is None:
-        return None if pairs is None else [*pairs]
-    return [*(pairs or ()), pair]
+def _listed(pair: Datasets | None, pairs: Iterable[Datasets] | None) -> Iterable[Datasets] | None:
+    """Return all pairs that are named, which can be gone through again; None for none."""
+    if pair is not None:
+        return [*(pairs or ()), pair]
+    return [*pairs] if isinstance(pairs, Iterator) else pairs
 
 
 @in_words
@@ -434,10 +435,10 @@ def assert_private(
     return result
 
 
-def _affordable(mechanism: Any, pairs: list[Datasets] | None, seconds: float) -> int:
+def _affordable(mechanism: Any, pairs: Iterable[Datasets] | None, seconds: float) -> int:
     """Return how many runs a side take about half of the time."""
     audited = target(mechanism)
-    dataset = (pairs or list(own_pairs(mechanism)))[0][0]
+    dataset = (own_pairs(mechanism) if pairs is None else read_pairs(pairs))[0][0]
     rng = np.random.default_rng(0)
     size, spent = 8, 0.0
     while spent < seconds / 200 and size < _MOST // 64:

@@ -219,7 +219,7 @@ class Plan:
         level, samples = read_significance(significance), read_count(samples)
         if samples < 20:
             raise expected("samples", samples, "≥ 20", "Training and test need some runs each.")
-        listed = own_pairs(mechanism) if pairs is None else _read(pairs)
+        listed = own_pairs(mechanism) if pairs is None else read_pairs(pairs)
         fixed = read_seed(seed)
         runs = target(mechanism, errors_are_outputs=errors_are_outputs)
         if isinstance(runs, MechanismTarget) and not claimed:
@@ -262,7 +262,7 @@ def own_pairs(mechanism: Any) -> tuple[Datasets, ...]:
     raise _no_pairs("")
 
 
-def _read(pairs: Any) -> tuple[Datasets, ...]:
+def read_pairs(pairs: Any) -> tuple[Datasets, ...]:
     """Return a list of pairs as a tuple; InvalidInputError for anything else."""
     try:
         listed = tuple(pairs)

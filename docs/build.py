@@ -25,7 +25,7 @@ from types import ModuleType
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 _BELOW = {
-    "findings": ["field", "verdicts", "figures", "findings/*"],
+    "findings": ["field", "deployments", "verdicts", "figures", "findings/*"],
     "training": ["matrix"],
     "releases": ["streams"],
     "claims": ["proofs"],

@@ -1,4 +1,4 @@
-"""Write the tables of verdicts: docs/findings, docs/field.md, docs/verdicts.md.
+"""Write the tables of verdicts: docs/findings, field.md, deployments.md, verdicts.md.
 
 The first have counts; docs/verdicts.md has all statements, and what `dpassay check` says of the
 certificates.
@@ -19,13 +19,17 @@ from typing import Any
 
 from dpassay.verifier import kernel
 from dpassay.verifier.batch import concluded, decide_all
-from dpassay.verifier.document import FIELD, Document, every_paper, read_paper
+from dpassay.verifier.document import DEPLOYMENTS, FIELD, Document, every_paper, read_paper
 from dpassay.verifier.kernel import Checked
 from dpassay.verifier.report import HEAD, cells, tally
 from dpassay.verifier.verdict import Finding, Verdict, distinct_errors
 
 ROOT = Path(__file__).resolve().parent.parent
 PROOF = "proof by "
+ASPECTS = ("unit", "parameters", "mechanism", "composition", "side-channels")
+"""What is asked of a deployment, in the order of NIST SP 800-226."""
+SAID = "there is nothing to decide"
+"""The formal claim of what is only said."""
 BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"
 
 
@@ -166,10 +170,61 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def field_counts(findings: list[Finding]) -> str:
-    """Return how many claims of the field have each verdict."""
-    counts = Counter(f.verdict.value for f in findings)
-    listed = ", ".join(f"{counts[v.value]} {v.value}" for v in Verdict if counts[v.value])
+def deployments(findings: list[Finding]) -> str:
+    """Return what was decided of each deployment: a table, what does not fit, and all of it."""
+    found: dict[str, dict[str, list[Finding]]] = {}
+    for finding in findings:
+        name, aspect, *_ = finding.id.split("/")
+        found.setdefault(name, {each: [] for each in ASPECTS})[aspect].append(finding)
+    rows = [["deployment", *ASPECTS], ["---"] * (1 + len(ASPECTS))]
+    rows += [
+        [f"[{name}](#{name})", *(_verdicts(each) for each in aspects.values())]
+        for name, aspects in found.items()
+    ]
+    false = [
+        f"- `{f.id}`: “{f.statement}”\n  - **May be meant.** {f.cause}\n"
+        f"  - **As worded.** {f.verdict.value}. {f.correction}"
+        for f in findings
+        if f.verdict.is_false
+    ]
+    parts = [
+        counts(findings),
+        "\n".join(map(_row, rows)),
+        "## What does not fit as it is written",
+        "\n".join(false),
+    ]
+    for name, aspects in found.items():
+        source = next(f.source for each in aspects.values() for f in each)
+        lines = [
+            f"- **{aspect}.** {' '.join(map(_told, each))}"
+            for aspect, each in aspects.items()
+            if each
+        ]
+        if missing := [aspect for aspect, each in aspects.items() if not each]:
+            lines.append(f"- Not looked at: {', '.join(missing)}.")
+        parts += [f"## {name}", f"<{source}>", "\n".join(lines)]
+    return "\n\n".join(parts)
+
+
+def _verdicts(findings: list[Finding]) -> str:
+    """Return the different verdicts, the decided ones first; "said" where none is wanted."""
+    words = sorted({f.verdict for f in findings if f.formal != SAID}, key=[*Verdict].index)
+    return ", ".join(word.value for word in words) or ("said" if findings else "—")
+
+
+def _told(finding: Finding) -> str:
+    """Return what is said of a deployment, and what was decided or is asked."""
+    if finding.formal == SAID:
+        return finding.statement
+    asked = f": {finding.reason.removeprefix('Needs an answer: ')}"
+    end = asked if finding.verdict is Verdict.PENDING else "."
+    return f"{finding.statement} {finding.verdict.value}{end}"
+
+
+def counts(findings: list[Finding]) -> str:
+    """Return how many claims have each verdict."""
+    found = Counter(f.verdict.value for f in findings)
+    listed = ", ".join(f"{found[v.value]} {v.value}" for v in Verdict if found[v.value])
     return f"{len(findings)} claims: {listed}."
 
 
@@ -192,7 +247,8 @@ def main() -> None:
         _write(ROOT / "docs" / "findings" / f"{document.name}.md", page_table(document, findings))
     field = read_paper(FIELD)
     found = decide(field)
-    _write(ROOT / "docs" / "field.md", field_counts(found))
+    _write(ROOT / "docs" / "field.md", counts(found))
+    _write(ROOT / "docs" / "deployments.md", deployments(decide(read_paper(DEPLOYMENTS))))
     page = details(ledgers, checked, (field, found))
     (ROOT / "docs" / "verdicts.md").write_text(page, "utf-8")
 

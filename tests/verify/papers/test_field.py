@@ -137,7 +137,7 @@ def test_the_page_is_that_of_a_run(decided: Callable[[str], dict[str, Finding]])
     specification.loader.exec_module(tables)
     findings = [*decided(FIELD).values()]
     page = (ROOT / "docs" / "field.md").read_text("utf-8")
-    assert tables.with_table(page, tables.field_counts(findings)) == page
+    assert tables.with_table(page, tables.counts(findings)) == page
     listed = (ROOT / "docs" / "verdicts.md").read_text("utf-8")
     assert listed.endswith(tables.section(read_paper(FIELD), findings) + "\n")
     assert all(f"`{name}`" in page.split("## All claims")[0] for name in REFUTED)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import functools
 import io
-import json
 import re
 import shlex
 from collections.abc import Sequence
@@ -59,9 +58,10 @@ def environment(loader: BaseLoader) -> Environment:
 
 
 def download(data: Any) -> str:
-    """Return plain data as a link that saves it as a file of JSON."""
-    text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
-    return f"data:application/json;base64,{base64.b64encode(text.encode()).decode()}"
+    """Return a certificate as a link that saves it as `dpassay verify --certificate` writes it."""
+    from dpassay.verifier.prover import canonical
+
+    return f"data:application/json;base64,{base64.b64encode(canonical(data)).decode()}"
 
 
 def shell(words: Sequence[str]) -> str:

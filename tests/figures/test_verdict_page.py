@@ -47,6 +47,14 @@ def test_a_refutation_has_its_remedy_its_event_and_a_certificate_that_is_valid(
     assert checker.check(certificate).outcome is checker.Outcome.VALID
 
 
+def test_its_certificate_is_the_file_that_the_command_writes(tmp_path: Path) -> None:
+    file = tmp_path / "certificate.json"
+    claim = ("RandomizedResponse(1)", "--epsilon", "1", "--certificate", str(file))
+    _, path = write(tmp_path, *claim)
+    ((_, data),) = _DATA.findall(path.read_text("utf-8"))
+    assert base64.b64decode(data) == file.read_bytes()
+
+
 def test_many_claims_are_a_list_that_begins_with_what_is_refuted(tmp_path: Path) -> None:
     file = tmp_path / "claims.toml"
     claim = '[[claims]]\nkind = "pure-dp"\nid = "{0}"\nmechanism = "Laplace(1)"\nepsilon = "{1}"\n'

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dpassay.verifier.claim import Claim
     from dpassay.verifier.verdict import Finding
 
-__all__ = ["argued", "certify", "completed", "decided", "write"]
+__all__ = ["argued", "canonical", "certify", "completed", "decided", "write"]
 
 _SECONDS = 12
 """Of processor time that writing may take for its proof: a check may take four times as much."""
@@ -94,9 +94,13 @@ def argued(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def write(path: Path, certificates: Sequence[Mapping[str, Any]]) -> None:
-    """Write one certificate, or several as a list, in canonical form (RFC 8785; keys are ASCII)."""
-    data = certificates[0] if len(certificates) == 1 else [*certificates]
+    """Write one certificate, or several as a list, in canonical form."""
+    path.write_bytes(canonical(certificates[0] if len(certificates) == 1 else [*certificates]))
+
+
+def canonical(data: object) -> bytes:
+    """Return plain data in canonical form (RFC 8785; keys are ASCII), with an end of line."""
     text = json.dumps(
         data, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")
     )
-    path.write_bytes(text.encode("utf-8") + b"\n")
+    return text.encode("utf-8") + b"\n"

@@ -1,10 +1,12 @@
 """Build the documentation as a site, warnings as errors.
 
     python docs/build.py [OUT] [--no-plots] [--figures DIR]
+    python docs/build.py --page [FOLDER]
 
 The pages of this folder are copied; the pages of the mechanisms, the examples, the cards of the
 figures and the reference of all names are made from the program itself; then Sphinx builds all of
 it into OUT (build/site). The figures are drawn from their stored tables into build/figures, once.
+With --page, the page that decides claims in a browser is written into FOLDER (build/page) instead.
 """
 
 from __future__ import annotations
@@ -59,7 +61,19 @@ def main() -> int:
     parser.add_argument(
         "--figures", type=Path, metavar="DIR", help="show what `dpassay figures` made there"
     )
+    parser.add_argument(
+        "--page",
+        nargs="?",
+        type=Path,
+        const=ROOT / "build" / "page",
+        metavar="FOLDER",
+        help="build the page that decides claims in a browser",
+    )
     options = parser.parse_args()
+    if options.page is not None:
+        sys.path.insert(0, str(DOCS))
+        import_module("web_page").build(options.page)
+        return 0
     figures = options.figures
     if figures is None and not options.no_plots:
         figures = ROOT / "build" / "figures"

@@ -6,7 +6,7 @@
 | finite and discrete Laplace laws, whose sums are few | `exact.convolution`: the law of the sum |
 | the same on one lattice, or discrete Gaussian laws of a small parameter | its circle |
 | discrete Gaussian laws of one parameter and shift | `pairs.discrete` |
-| Laplace laws whose distances have rational ratios | `exact.laplace_product`, `lattice` for many |
+| Laplace laws whose distances have rational ratios | `exact.laplace_product`, `blur` for many |
 | exact sums, or any single pair, and finite laws | `Conditional`: a sum over these |
 | *Fourier line* | |
 | random allocations, and Gaussian laws with them | `pairs.allocation` |
@@ -34,7 +34,8 @@ from typing import final
 
 from flint import arb
 
-from dpassay.accountant.composition import draws
+from dpassay.accountant.composition import blur, draws
+from dpassay.accountant.composition.blur import BLURRED
 from dpassay.accountant.composition.exact import convolution
 from dpassay.accountant.composition.exact.convolution import Value
 from dpassay.accountant.composition.fourier import engine as fourier
@@ -54,7 +55,7 @@ from dpassay.accountant.core.pair import Pair, Tails, refined
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.numbers.interval import GRID_WIDTH, Interval, ball
+from dpassay.accountant.numbers.interval import COMPOSED_WIDTH, Interval, ball
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.allocation import RandomAllocationPair
 from dpassay.accountant.pairs.discrete import (
@@ -208,12 +209,15 @@ def _numerically(factors: tuple[Factor, ...]) -> Product:
     """Return the product for engines that reach a width, not any width."""
     rungs: list[Product] = []
     few = sum(count for _, count in factors) <= FEW
-    if fourier.applies([pair for pair, _ in factors]):
-        if not (few and _keep_atoms(factors)):
-            rungs.append(Product(factors, FOURIER))
-    elif (on_circle := _on_circle(factors)) is not None:
+    smooth = fourier.applies([pair for pair, _ in factors])
+    on_circle = None if smooth else _on_circle(factors)
+    if on_circle is not None:
         rungs.append(on_circle)
+    elif smooth and not (few and _keep_atoms(factors)):
+        rungs.append(Product(factors, FOURIER))
     rungs.append(_last(factors))
+    if on_circle is None and blur.applies([pair for pair, _ in factors]):
+        return Product(factors, Ladder(tuple(rungs), Product(factors, BLURRED)))
     return rungs[0] if len(rungs) == 1 else Product(factors, Ladder(tuple(rungs)))
 
 
@@ -325,13 +329,13 @@ class Ladder(Engine):
 
     rungs: tuple[Product, ...]
     quick: Product | None = None
-    """What is asked before all rungs for widths down to `QUICK_WIDTH`."""
+    """What is asked before all rungs, a grid for widths down to `QUICK_WIDTH`."""
 
     on_contours = numerical = True
 
     def width(self, product: Product) -> Fraction:
         """Return what comes within about a second."""
-        return super().width(product) if self.quick is None else GRID_WIDTH
+        return super().width(product) if self.quick is None else self.quick.engine.width(self.quick)
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return a ball around H(ε). Raises UndecidedError where every engine does."""
@@ -352,9 +356,9 @@ class Ladder(Engine):
     ) -> Interval | None:
         """Enclose ε(δ); None where values are as fast. Raises UndecidedError where all do."""
         if smooth(product) is not None:
-            if self.quick is not None and relative_width >= QUICK_WIDTH:
+            if (quick := self.quick_for(relative_width)) is not None:
                 with contextlib.suppress(UndecidedError):
-                    return _near_estimate(self.quick, self.rungs[0], delta, relative_width)
+                    return _near_estimate(quick, self.rungs[0], delta, relative_width)
             return None
 
         def ask(rung: Product) -> Interval:
@@ -394,8 +398,8 @@ class Ladder(Engine):
         Of several that say of none, the last one. Tails of grids come last.
         """
         relative_width, refusals = asked or Fraction(1), list[UndecidedError]()
-        quick = () if self.quick is None or tails or not asked else (self.quick,)
-        for rung in (*(quick if relative_width >= QUICK_WIDTH else ()), *self.rungs):
+        quick = None if tails or not asked else self.quick_for(asked)
+        for rung in self.rungs if quick is None else (quick, *self.rungs):
             drawn = self.rungs[0].engine is _DRAWS
             hopeless = isinstance(rung.engine, Grid) and (drawn or relative_width < SELDOM_BELOW)
             better = _BETTER_DRAWN if drawn else _BETTER
@@ -409,6 +413,13 @@ class Ladder(Engine):
                 break
         known = [refusal for refusal in refusals if not isinstance(refusal, UnsuitedError)]
         raise min(reversed(known or refusals), key=lambda refusal: refusal.reached)
+
+    def quick_for(self, relative_width: Fraction) -> Product | None:
+        """Return `quick` for a width that it reaches, else None."""
+        if self.quick is None:
+            return None
+        finest = QUICK_WIDTH if isinstance(self.quick.engine, Grid) else COMPOSED_WIDTH
+        return self.quick if relative_width >= finest else None
 
     def first_answer(self, product: Product, ask: Callable[[Pair], T], width: Fraction) -> T:
         """Return the first answer of a rung, or raise the best refusal."""

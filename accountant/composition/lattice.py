@@ -51,7 +51,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeVar, final
+from typing import Protocol, TypeVar, final
 
 from flint import arb
 
@@ -1141,8 +1141,15 @@ def near(epsilon: float) -> float:
     return shortened(epsilon, 12)
 
 
+class Bounds(Protocol):
+    """Bounds of a profile."""
+
+    def bound(self, epsilon: arb, *, above: bool) -> arb:
+        """Return an upper bound of H(ε), or a lower one."""
+
+
 def crossing(
-    found: Bracket,
+    found: Bounds,
     target: arb,
     start: float,
     *,

@@ -84,10 +84,10 @@ _PARTS_STEP = 16
 _COEFFICIENT, _ROW = 2.0, 3.0  # microseconds
 """Microseconds of a coefficient of a jump and of a row of weights, roughly."""
 _PATIENCE, _LONG_PATIENCE = 2e6, 1.5e7  # microseconds
-"""Microseconds up to which exact sums are preferred to a grid; and the same for widths below
-`_FINE`, for which a grid does not replace them."""
+"""Microseconds up to which exact sums are preferred to bounds; and the same for widths below
+`_FINE`, for which bounds do not replace them."""
 _FINE = Fraction(1, 10**8)
-"""Relative width below which a grid hardly answers."""
+"""Relative width below which bounds by added noise (`composition.blur`) take longer than sums."""
 _WIDE = Fraction(1, 10**10)
 """Relative width below which no other engine answers."""
 _PRECISION_STEP = 128
@@ -458,10 +458,6 @@ _FEW_SHIFTS = 16
 """Coordinates of a vector for which all digits come at once."""
 _NEAR = 0.9
 """Share of an upper bound of ε at which sums are counted before it is known."""
-_MANY, _QUICK_WIDTH = 256, Fraction(1, 10**7)
-"""Coordinates, and the finest width, from which on a grid takes less time than sums."""
-_QUICK_POINTS = 1 << 18
-"""Grid points of it at most, a quarter of a second."""
 
 
 @final
@@ -487,10 +483,10 @@ class LaplaceSums(Engine):
             return +value
         law, asked = lattice(product), product.relative_width
         with contextlib.suppress(UndecidedError):
-            if (other := law.on_line(product) or quick(product, asked)) is not None:
+            if (other := quick(product, asked) or law.on_line(product)) is not None:
                 return other.hockey_stick(epsilon)
         if not law.is_short(epsilon, asked):
-            return _on_grid(product).hockey_stick(epsilon)
+            return _blurred(product).hockey_stick(epsilon)
         if float(epsilon) < law.mean - math.sqrt(2 * law.mean):  # most of P has a larger loss
             with ctx.workprec(ctx.prec + _GUARD_BITS):
                 rest = law.above(-epsilon, Kernel.Q, asked, at_least=True)
@@ -501,7 +497,7 @@ class LaplaceSums(Engine):
     def inverse(
         self, product: Product, delta: ExactReal, relative_width: Fraction
     ) -> Interval | None:
-        """Enclose ε(δ) where the sums are too long, or a grid is sooner; None elsewhere."""
+        """Enclose ε(δ) where the sums are too long, or bounds are sooner; None elsewhere."""
         if (sooner := quick(product, relative_width)) is not None:
             with contextlib.suppress(UndecidedError):
                 return sooner.known.inverse(delta, relative_width)
@@ -545,14 +541,14 @@ class LaplaceSums(Engine):
             with contextlib.suppress(UndecidedError):
                 return line.tails(epsilon)
         if not law.is_short(epsilon, asked):
-            return _on_grid(product).tails(epsilon)
+            return _blurred(product).tails(epsilon)
         at = float(epsilon)
         p, rest_p = law.both(epsilon, Kernel.P, Kernel.Q, asked, above=at >= law.mean)
         q, rest_q = law.both(epsilon, Kernel.Q, Kernel.P, asked, above=at >= -law.mean)
         return Tails(p_above=p, p_below=rest_p, q_above=q, q_below=rest_q)
 
     def first_answer(self, product: Product, ask: Callable[[Pair], T], width: Fraction) -> T:
-        """Return the answer of a grid where that is sooner, or where the sums are too long."""
+        """Return the answer of bounds where they are sooner, or where the sums are too long."""
         if (sooner := quick(product, width)) is not None:
             with contextlib.suppress(UndecidedError):
                 return ask(sooner)
@@ -673,23 +669,22 @@ def _top(product: Product) -> ExactReal:
 
 
 def long(product: Product, asked: Fraction) -> Product | None:
-    """Return the same product for a grid where its sums are too long for a width, else None."""
+    """Return the same product for bounds where its sums are too long for a width, else None."""
     law = lattice(product)
     if law.on_line(product) is not None or law.is_short(ExactReal.of_rational(0), asked):
         return None
-    return _on_grid(product)
+    return _blurred(product)
 
 
 def quick(product: Product, asked: Fraction | None) -> Product | None:
-    """Return the same product for a small grid where that answers sooner than sums, else None."""
-    law = lattice(product)
-    if asked is None or asked < _QUICK_WIDTH or sum(n for _, n in law.groups) < _MANY:
+    """Return the same product for bounds where they answer sooner than sums, else None."""
+    if asked is None or asked < _FINE or sum(n for _, n in product.factors) <= _FEW_SHIFTS:
         return None
-    return _on_grid(product, _QUICK_POINTS) if law.on_line(product) is None else None
+    return _blurred(product)
 
 
-def _on_grid(product: Product, most: int | None = None) -> Product:
-    """Return the same product for an engine that takes any shifts."""
-    from dpassay.accountant.composition.lattice import Grid
+def _blurred(product: Product) -> Product:
+    """Return the same product for the engine that adds noise to the loss."""
+    from dpassay.accountant.composition.blur import BLURRED
 
-    return product.asked(Grid(most))
+    return product.asked(BLURRED)

@@ -239,6 +239,10 @@ class Estimator:
         epsilon = self._at_saddle(s)
         return self._newton(log_delta, epsilon, self._line(CALL, s, epsilon))
 
+    def guess(self, log_delta: float) -> float:
+        """Return an ε whose saddle-point approximation of ln δ is near log_delta."""
+        return self._at_saddle(self._saddle_of(log_delta))
+
     def _newton(self, log_delta: float, epsilon: float, line: Line | None) -> float:
         """Return the root near an ε, on one line or on those that serve."""
         for _ in range(_MOST_STEPS):

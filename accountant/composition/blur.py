@@ -1,0 +1,388 @@
+"""Bounds of a product with atoms: a little normal noise is added to its loss, and a line ends.
+
+Let L be the loss of a product of Laplace and Gaussian laws and of finite lists, with the moments
+M(s) = E_P[e^{sL}; L < ∞]. On a vertical line |M| does not fall to 0 where the laws have atoms. So
+let V be normal with mean 0 and variance t, independent of L. With H⁰(ε) =
+E_P[(1 − e^{ε−L})⁺; L < ∞], of which H(ε) is the sum with P(L = ∞),
+
+    E_P[(1 − e^{ε−L}) 1{L + V > ε}; L < ∞]  ≤  H⁰(ε)  ≤  E_P[(1 − e^{ε−L−V−t/2})⁺; L < ∞]
+
+*Proof.* Given L, the left side is 1 − e^{ε−L} times a probability, which is at most its positive
+part. On the right side E[e^{−V−t/2}] = 1, and y → (1 − e^{ε−L} y)⁺ is convex: Jensen's inequality.
+Both differ from H⁰ by about t/2 times the density of L at ε.
+
+*The integrals.* With s = c + iu, c > 0, both sides are ∫ M(s) e^{−sε} k(s) du/2π, where
+
+    above: k(s) = e^{ts(s+1)/2}/(s(s + 1)),   below: k(s) = e^{ts²/2}/s − e^{t(s+1)²/2}/(s + 1),
+
+and the latter is e^{ts²/2} (1/(s(s + 1)) − (e^{t(s+½)} − 1)/(s + 1)). Gaussian laws have M(s) =
+e^{vs(s+1)/2}, v the sum of the μ²: where v is no less than the t that is needed, t = 0 serves.
+
+*Errors*, all relative to M(c) e^{−cε}:
+
+- The sum over u = jh is Σ_k e^{ckB} I(ε + kB), B = 2π/h, of which I(ε) is wanted (Poisson). Above
+  the other terms are ≥ 0, and are kept. Below each I is at most H⁰, and by Chernoff's inequality at
+  most M(s) e^{−sx} s^s/(1 + s)^{1+s} at x = ε + kB for every s > 0, and 1: geometric series with an
+  s > c for k > 0, and an s < c for k < 0.
+- The line ends at U. |M(s)| ≤ M(c) e^{−vu²/2}, and with w = v + t the rest of the integral of
+  e^{−wu²/2}/u² is at most e^{−wU²/2}/(wU³), that of e^{−wu²/2} at most e^{−wU²/2}/(wU). Above the
+  rest is at most the first one times e^{tc(c+1)/2}/π, and below at most e^{tc²/2}/π times the first
+  plus te^{t(c+½)} times the second, as |e^y − 1| ≤ |y| e^{Re y} for Re y ≥ 0.
+- In floats each ratio M_i(s)/M_i(c), at most 1 in size, is off by e_i ≤ (a_i + b_i u) units. The
+  product of the powers k_i is off by Π (1 + e_i)^{k_i} − 1, each multiplication adding √5 units to
+  e_i. The loss has a part that is exactly known, T, and the phase u(T − ε) is one for all factors.
+
+The ratio of a Laplace law at distance d is e^{id u} (1 − r + r e^{−d(2s+1)})/(the same at c), but
+for the phase, with r = s/(2s + 1): |r| and |1 − r| are at most 1, and the denominator at least ½.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeAlias, final
+
+from flint import arb
+
+from dpassay.accountant.composition.fourier.engine import FOURIER
+from dpassay.accountant.composition.fourier.estimates import CALL
+from dpassay.accountant.composition.fourier.measure import Loss, estimator
+from dpassay.accountant.composition.fourier.saddle import nearest_bound, saddle
+from dpassay.accountant.composition.lattice import crossing
+from dpassay.accountant.composition.losses.bounds import powered
+from dpassay.accountant.composition.losses.laplace import (
+    LaplaceTransform,
+    ListTransform,
+    finite_list,
+)
+from dpassay.accountant.composition.losses.transform import GaussianTransform
+from dpassay.accountant.composition.product import Engine, Product
+from dpassay.accountant.core.arrays import NDArray, np
+from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import COMPOSED_WIDTH, GRID_WIDTH, Interval, ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import log_peak, shortened
+from dpassay.accountant.pairs.gaussian import GaussianPair
+
+if TYPE_CHECKING:
+    Complexes: TypeAlias = NDArray[np.complex128]
+
+_UNIT = 2.0**-53
+_TIMES = 2.3
+"""√5, rounded up: the relative error of a complex product, in units."""
+_ROOM = 1 + 1e-9
+"""Covers the rounding of bounds that are floats."""
+_PRECISION = 128
+"""Bits of what is not a float."""
+_NOISE, _REST = 0.6, 0.02
+"""Shares of the asked width that the noise takes, and each of the aliases and the line's end."""
+_TRIES = 4
+"""Variances that are tried: atoms may make the bounds wider than a density would."""
+MOST_WORK, MOST_POINTS = 1 << 25, 1 << 20
+"""Points of a line times laws, values of lists counted, about half a second; and points."""
+_SETTLED = 1 / 64
+"""Share of the asked width to which the roots of both bounds are sought."""
+_ROUNDING = 100 * _UNIT
+"""What the rounding of one law is about."""
+_BITS = 5
+"""Of the numbers that make a line, so that neighbouring questions share it."""
+_DIGITS = 20
+"""Of the ends, which are rounded outward."""
+_LEAST_SIZE = 1e-9
+"""Losses below it have widths relative to it."""
+_COARSE = Fraction(1, 100)
+"""The width of a bound that takes little time."""
+
+
+def applies(pairs: Sequence[Pair]) -> bool:
+    """Whether all laws are Laplace, Gaussian or short lists, and not all are Gaussian."""
+    plain = [isinstance(pair, GaussianPair) for pair in pairs]
+    return not all(plain) and all(
+        known or isinstance(pair, LaplacePair) or finite_list(pair) is not None
+        for known, pair in zip(plain, pairs, strict=True)
+    )
+
+
+@final
+@dataclass(frozen=True)
+class Blurred(Engine):
+    """Two bounds by noise that is added to the loss (at the head of this file)."""
+
+    numerical = True
+
+    def width(self, product: Product) -> Fraction:
+        """Return the relative width that comes within about 0.2 s."""
+        smooth = any(isinstance(pair, GaussianPair) for pair in product.pairs)
+        return COMPOSED_WIDTH if smooth else GRID_WIDTH
+
+    def profile(self, product: Product, epsilon: ExactReal) -> arb:
+        """Return a ball around both bounds, of the width that is asked for, or of six digits.
+
+        For ε < 0 from the reversed pair. Raises UndecidedError where that takes too long.
+        """
+        if epsilon.sign < 0:
+            turned = product.reverse().hockey_stick(-epsilon)
+            return epsilon.ball().exp() * turned - epsilon.ball().expm1()
+        wanted = float(product.relative_width or GRID_WIDTH)
+        loss, mass, share = FOURIER.loss(product), product.infinity_mass(), _NOISE
+        for _ in range(_TRIES):
+            line = _line(loss, float(epsilon), wanted, share)
+            low, high = (line.bound(epsilon.ball(), above=above) + mass for above in (False, True))
+            width = float((high.upper() - low.lower()) / low.lower()) if low > 0 else math.inf
+            if width <= wanted:
+                return low.union(high)
+            share *= 0.8 * wanted / width
+        raise UndecidedError(
+            f"Reached delta to a relative width of {width:.1e}. Ask for a larger relative_width.",
+            reached=width,
+        )
+
+    def inverse(
+        self,
+        product: Product,
+        delta: ExactReal,
+        relative_width: Fraction,
+    ) -> Interval | None:
+        """Enclose ε(δ) by the points at which the bounds pass δ.
+
+        None where it is not clearly positive: it is then searched by values.
+        """
+        loss, mass = FOURIER.loss(product), product.infinity_mass()
+        target, wanted, share = delta.ball() - mass, float(relative_width), _NOISE
+        if not target > 0:
+            return None
+        try:
+            start = estimator(loss).guess(float(target.log().mid()))
+        except ArithmeticError:
+            return None
+        if not start > _LEAST_SIZE:
+            return None
+        for _ in range(_TRIES):
+            line = _line(loss, start, wanted, share, of_loss=True)
+            low, high = (
+                crossing(line, target, start, above=above, settled=wanted * _SETTLED)
+                for above in (False, True)
+            )
+            width = float((high - low) / low) if low and high and low > 0 else math.inf
+            if width <= wanted:
+                assert low is not None
+                assert high is not None
+                return Interval.of_exact(low, _DIGITS).hull(Interval.of_exact(high, _DIGITS))
+            share *= 0.8 * max(wanted / width, 2.0**-8)
+            start = start if low is None else float(low)
+        raise UndecidedError(
+            f"Reached epsilon to a relative width of {width:.1e}. Ask for a larger relative_width.",
+            reached=width,
+        )
+
+    def bound(self, product: Product, epsilon: ExactReal) -> arb:
+        """Return the upper bound, to two digits."""
+        with contextlib.suppress(UndecidedError):
+            return self.profile(product.to_width(_COARSE), epsilon).upper().min(arb(1))
+        return arb(1)
+
+
+BLURRED = Blurred()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Line:
+    """The terms of both sums on one line, without the phase u(T − ε)."""
+
+    loss: Loss
+    c: Fraction
+    step: float
+    known: arb
+    """T"""
+    terms: dict[bool, Complexes]
+    """Those above (True) and below, the first one halved."""
+    wrong: dict[bool, float]
+    """Bounds of the sums of their errors."""
+    rest: dict[bool, float]
+    """Bounds of what is beyond the ends of the line."""
+    aliases: tuple[tuple[Fraction, arb], ...]
+    """An s, and ln of a bound of the aliases times e^{(s − c)ε}."""
+    log_size: arb
+    """ln M(c)"""
+
+    def bound(self, epsilon: arb, *, above: bool) -> arb:
+        """Return an upper bound of H⁰(ε), or a lower one."""
+        with ctx.workprec(_PRECISION):
+            way = self.known - epsilon
+            d, off = float(way.mid()), float(way.rad()) + 8 * _UNIT * abs(float(way.mid()))
+            terms, u = self.terms[above], self.step * np.arange(len(self.terms[above]))
+            turns, sizes = _turns(self.step * d, len(terms)), np.abs(terms)
+            total = float(terms.real @ turns.real - terms.imag @ turns.imag)
+            error = float(sizes @ u) * off + float(sizes.sum()) * (len(u) + 16) * _UNIT
+            error += self.wrong[above]
+            share, rest = self.step / math.pi, self.rest[above] * _ROOM
+            scale = (self.log_size - ball(self.c) * epsilon).exp()
+            if above:
+                return ((share * (total + error) * _ROOM + rest) * scale).upper().min(arb(1))
+            missing = sum(
+                ((log - (ball(s) - ball(self.c)) * epsilon).exp() for s, log in self.aliases),
+                start=arb(rest + share * (error + 8 * _UNIT * abs(total)) * _ROOM),
+            )
+            return ((share * total - missing) * scale).lower().max(arb(0))
+
+
+def _line(
+    loss: Loss, epsilon: float, wanted: float, share: float, *, of_loss: bool = False
+) -> Line:
+    """Choose the line, the noise, the step and the end for a width of H⁰(ε), or of ε.
+
+    Raises UndecidedError where they are too much work, or ε is beyond the losses.
+    """
+    try:
+        point = saddle(loss, CALL, epsilon)
+    except ArithmeticError:
+        raise UndecidedError(f"There is no saddle for epsilon={epsilon:.6g}.") from None
+    c = shortened(point.c, _BITS)
+    curvature, peak = c * c * (c + 1) ** 2 * 2 * math.pi * point.curvature, c * (c + 1)
+    slack = min(wanted * (abs(epsilon) * c if of_loss else 1.0), 0.5)
+    v = _gaussian(loss)
+    t = share * slack / peak
+    t = 0.0 if v >= t else shortened(t, _BITS, math.floor)
+    log_value = loss.cumulants(c)[0] - c * epsilon - 0.5 * math.log(curvature)
+    allowed = _REST * slack / math.sqrt(curvature)
+    if not loss.count * _ROUNDING / (2 * c) <= allowed:
+        raise UndecidedError(
+            f"The rounding of {loss.count} laws in floats is too large. Ask for a larger "
+            "relative_width."
+        )
+    ends = [
+        nearest_bound(loss, CALL, epsilon, c, side, log_value, -math.log(_REST * slack))
+        for side in (-1, 1)
+    ]
+    period = max(period for period, _ in ends)
+    step = shortened(2 * math.pi / period, _BITS, math.floor)
+    end = shortened(1 / math.sqrt(v + t), _BITS)
+    while max(_beyond(c, v, t, end).values()) > allowed:
+        end *= 1.125
+    count, each = math.ceil(end / step) + 2, sum(_cost(part) for part, _ in loss.factors)
+    if not (count <= MOST_POINTS and count * each <= MOST_WORK):
+        raise UndecidedError(
+            f"The losses take {count} points of a line for each of {each} laws. "
+            "Ask for a larger relative_width."
+        )
+    sides = tuple(c + shortened(s - c, _BITS, math.trunc) if s else s for _, s in ends)
+    return _summed(loss, c, t, step, count, sides)
+
+
+def _gaussian(loss: Loss) -> float:
+    """Return v, nearly."""
+    return math.fsum(
+        n * part.estimate().cumulants(1.0)[2]
+        for part, n in loss.factors
+        if isinstance(part, GaussianTransform)
+    )
+
+
+def _cost(part: object) -> int:
+    if not isinstance(part, ListTransform):
+        return 1
+    return len(part.pair.source.outcomes(part.pair.index))
+
+
+def _beyond(c: float, v: float, t: float, end: float) -> dict[bool, float]:
+    """Return what is missed beyond the end of the line above and below."""
+    w = (v + t) * (1 - 8 * _UNIT)
+    first = math.exp(-w * end * end / 2) / (w * end)
+    inner = first / (end * end)
+    return {
+        True: math.exp(t * c * (c + 1) / 2) * inner / math.pi,
+        False: math.exp(t * c * c / 2) * (inner + t * math.exp(t * (c + 0.5)) * first) / math.pi,
+    }
+
+
+@functools.lru_cache(maxsize=8)
+def _summed(  # noqa: PLR0917  # all of it is the key
+    loss: Loss, at: float, t: float, step: float, count: int, ends: tuple[float, ...]
+) -> Line:
+    """Return the terms of a line."""
+    u, c, sides = step * np.arange(count), Fraction(at), tuple(map(Fraction, ends))
+    total, s = np.ones(count, dtype=np.complex128), at + 1j * u
+    flat, steep, r = 0.0, 0.0, s / (2 * s + 1)
+    with ctx.workprec(_PRECISION):
+        known, v = arb(0), arb(0)
+        for part, times in loss.factors:
+            if isinstance(part, GaussianTransform):
+                v += 2 * times * part.pair.renyi(arb(1))
+                continue
+            if isinstance(part, LaplaceTransform):
+                ratio, first, a, b = _laplace(part.distance, at, step, r)
+            else:
+                assert isinstance(part, ListTransform)
+                ratio, first, a, b = _listed(part, c, step, count)
+            total *= powered(ratio, times)
+            known += times * first
+            flat, steep = flat + times * (a + _TIMES), steep + times * b
+        known += v * (ball(c) + arb(1) / 2)
+        spread = float(v.mid())
+        log_size = loss.log_value(c)
+        period = 2 * arb.pi() / arb(step)
+        aliases = []
+        for side in sides:
+            away, peak = abs(ball(side - c)) * period, log_peak(ball(side)) if side else 0
+            aliases.append((side, loss.log_upper(side) + peak - away.expm1().log() - log_size))
+    total *= np.exp(-(spread / 2) * u * u)
+    off = np.expm1((flat + 16 + steep * u) * _UNIT * _ROOM)
+    tilted = np.exp((t / 2) * s * s)
+    kernels = {
+        True: tilted * np.exp((t / 2) * s) / (s * (s + 1)),
+        False: tilted * (1 / (s * (s + 1)) - np.expm1(t * (s + 0.5)) / (s + 1)),
+    }
+    terms, wrong = {}, {}
+    for above, kernel in kernels.items():
+        kernel[0] /= 2
+        size = np.abs(kernel)
+        wrong[above] = float(
+            size @ (off + (1 + off) * 64 * _UNIT * (1 + t * (u * u + at * at + at)))
+        )
+        terms[above] = total * kernel
+    rest = _beyond(at, spread * (1 - 8 * _UNIT), t, float(u[-1]))
+    return Line(loss, c, step, known, terms, wrong, rest, tuple(aliases), log_size)
+
+
+def _turns(angle: float, count: int) -> Complexes:
+    """Return e^{ij·angle} for j < count, to (3 + 3j|angle|) units."""
+    inner = math.isqrt(count) + 1
+    near = angle * np.arange(inner)
+    far = (angle * inner) * np.arange(-(-count // inner))
+    rows = np.multiply.outer(np.exp(1j * far), np.exp(1j * near))
+    found: Complexes = rows.ravel()[:count]
+    return found
+
+
+def _laplace(
+    distance: ExactReal, c: float, step: float, r: Complexes
+) -> tuple[Complexes, arb, float, float]:
+    """Return the ratios without their phase, what is known of the loss, and a and b."""
+    d = float(distance.ball().mid())
+    ratio = _turns(-2 * d * step, len(r))
+    ratio *= math.exp(-d * (2 * c + 1)) * r
+    ratio += 1 - r
+    ratio /= ratio[0].real
+    return ratio, distance.ball(), 96.0, 32 * d
+
+
+def _listed(
+    part: ListTransform, c: Fraction, step: float, count: int
+) -> tuple[Complexes, arb, float, float]:
+    """Return the same of a list, of which the last loss is taken as known."""
+    rule = part.tilted(c).rule
+    whole, last = rule.total(), max(rule.losses, key=lambda loss: float(loss.mid()))
+    ratio, reach = np.zeros(count, dtype=np.complex128), 0.0
+    for loss, weight in zip(rule.losses, rule.weights, strict=True):
+        away, share = float((loss - last).mid()), float((weight / whole).mid())
+        ratio += share * _turns(away * step, count)
+        reach += share * abs(away)
+    return ratio, last, 32.0 + 2 * len(rule.losses), 8 * reach

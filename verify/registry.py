@@ -47,6 +47,8 @@ _SUM = re.compile(
     rf"(?P<total>{_NUMBER})(?! ?[-+*×·x/^\w(]|\.\d)"
 )
 """A sum or product written out, "0.11 * 2 + 0.22 = 0.44", after a word or at a beginning."""
+_ADDRESS = r"https?://[^\s()<>,]{1,300}(?:\([^\s()]{1,99}\))?"
+"""An address; Markdown may put it in brackets, and it may end with brackets of its own."""
 _NOISES = {
     "Laplace": ("l1_sensitivity", "scale", "scale"),
     "Gaussian": ("l2_sensitivity", "standard_deviation", r"standard deviation|\\?sigma|σ"),
@@ -67,9 +69,7 @@ def claim_file(text: str, origin: str = "entry") -> dict[str, Any]:
     name = entry.text(f"{_DEPLOYED}.basic.name")
     if not name:
         raise entry.wrong(f"{_DEPLOYED}.basic.name", "a text, the name of what was deployed")
-    sources = re.findall(
-        r"https?://[^\s)>,]{1,300}", entry.text("deployment.administrative.sources")
-    )
+    sources = re.findall(_ADDRESS, entry.text(f"{_DEPLOYED}.administrative.sources"))
     parts = (_unit, _parameters, _mechanism, _composition, _side_channels)
     claims = [claim for part in parts for claim in part(entry)]
     return {
@@ -103,7 +103,8 @@ class _Entry:
             path = f"{_PARAMETERS}.{name:.40}"
             if name not in _SYMBOLS:
                 raise self.wrong(path, f"another name. {suggestion(name, _SYMBOLS)}")
-            text, ends = self.text(path), "in [0, 1)" if name == "delta" else "≥ 0"
+            text = re.sub(r"^(?=\.\d)", "0", self.text(path))
+            ends = "in [0, 1)" if name == "delta" else "≥ 0"
             if re.fullmatch(_NUMBER, text) and (name != "delta" or Decimal(text) < 1):
                 self.numbers[name] = text
             elif name == "delta" and re.search("[a-z]", text):
@@ -253,7 +254,7 @@ def _conversion(statement: str, rho: str, epsilon: str, delta: str | None) -> di
     r, e, d = float(rho), float(epsilon), float(delta or 0)
     if 0 < r < e and d > 0:
         a = (e + r) / (2 * r)
-        if (a - 1) * (a * r - e + math.log1p(-1 / a)) - math.log(a) < math.log(d):
+        if (a - 1) * (a * r - e + math.log1p(-1 / a)) - math.log(a) < math.log(d) - 1e-9:
             bound = "exp((a - 1)*(a*rho - epsilon + log(1 - 1/a)))/a"
             return {
                 "kind": "relation",
@@ -276,10 +277,12 @@ def _mechanism(entry: _Entry) -> Claims:
     text = " ".join(entry.lines(path, _DETAILS))
     needed = _VARIANTS.get(entry.variant, ())
     change = _only("sensitivity", text)
-    for noise, (sensitivity, argument, words) in _NOISES.items():
+    named = [each for each in _NOISES if each.lower() in text.lower()]
+    if len(named) == 1 and needed and {*needed} <= entry.numbers.keys():
+        noise = named[0]
+        sensitivity, argument, words = _NOISES[noise]
         scale = _only(words, text)
-        named = noise.lower() in text.lower() and "discrete" not in text.lower()
-        if named and scale and change and needed and {*needed} <= entry.numbers.keys():
+        if scale and change and "discrete" not in text.lower():
             yield {
                 "kind": _KINDS[needed],
                 "id": "mechanism",
@@ -327,13 +330,13 @@ def _composition(entry: _Entry) -> Claims:
 
 def _parts(entry: _Entry) -> Claims:
     """Compare the sum of the parts that the details of the parameters label with the total."""
-    for name in entry.numbers.keys() - {"delta"}:
+    for name in (each for each in ("epsilon", "rho") if each in entry.numbers):
         label = rf"(?:\\?{name}|{_SYMBOLS[name]})[\w{{}}'′]{{0,20}} ?= ?({_NUMBER})"
         text, total = "\n".join(entry.lines(_DETAILS)), Fraction(entry.numbers[name])
         parts = [part for part in re.findall(label, text) if Fraction(part) != total]
         if len(parts) > _MOST_NUMBERS:
             raise entry.wrong(_DETAILS, f"at most {_MOST_NUMBERS} parts")
-        if sum(map(Fraction, parts)) == total:
+        if len(parts) > 1 and sum(map(Fraction, parts)) == total:
             yield {
                 "kind": "relation",
                 "id": f"composition/{name}",

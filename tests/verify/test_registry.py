@@ -151,6 +151,28 @@ def test_sums_that_are_written_out(text: str, verdicts: list[str]) -> None:
     assert sums == verdicts
 
 
+def test_text_about_two_noises_is_not_read_as_one() -> None:
+    both = COMPLETE.replace("Laplace noise", "Gaussian noise of sigma 3, Laplace noise")
+    assert "Which noise" in asked(both, "mechanism")
+
+
+def test_numbers_that_yaml_writes_otherwise() -> None:
+    document = read_registry(entry("Pure DP", "epsilon: 0, delta: .5"))
+    assert [claim.statement for claim in document.claims if claim.id == "parameters"] == [
+        "Pure DP: ε = 0, δ = 0.5"
+    ]
+
+
+def test_the_source_is_the_first_address() -> None:
+    for written, read in {
+        "[page](https://a.example/x_(1)), b": "https://a.example/x_(1)",
+        "[page](https://a.example/x), b": "https://a.example/x",
+        "A paper": "Visits of a library",
+    }.items():
+        found = read_registry(COMPLETE.replace("Page: https://library.example/visits", written))
+        assert {claim.source for claim in found.claims} == {read}
+
+
 def test_parts_that_do_not_add_up_are_asked_about() -> None:
     found = COMPLETE.replace("0.3", "0.31")
     assert "They add up to 0.51" in asked(found, "composition/epsilon")

@@ -23,7 +23,8 @@ __all__ = ["proof", "written"]
 
 COVERED = """(ε, δ)-DP or ε-DP of one release without variables: REFUTED for Gaussian, Laplace, \
 Logistic, RandomizedResponse and rational IntegerNoise, Tabulated and Channel; HOLDS for Laplace \
-with epsilon >= sensitivity/scale, and for the finite ones."""
+with epsilon >= sensitivity/scale, and for the finite ones; and optimal integer-noise without \
+--monotone."""
 
 
 def proof(certificate: Mapping[str, Any]) -> str:
@@ -36,14 +37,17 @@ def proof(certificate: Mapping[str, Any]) -> str:
 
 def written(certificate: Mapping[str, Any], found: Checked) -> str:
     """Return the Coq file of a certificate of which the kernel has found this."""
-    from dpassay.verifier.coq import releases
+    from dpassay.verifier.coq import optima, releases
 
     if found.outcome is not Outcome.VALID:
         why = "dpassay check says why"
         raise InvalidInputError(f"The certificate is {found.outcome}, not VALID; {why}.")
     data = schema.require(certificate)
     theorem, witness = data["theorem"], data["witness"]
-    kinds = {"approximate-dp": releases.written, "pure-dp": releases.written}
+    kinds = {
+        **dict.fromkeys(("approximate-dp", "pure-dp"), releases.written),
+        "integer-noise": optima.integer_noise,
+    }
     try:
         if theorem["kind"] not in kinds:
             raise UncoveredError(f"the kind {theorem['kind']}")

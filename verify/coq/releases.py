@@ -8,7 +8,17 @@ from typing import Any
 from flint import arb, fmpq
 
 from dpassay.verifier.coq import terms
-from dpassay.verifier.coq.terms import UncoveredError, fraction, listed, number, read, real, value
+from dpassay.verifier.coq.terms import (
+    EXACT,
+    RATIONAL,
+    UncoveredError,
+    fraction,
+    listed,
+    number,
+    read,
+    real,
+    value,
+)
 from dpassay.verifier.kernel import numbers
 from dpassay.verifier.kernel.notation import Noise, parse
 from dpassay.verifier.kernel.numbers import ball
@@ -133,8 +143,6 @@ def _response(noise: Noise, epsilon: str, delta: str, *, holds: bool) -> str:
 
 
 _TABLES = ("Tabulated", "Channel", "IntegerNoise")
-_EXACT = "vm_compute. reflexivity"
-_RATIONAL = "unfold Q2R; simpl; lra"
 Masses = Mapping[int, fmpq]
 
 
@@ -151,7 +159,7 @@ def _table(noise: Noise, epsilon: str, delta: str, *, holds: bool) -> str:
             int(terms.rational(noise["lowest"], "a number").p),
         )
         most = int(terms.rational(noise["sensitivity"], "a sensitivity").p)
-        given = f"Definition low : Z := ({low})%Z.\nDefinition law : list Q := {_row(law)}."
+        given = f"Definition low : Z := ({low})%Z.\nDefinition law : list Q := {terms.row(law)}."
         laws, neighbours, masses = "is_law law", f"(apart {most})", "(noise low law)"
         lemma, near = f"noise_dp low law {most}", "unfold apart. lia"
         rows = {x: dict(enumerate(law, start=low + x)) for x in range(-most, most + 1)}
@@ -159,12 +167,12 @@ def _table(noise: Noise, epsilon: str, delta: str, *, holds: bool) -> str:
     else:
         table, pairs = _rows(noise)
         text = listed(f"({x}, {y})" for x, y in pairs)
-        given = f"Definition rows : list (list Q) := {listed(map(_row, table))}."
+        given = f"Definition rows : list (list Q) := {listed(map(terms.row, table))}."
         given += f"\nDefinition pairs : list (Z * Z) := {text}%Z."
         laws, neighbours, masses = "forallb is_law rows", "(listed pairs)", "(table rows)"
         lemma, near = f"table_dp rows pairs {len(table[0])}", "unfold listed, pairs. simpl. tauto"
         rows = {x: dict(enumerate(row)) for x, row in enumerate(table)}
-    given += f"\nLemma laws : {laws} = true.\nProof. {_EXACT}. Qed.\n\n"
+    given += f"\nLemma laws : {laws} = true.\nProof. {EXACT}. Qed.\n\n"
     e, d = real(read(epsilon)), number(claimed)
     statement = f"dp {neighbours} (@NoDup Z) (probability (rational {masses})) {e} {d}"
     exact = fraction(claimed)
@@ -174,13 +182,13 @@ def _table(noise: Noise, epsilon: str, delta: str, *, holds: bool) -> str:
 
     if holds:
         power, tactic = terms.power(epsilon, above=False, good=lambda e: best(e)[0] <= claimed)
-        steps = [f"{lemma} {fraction(power)} {exact}", _RATIONAL, tactic, _EXACT]
+        steps = [f"{lemma} {fraction(power)} {exact}", RATIONAL, tactic, EXACT]
         return given + _theorem(statement, steps, holds=True)
     power, tactic = terms.power(epsilon, above=True, good=lambda e: best(e)[0] > claimed)
     _, x, y = best(power)
     event = listed(f"({z})" for z, p in rows[x].items() if p > power * rows[y].get(z, fmpq(0)))
     first = f"table_refuted _ _ ({x}) ({y}) {event}%Z {fraction(power)} {exact}"
-    steps = [first, _RATIONAL, near, _EXACT, tactic, _EXACT, _EXACT]
+    steps = [first, RATIONAL, near, EXACT, tactic, EXACT, EXACT]
     return given + _theorem(statement, steps, holds=False)
 
 
@@ -195,10 +203,6 @@ def _rows(noise: Noise) -> tuple[list[list[fmpq]], list[tuple[int, int]]]:
         numbered = (int(terms.rational(i, "a row").p) for pair in given for i in pair)
         pairs = [*zip(numbered, numbered, strict=True)]
     return table, sorted({(i, j) for pair in pairs for i, j in (pair, pair[::-1])})
-
-
-def _row(masses: Sequence[fmpq]) -> str:
-    return f"{listed(map(fraction, masses))}%Q"
 
 
 def _excess(p: Masses, q: Masses, power: fmpq) -> fmpq:

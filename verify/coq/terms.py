@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from flint import arb, fmpq, fmpz
 
@@ -12,6 +12,10 @@ from dpassay.verifier.kernel.numbers import Number, ball
 
 MOST_DIGITS = 1000
 """Of a number that is written down."""
+EXACT = "vm_compute; reflexivity"
+"""The tactic that proves an equation by computing it."""
+RATIONAL = "unfold Q2R; simpl; lra"
+"""The tactic that compares given rationals."""
 _FUNCTIONS = {"sqrt": "sqrt", "exp": "exp", "log": "ln"}
 
 
@@ -100,15 +104,30 @@ def power(text: str, *, above: bool, good: Callable[[fmpq], bool]) -> tuple[fmpq
     """Return a rational on one side of e^ε that is good enough, and the tactic that proves it."""
     node = read(text)
     if node.op == "num" and node.args[0] == 0:
-        return fmpq(1), "rewrite exp_0; unfold Q2R; simpl; lra"
+        return fmpq(1), of_power(text, 0)
     if node.op == "log" and len(node.args) == 1 and node.args[0].op == "num":
-        return node.args[0].args[0], "rewrite exp_ln; unfold Q2R; simpl; lra"
+        return node.args[0].args[0], of_power(text, 0)
     for digits in (3, 6, 12, 24, 48, 96):
         with numbers.precision(4 * digits + 64):
             found = rounded(ball(value(text)).exp(), digits, up=above)
         if good(found):
-            return found, f"unfold Q2R; simpl; interval with (i_prec {4 * digits + 64})"
+            return found, of_power(text, 4 * digits + 64)
     raise UncoveredError("a claim that e^epsilon decides with its equality")
+
+
+def of_power(text: str, bits: int) -> str:
+    """Return the tactic that compares e^ε with a rational: by such bits, or exactly."""
+    node = read(text)
+    if node.op == "num" and node.args[0] == 0:
+        return f"rewrite exp_0; {RATIONAL}"
+    if node.op == "log" and len(node.args) == 1:
+        return f"rewrite exp_ln; {RATIONAL}"
+    return f"unfold Q2R; simpl; interval with (i_prec {bits})"
+
+
+def row(masses: Sequence[fmpq]) -> str:
+    """Return a list of rationals."""
+    return f"{listed(map(fraction, masses))}%Q"
 
 
 def least_bits(x: arb) -> int:

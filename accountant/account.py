@@ -623,7 +623,7 @@ def _cost(
             mu = release.exact_gaussian_mu(adjacency)
             if mu is not None:
                 return mu.square
-            from dpassay.accountant.questions.gaussian_bounds import mu as least_mu
+            from dpassay.accountant.questions.least_mu import mu as least_mu
 
             bound = _upper(least_mu(release, adjacency=adjacency))
             return None if bound is None else bound**2

@@ -25,7 +25,6 @@ from dpassay.accountant.numbers.interval import Interval
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dpassay.accountant.questions.gaussian_bounds import GaussianBounds
 
 Answer = TypeVar("Answer")
 One_co = TypeVar("One_co", covariant=True)
@@ -34,7 +33,7 @@ _HOME = {
     "profile": ("delta", "delta_complement", "epsilon", "log_delta"),
     "tradeoff": ("beta", "power"),
     "attack": ("membership", "posterior", "reconstruction"),
-    "gaussian_bounds": ("gaussian_bounds", "mu"),
+    "least_mu": ("mu",),
     "guarantees": ("loss_cdf", "loss_survival", "renyi", "rho", "total_variation"),
     "accuracy": (
         "absolute_quantile",
@@ -224,7 +223,6 @@ if TYPE_CHECKING:
     reconstruction: AtBaseline[Interval]
     loss_cdf: AtLoss[Interval]
     loss_survival: AtLoss[Interval]
-    gaussian_bounds: Question[GaussianBounds]
     mu: Question[Interval]
     renyi: AtOrder[Interval]
     rho: Question[Interval]

@@ -342,12 +342,6 @@ def integers(mass: Callable[[int], Real], shift: int) -> Outcomes:
     return Outcomes(tuple(row for row in rows if any(row)))
 
 
-def _normalised(weights: Outcomes) -> Outcomes:
-    """Return weights of a law and of its shift as masses."""
-    total = mp.fsum(q for _, q in weights.rows)
-    return weights.mapped(lambda p, q: (p / total, q / total))
-
-
 @final
 @dataclass(frozen=True)
 class Product(Law):
@@ -655,8 +649,9 @@ def _release(mechanism: Mechanism) -> list[Law]:
             ]
         case kinds.DiscreteGaussian():
             v = mechanism.parameter.mpf()
-            found = integers(lambda z: mp.exp(-z * z / (2 * v)), mechanism.sensitivity)
-            return [_normalised(found)]
+            weights = integers(lambda z: mp.exp(-z * z / (2 * v)), mechanism.sensitivity)
+            total = mp.fsum(q for _, q in weights.rows)
+            return [weights.mapped(lambda p, q: (p / total, q / total))]
         case kinds.Skellam():
             v = mechanism.variance.mpf()
             return [integers(lambda z: mp.exp(-v) * mp.besseli(abs(z), v), mechanism.sensitivity)]
@@ -767,11 +762,6 @@ def _subsets(odds: Real, k: int, size: int) -> Outcomes:
 
 def _own_noise(mechanism: kinds.AdditiveNoise) -> Law:
     """Return noise of a formula at the full sensitivity, the worst shift of a law with one mode."""
-    if mechanism.mass:
-        node, shift = read(mechanism.mass, "mass"), int(mechanism.sensitivity.mpf())
-        found = integers(lambda z: _value(node, mpf(z)), shift)
-        _require_one_mode(mechanism, lambda x: _value(node, mp.floor(x)))
-        return _normalised(found)
     node = read(mechanism.density, "density")
     t = (mechanism.sensitivity / mechanism.scale).mpf()
     _require_one_mode(mechanism, lambda x: _value(node, x))

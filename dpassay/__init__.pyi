@@ -17,7 +17,6 @@ from dpassay.accountant.ask import estimate_log_loss_cdf as estimate_log_loss_cd
 from dpassay.accountant.ask import estimate_log_loss_survival as estimate_log_loss_survival
 from dpassay.accountant.ask import estimate_power as estimate_power
 from dpassay.accountant.ask import estimate_slope as estimate_slope
-from dpassay.accountant.ask import gaussian_bounds as gaussian_bounds
 from dpassay.accountant.ask import log_delta as log_delta
 from dpassay.accountant.ask import loss_cdf as loss_cdf
 from dpassay.accountant.ask import loss_survival as loss_survival

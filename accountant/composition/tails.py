@@ -49,7 +49,7 @@ from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.pairs.discrete import DiscreteGaussianPair
 from dpassay.accountant.pairs.finite import FinitePair, finite, hull, masses, tables
 from dpassay.accountant.pairs.gaussian import GaussianPair
-from dpassay.accountant.pairs.own_density import OwnDensityPair, OwnMassPair
+from dpassay.accountant.pairs.own_density import OwnDensityPair
 from dpassay.accountant.pairs.subsampled import (
     EnvelopePair,
     Family,
@@ -421,17 +421,10 @@ class Largest:
         )
 
 
-def listed(pair: FinitePair | OwnMassPair) -> Survival:
-    """Return the sums over the outcomes of a finite pair, or over those that are listed."""
-    rest = [0.0, 0.0]
+def listed(pair: FinitePair) -> Survival:
+    """Return the sums over the outcomes of a finite pair."""
     with ctx.workprec(_PRECISION):
-        if isinstance(pair, OwnMassPair):
-            masses = pair.rows()
-            for i in (0, 1):
-                outside = sum((tail[i] for tail in pair.tails_beyond()), start=arb(0))
-                rest[i] = float(outside.upper()) * (1 + 4 * UNIT)
-        else:
-            masses = list(zip(*_masses(pair), strict=True))
+        masses = list(zip(*_masses(pair), strict=True))
         rows = [
             (float((p / q).log().mid()), float(p.mid()), float(q.mid()))
             for p, q in masses
@@ -454,8 +447,8 @@ def listed(pair: FinitePair | OwnMassPair) -> Survival:
         at = np.searchsorted(losses, l, side="right")
         f, zg = above_p[at], growth * above_q[at]
         reach = above_p[np.searchsorted(losses, l - 2 * off, side="left")]
-        error_p = rounding * f + 2 * off * reach + rest[0]
-        return Tail(f, zg, error_p, (rounding + off + 4 * UNIT) * zg + growth * rest[1])
+        error_p = rounding * f + 2 * off * reach
+        return Tail(f, zg, error_p, (rounding + off + 4 * UNIT) * zg)
 
     return survival
 
@@ -795,8 +788,6 @@ def _survival(pair: Pair) -> Survival | None:
             return _envelope(family)
         case OwnDensityPair():
             return own_density(pair)
-        case OwnMassPair():
-            return listed(pair)
         case Product():
             return sums(pair)
         case GaussianMixturePair(p, q):

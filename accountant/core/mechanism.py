@@ -241,7 +241,7 @@ class Mechanism(Askable, Drawable, Description, ABC):
         """
         raise NotApplicableError(
             f"{type(self).__name__} is not exactly Gaussian DP: its trade-off function is not G_mu "
-            "for any mu. Ask gaussian_bounds for the least mu, and what it loses."
+            "for any mu. Ask mu for the least mu that is enough."
         )
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:

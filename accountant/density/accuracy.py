@@ -1,7 +1,7 @@
-"""Moments of densities and of masses, and quantiles of a density, enclosed.
+"""Moments and quantiles of a density, enclosed.
 
-x^n f on the right half-line is a density, or masses, that is a formula too: its total is enclosed
-in the same way.
+x^n f on the right half-line is a density that is a formula too: its total is enclosed in the same
+way.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from fractions import Fraction
 
 from flint import arb
 
-from dpassay.accountant.density.integers import IntegerLaw, integer_law_of
 from dpassay.accountant.density.law import Law, goal, law_of
 from dpassay.accountant.density.pieces import Piece
 from dpassay.accountant.density.sweep import Break
@@ -21,21 +20,20 @@ from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.numbers.solve import crossing
 
 
-def mean(found: Law | IntegerLaw) -> arb:
+def mean(found: Law) -> arb:
     """Return E X; ∞ or NaN where a tail is too heavy."""
     return (_half(found, 1, right=True) - _half(found, 1, right=False)) / found.total()
 
 
-def absolute_moment(found: Law | IntegerLaw, n: int) -> arb:
+def absolute_moment(found: Law, n: int) -> arb:
     """Return E|X|^n, ∞ where a tail is too heavy."""
     return (_half(found, n, right=True) + _half(found, n, right=False)) / found.total()
 
 
-def _half(found: Law | IntegerLaw, n: int, *, right: bool) -> arb:
-    """Return the integral or sum of |x|^n f over one half-line."""
+def _half(found: Law, n: int, *, right: bool) -> arb:
+    """Return the integral of |x|^n f over one half-line."""
     tree = found.tree if right else mirrored(found.tree)
-    side = found if isinstance(found, Law) else found.law
-    side = side if right else side.mirrored
+    side = found if right else found.mirrored
     heavy, end = side.power_of_tail, side.support[1]
     if heavy is not None and heavy + n >= -1:
         return arb.pos_inf()
@@ -43,12 +41,7 @@ def _half(found: Law | IntegerLaw, n: int, *, right: bool) -> arb:
         return arb(0)
     weighted = branch(X, mul(power(X, Fraction(n)), tree), ZERO, joined=True)
     try:
-        if isinstance(found, Law):
-            return law_of(weighted, "the density").total()
-        listed = range(1, found.high + 1) if right else range(found.low, 0)
-        if end is not None and all(map(found.is_zero, listed)):
-            return arb(0)
-        return integer_law_of(weighted).total()
+        return law_of(weighted, "the density").total()
     except InvalidInputError as refusal:
         raise UndecidedError(f"A moment was not enclosed. {refusal}") from None
 

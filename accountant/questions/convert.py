@@ -19,7 +19,7 @@ from dpassay.accountant.mechanisms.wrappers.composed import Guaranteed
 from dpassay.accountant.numbers.exact import Number, exact
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions import guarantees, notions, profile, tradeoff
-from dpassay.accountant.questions.gaussian_bounds import gaussian_bounds
+from dpassay.accountant.questions.least_mu import mu as least_mu
 
 Answers: TypeAlias = Mapping[str, Callable[[Number], Interval]]
 """What follows, by the name of what is asked for."""
@@ -147,7 +147,7 @@ def _of_mechanism(mechanism: Mechanism) -> Answers:
         "true_positive_rate": lambda at: tradeoff.power(mechanism, at),
         "renyi": lambda at: guarantees.renyi(mechanism, at),
         "rho": lambda _: guarantees.rho(mechanism),
-        "mu": lambda _: gaussian_bounds(mechanism).upper,
+        "mu": lambda _: least_mu(mechanism),
     }
 
 

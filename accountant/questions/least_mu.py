@@ -11,33 +11,16 @@ needs μ = t(α) − t(1 − β), where Φ̄(t(α)) = α, and the least μ is th
 (`limiting_mu`). That of discrete Gaussian noise is what the half-line in the middle needs
 (`_discrete`).
 
-**The search** looks for the ε at which δ needs most, and proves that nothing else needs more: δ and
-δ_μ are convex in z = e^ε, so that on a piece δ lies below its chord and δ_μ above a tangent. A
-bounded loss is searched up to its largest value. Of an unbounded loss only the ε that matter for
-levels of at least Φ̄(t) are searched, |ε| ≤ μ(t − μ/2), and smaller levels are bounded as follows.
+**The search** looks for the ε at which δ needs most, up to the largest loss, and proves that
+nothing else needs more: δ and δ_μ are convex in z = e^ε, so that on a piece δ lies below its chord
+and δ_μ above a tangent.
 
-*Small levels.* Let every factor of a product have P_i = Σ_j w_ij A_ij and Q_i ≥ e^{−e_i} B_i, where
-A_ij against B_i is Δ_ij-GDP with Δ_ij ≤ Δ_i. A bounded loss has Δ_i = 0 and e_i, its largest value;
-a sample has the weight q of its release; of a mixture of normal laws B_i is the component of Q that
-is farthest out, and −e_i the logarithm of its weight. A test of level α has at most the level e^e α
-under Π B_i, e = Σ e_i, and so at most the power ψ_Δ(e^e α), where ψ_Δ(a) = Φ(Δ − t(a)) and
-Δ² = Σ Δ_i². With Φ̄(t) = α and Φ̄(u) = e^e α it needs
-
-    μ ≤ Δ + t − u, which falls to Δ as t grows.
-
-Where Δ' < Δ is the largest sum without the Δ_i of one factor, and w the product of the weights of
-all Δ_i, it needs no more than Δ if
-
-    e^e (w ψ_Δ(α) + (1 − w) ψ_Δ'(α)) ≤ ψ_Δ(α):
-
-ψ(e^e α) ≤ e^e ψ(α), for ψ is concave, and ψ_Δ'(α)/ψ_Δ(α) = Φ̄(t − Δ')/Φ̄(t − Δ) falls in t.
-
-**Two ends** are known otherwise. *Above*: the μ of a pair that dominates is enough, and those of
-several releases add up in squares, also of adaptive ones (Dong, Roth and Su 2022, Corollary 3.3). A
-loss in [−t, t] is t-DP: its trade-off function is above the lines through (0, 1), (c, c) and
-(1, 0), c = 1/(1 + e^t), and the convex one of N(μ, 1) is below them where it passes (c, c), for
-Φ(−μ/2) = c. *Below*: a μ at which δ_μ(ε) is less than a lower bound of δ(ε) is too small, and so is
-one with μ² < 2 D_a/a for some order a.
+**Two ends** are known of other unbounded losses, and where only bounds of δ are. *Above*: the μ of
+a pair that dominates is enough, and those of several releases add up in squares, also of adaptive
+ones (Dong, Roth and Su 2022, Corollary 3.3). A loss in [−t, t] is t-DP: its trade-off function is
+above the lines through (0, 1), (c, c) and (1, 0), c = 1/(1 + e^t), and the convex one of N(μ, 1) is
+below them where it passes (c, c), for Φ(−μ/2) = c. *Below*: a μ at which δ_μ(ε) is less than a
+lower bound of δ(ε) is too small, and so is one with μ² < 2 D_a/a for some order a.
 """
 
 from __future__ import annotations
@@ -45,20 +28,20 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import final
 
 from flint import arb
 
 from dpassay.accountant.composition.exact.laplace_product import is_laplace
 from dpassay.accountant.composition.product import Product, exact_sum
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair, only_bounded
+from dpassay.accountant.core.validate import rational
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.mechanisms.selection.candidates import GaussianChoicePair
-from dpassay.accountant.numbers.dominance import Profile
-from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.exact import ExactReal, Number
 from dpassay.accountant.numbers.interval import Interval, ball, enclose, nonnegative
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.numbers.solve import halved
@@ -73,27 +56,21 @@ from dpassay.accountant.pairs.discrete import (
 from dpassay.accountant.pairs.gaussian import GaussianPair, normal_cdf
 from dpassay.accountant.pairs.invert import hockey_stick, most, to_width
 from dpassay.accountant.pairs.subsampled import GaussianMixturePair, Mixture, SubsampledPair
+from dpassay.accountant.questions import guarantees
+from dpassay.accountant.questions.profile import worst_pairs
 
 _PRECISION = 128
 """Bits of a μ and of the profiles that are compared: it is answered to fewer."""
 _DIGITS = 30
 """Digits of its ends."""
-_ROUGH = Fraction(1, 10**6)
-"""Relative width to which a limit is proved to be enough."""
+MU_WIDTH = Fraction(1, 10**6)
+"""Relative width of a μ for which none is named."""
 _FINER = 1000
 """How much finer than the μ a δ is asked for."""
 _SAMPLES = 16
 """Places of ε at which a first lower bound is looked for."""
 _MAX_PIECES = 20_000
 """Pieces of a range that are bounded until a refusal."""
-_DEEPEST = 1 << 13
-"""The largest t at which small levels are bounded."""
-_DEEP = 2
-"""The largest t up to which tests are tried although small levels are not bounded well yet."""
-_FURTHER = 12
-"""Doublings of t after which small levels may be proved to need no more than their limit."""
-_HALVINGS = 5
-"""Halvings of t: it needs to be known to a thirty-second."""
 _CERTAIN = 40
 """Bits of the μ that a test is proved to need."""
 _FEW = 32
@@ -104,13 +81,34 @@ _NEAREST = Fraction(1, 10)
 """The largest logarithm of a factor of probabilities that is allowed for in sums."""
 
 
+def mu(
+    mechanism: Mechanism,
+    *,
+    adjacency: Adjacency | str | None = None,
+    relative_width: Number | None = None,
+) -> Interval:
+    """Enclose the least μ for which the mechanism is μ-GDP: of exactly Gaussian ones, their μ.
+
+    Without `relative_width` as well as that succeeds soon, else to that width or not at all.
+    """
+    try:
+        return guarantees.mu(mechanism, adjacency=adjacency, relative_width=relative_width)
+    except NotApplicableError:
+        pairs = worst_pairs(mechanism, adjacency, None)
+    if most([pair.infinity_mass() for pair in pairs]) > 0:
+        return Interval.of_ball(arb.pos_inf())
+    if relative_width is None:
+        return bounds(pairs, MU_WIDTH)
+    return least_mu(pairs, rational("relative_width", relative_width))
+
+
 def least_mu(pairs: Sequence[Pair], width: Fraction) -> Interval:
     """Enclose the least μ for which no profile of the pairs is above δ_μ, to a relative width.
 
     Raises
     ------
     NotApplicableError
-        If no μ is enough, as D_a/a is unbounded; or if it is not known how small levels bound μ.
+        If no μ is enough, as D_a/a is unbounded; or if none is known to be.
     UndecidedError
         If the width is not reached, with what is known.
     """
@@ -152,15 +150,14 @@ def closed_mu(pairs: Sequence[Pair]) -> arb | None:
     That of discrete Gaussian noise falls as its parameter grows: each P(Z ≥ k), k ≥ 1, grows.
     """
     if pairs and all(isinstance(pair, DiscreteGaussianPair) for pair in pairs):
-        return most([_of_pair(pair, _ROUGH) for pair in pairs])
+        return most([_of_pair(pair, MU_WIDTH) for pair in pairs])
     return limiting_mu(pairs)
 
 
 def exact_mu(pairs: Sequence[Pair]) -> ExactReal | None:
     """Return the least μ as an exact number, where it is one that small levels alone decide.
 
-    That of Gaussian releases, sampled or mixed; of replaced records of samples where the limit is
-    proved to be enough.
+    That of Gaussian releases, sampled or mixed.
     """
     found = [_exact(pair) for pair in pairs]
     numbers = [number for number in found if number is not None]
@@ -175,11 +172,7 @@ def _exact(pair: Pair) -> ExactReal | None:
     if isinstance(pair, SubsampledPair):
         return None if mu_of_all(pair) is None else _exact(pair.inner)
     if isinstance(pair, GaussianMixturePair):
-        with ctx.workprec(_PRECISION):
-            limit = floor(pair)
-            if mu_of_all(pair) is None and _of_mixture(pair, limit, _ROUGH) is not limit:
-                return None
-        return _exact_limit(pair)
+        return None if mu_of_all(pair) is None else _exact_limit(pair)
     if not isinstance(pair, Product) or not pair.is_product:
         return None
     total = ExactReal.of_rational(0)
@@ -276,7 +269,8 @@ def _of_pair(pair: Pair, width: Fraction) -> arb:
     if only_bounded(pair):
         return _between(pair, width)
     if isinstance(pair, GaussianMixturePair):
-        return _of_mixture(pair, floor(pair), width)
+        # hockey-stick divergences are jointly convex: the largest shift is enough
+        return floor(pair).union(pair.largest_shift())
     if isinstance(pair, DiscreteGaussianPair):
         return _discrete(pair.parameter, pair.shift)
     if isinstance(pair, DiscreteGaussianProductPair):
@@ -294,8 +288,7 @@ def _of_pair(pair: Pair, width: Fraction) -> arb:
     if isinstance(pair, Product) and pair.is_product:
         return _of_product(pair, width)
     raise NotApplicableError(
-        "The privacy loss is unbounded, and how small levels bound mu is not known: no search over "
-        "finitely many epsilon does. Verify a mu-GDP claim, or compare at one delta."
+        "The privacy loss is unbounded, and no mu is known to be enough. Ask for delta or epsilon."
     )
 
 
@@ -306,17 +299,7 @@ def _of_bounded_losses(pairs: Sequence[Pair], width: Fraction) -> arb:
     end = Fraction(Interval.of_ball(largest, _DIGITS).upper)
     search = _Search(sides, arb(0))
     enough, finer = _of_loss(largest), width / 8  # quick, and digits are read
-    return search.enclosed(lambda stretch: search.up_to(end, stretch), enough, finer)
-
-
-def _of_mixture(pair: GaussianMixturePair, limit: arb, width: Fraction) -> arb:
-    """Enclose that of mixtures of normal laws; `limit` itself where that is proved to be enough.
-
-    As hockey-stick divergences are jointly convex, it is at most their largest shift.
-    """
-    shift, search = pair.largest_shift(), _Search([pair, pair.reverse()], limit)
-    levels = _SmallLevels([(pair, shift, 1)])
-    return search.enclosed(lambda stretch: search.beyond(levels, stretch), shift, width)
+    return search.up_to(end, enough, finer)
 
 
 def _of_product(pair: Product, width: Fraction) -> arb:
@@ -329,11 +312,7 @@ def _of_product(pair: Product, width: Fraction) -> arb:
     limit = floor(pair)
     parts = [(part, _of_pair(part, width / 8), count) for part, count in pair.factors]
     together = sum((count * mu**2 for _, mu, count in parts), start=arb(0)).sqrt()
-    if together <= limit * (1 + ball(width) / 2) or together.overlaps(limit):
-        return limit.union(together)
-    search, levels = _Search([pair, pair.reverse()], limit), _SmallLevels(parts)
-    found = search.enclosed(lambda stretch: search.beyond(levels, stretch), together, width)
-    return most([found, *(mu for _, mu, _ in parts)])
+    return most([limit, *(mu for _, mu, _ in parts)]).union(together)
 
 
 def _of_coordinates(pair: DiscreteGaussianProductPair, width: Fraction) -> arb:
@@ -400,61 +379,30 @@ def _of_loss(largest: arb) -> arb:
 class _Search:
     """The largest μ that a test was seen to need, and proofs that no other one needs more."""
 
-    def __init__(self, pairs: Sequence[Pair], limit: arb) -> None:
+    def __init__(self, pairs: Sequence[Pair], best: arb) -> None:
         """Begin with a number that the least μ is known to be at least."""
         self._pairs = list(dict.fromkeys(pairs))
         self._known: dict[Fraction, arb] = {}
-        self._limit = self.best = limit
-        self._end = Fraction(0)
+        self.best = best
 
-    def enclosed(self, found: Callable[[arb], arb], enough: arb, width: Fraction) -> arb:
-        """Return what is found, to a relative width; else a ball from the best up to `enough`."""
+    def up_to(self, end: Fraction, enough: arb, width: Fraction) -> arb:
+        """Return the least μ of all ε up to an end, to a relative width.
+
+        Where that takes too long, a ball from the largest that was met up to `enough`.
+        """
+        for i in range(_SAMPLES + 1):
+            self.attempt(end * i / _SAMPLES)
+        stretch = 1 + ball(width) / 2
         with contextlib.suppress(UndecidedError):
-            return found(1 + ball(width) / 2)
+            while not self._proved(self.best * stretch, end):
+                pass
+            return self.best.union(self.best * stretch)
         return self.best.union(enough)
-
-    def up_to(self, end: Fraction, stretch: arb) -> arb:
-        """Return the least μ of all ε up to an end; raise UndecidedError where it is not found."""
-        self._sample(end)
-        while not self._proved(self.best * stretch, end):
-            pass
-        return self.best.union(self.best * stretch)
-
-    def beyond(self, levels: _SmallLevels, stretch: arb) -> arb:
-        """Return that of an unbounded loss; raise UndecidedError where it is not found."""
-        self.attempt(Fraction(0))
-        depths = (1 << doublings for doublings in range(_FURTHER))
-        enough = next((arb(depth) for depth in depths if levels.within(depth)), None)
-        if enough is not None and self.best is self._limit:
-            stop = _stop(self.best, enough)
-            self._sample(stop)
-            if self.best is self._limit and self._proved(self.best, stop):
-                return self._limit
-        t = self._descend(levels, stretch)
-        while not self._proved(self.best * stretch, _stop(self.best * stretch, t)):
-            pass
-        return self.best.union(self.best * stretch)
-
-    def _descend(self, levels: _SmallLevels, stretch: arb) -> arb:
-        """Return a t such that levels of at most Φ̄(t) need no more than some ε does."""
-        for depth in (1 << doublings for doublings in range(_DEEPEST.bit_length())):
-            t, bounded = levels.from_which(depth, self.best * stretch)
-            self._sample(_stop(self.best, t))
-            if bounded:
-                return t
-        raise UndecidedError("That tests of small levels need no more was not proved.")
 
     def _value(self, at: Fraction) -> arb:
         if at not in self._known:
             self._known[at] = hockey_stick(self._pairs, ExactReal.of_rational(at))
         return self._known[at]
-
-    def _sample(self, end: Fraction) -> None:
-        """Try some ε up to an end."""
-        if end > self._end:
-            for i in range(_SAMPLES + 1):
-                self.attempt(self._end + (end - self._end) * i / _SAMPLES)
-            self._end = end
 
     def attempt(self, at: Fraction) -> bool:
         """Whether δ(ε) is proved to need a larger μ than all before; then that is the best one."""
@@ -491,115 +439,11 @@ class _Search:
         raise UndecidedError(f"A profile was not bounded within {_MAX_PIECES} pieces.")
 
 
-def _stop(mu: arb, t: arb) -> Fraction:
-    """Return an ε that is at least μ(t − μ/2), at which N(μ, 1) has the level Φ̄(t), and > 0."""
-    end = Fraction(Interval.of_ball((mu * (t - mu / 2)).max(mu / 64), 15).upper)
-    return end.limit_denominator(1 << 20) + Fraction(1, 1 << 20)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """One factor at one end: Δ_i, the second largest Δ_ij or None, w_i and e_i, and its count."""
-
-    most: arb
-    less: arb | None
-    weight: arb
-    excess: arb
-    count: int
-    tight: bool
-    """Whether small levels do need Δ_i, if w_i and e_i are taken away."""
-
-
-class _SmallLevels:
-    """What tests of small levels need at most, at both ends."""
-
-    def __init__(self, parts: list[tuple[Pair, arb, int]]) -> None:
-        """Take the factors, a μ that is enough for each, and their counts."""
-        self._sides = [
-            _End([_form(pair, mu, count) for pair, mu, count in parts]),
-            _End([_form(pair.reverse(), mu, count) for pair, mu, count in parts]),
-        ]
-
-    def from_which(self, depth: int, goal: arb) -> tuple[arb, bool]:
-        """Return a t ≤ depth, and whether levels of at most Φ̄(t) need no more than a goal."""
-        low, high = Fraction(depth, 2), Fraction(depth)
-        if depth > _DEEP and not self._bounded(Fraction(_DEEPEST), goal):
-            raise UndecidedError("Small levels are bounded by more than any test needs.")
-        if not self._bounded(high, goal):
-            return ball(high), False
-        _, high = halved(lambda t: not self._bounded(t, goal), low, high, _HALVINGS)
-        return ball(high), True
-
-    def _bounded(self, t: Fraction, goal: arb) -> bool:
-        return all(side.bound(ball(t)) <= goal for side in self._sides)
-
-    def within(self, depth: int) -> bool:
-        """Whether no test needs more than Δ of its end."""
-        return all(side.within(arb(depth)) for side in self._sides)
-
-
-class _End:
-    """Small levels of one end."""
-
-    def __init__(self, forms: list[_Form]) -> None:
-        self._excess = sum((form.count * form.excess for form in forms), start=arb(0))
-        square = sum((form.count * form.most**2 for form in forms), start=arb(0))
-        self._most, self._tight = square.sqrt(), all(form.tight for form in forms)
-        self._weight, gained = arb(1), arb.pos_inf()
-        for form in forms:
-            if form.less is not None:
-                self._weight *= form.weight**form.count
-                gained = gained.min(form.most**2 - form.less**2)
-        self._less = (square - gained).max(arb(0)).sqrt() if gained.is_finite() else arb(0)
-
-    def bound(self, t: arb) -> arb:
-        """Return what tests of levels of at most Φ̄(t) need at most: Δ + t − u.
-
-        t − u is the length over which φ/Φ̄ has the integral e, and so falls as t grows; it is +∞
-        where the level e^e Φ̄(t) exceeds 1.
-        """
-        tail = normal_cdf(-t) * self._excess.exp()
-        return self._most + t - score(tail) if tail < 1 else arb.pos_inf()
-
-    def within(self, t: arb) -> bool:
-        """Whether that is Δ."""
-        if not self._tight:
-            return False
-        ratio = normal_cdf(self._less - t) / normal_cdf(self._most - t)
-        share = self._weight + (1 - self._weight) * ratio
-        return bool(self._excess.exp() * share <= 1)
-
-
-def _form(pair: Pair, mu: arb, count: int) -> _Form:
-    """Return the form of a factor of which a μ is enough."""
-    zero, one = arb(0), arb(1)
-    if isinstance(pair, GaussianMixturePair):
-        means = sorted((mean for _, mean in pair.p), reverse=True)
-        weight, far = _farthest(pair.q)
-        less = means[1].ball() - far.ball() if len(means) > 1 else None
-        own, excess = ball(_farthest(pair.p)[0]), -ball(weight).log()
-        return _Form(means[0].ball() - far.ball(), less, own, excess, count, True)
-    loss = pair.max_loss()
-    if loss.is_finite():
-        return _Form(zero, None, one, loss.max(zero), count, True)
-    if isinstance(pair, SubsampledPair) and pair.mixed_first:
-        whole = mu_of_all(pair.inner)
-        if whole is not None:
-            return _Form(whole, zero, pair.sampling_prob.ball(), zero, count, True)
-    return _Form(mu, None, one, zero, count, mu_of_all(pair) is not None)
-
-
 def tangent(mu: arb, epsilon: arb) -> tuple[arb, arb]:
     """Return δ_μ(ε) and its derivative by e^ε."""
     half, cut = mu / 2, epsilon / mu
     slope = -normal_cdf(-half - cut)
     return normal_cdf(half - cut) + epsilon.exp() * slope, slope
-
-
-def profile_of(mu: ExactReal) -> Profile:
-    """Return δ_μ."""
-    return lambda epsilon: tangent(mu.ball(), epsilon.ball())[0]
 
 
 def needed(delta: arb, epsilon: Fraction) -> Fraction:

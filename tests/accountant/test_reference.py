@@ -24,7 +24,6 @@ SINGLE = [
     "Staircase(epsilon=1, gamma='0.4')",
     "AdditiveNoise(density='exp(-abs(x)**3)', scale=2)",
     "AdditiveNoise(density='1/(1+x**2)')",
-    "AdditiveNoise(mass='exp(-abs(x)**1.5)')",
     "DiscreteLaplace(scale=2, sensitivity=3)",
     "DiscreteGaussian(9)",
     "Skellam(9)",
@@ -75,10 +74,7 @@ def test_single_releases(text: str) -> None:
     assert_close(known.beta("0.1"), tradeoff.beta(mechanism, "0.1", adjacency=adjacency))
 
 
-NO_DIVERGENCE = ("Skellam", "mass=")
-
-
-@pytest.mark.parametrize("text", [t for t in SINGLE if not any(x in t for x in NO_DIVERGENCE)])
+@pytest.mark.parametrize("text", [t for t in SINGLE if "Skellam" not in t])
 def test_divergences(text: str) -> None:
     mechanism, adjacency = parse(text), relation(text)
     known = Reference.of(mechanism, adjacency)
@@ -176,7 +172,7 @@ def test_refusals_say_what_to_ask() -> None:
     with pytest.raises(NotApplicableError, match="atoms"):
         Reference.of(parse("Composed([Laplace(3), TruncatedLaplace(scale=1, bound=9)])"))
     with pytest.raises(NotApplicableError, match="do not fall"):
-        Reference.of(parse("AdditiveNoise(mass='1/(1+x**4)')"))
+        Reference.of(parse("DiscreteGaussian(parameter='1e12')"))
     with pytest.raises(InvalidInputError, match="mpmath"):
         estimate_delta(Gaussian(3), 1, method="magic")
     with pytest.raises(InvalidInputError, match="delta, epsilon and beta"):

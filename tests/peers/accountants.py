@@ -18,7 +18,7 @@ from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import Interval, ball, enclose
 from dpassay.accountant.pairs import invert
 from dpassay.accountant.questions import guarantees, notions, profile, tradeoff
-from dpassay.accountant.questions.gaussian_bounds import gaussian_bounds
+from dpassay.accountant.questions.least_mu import mu as least_mu
 from dpassay.verifier.foreign import events
 from tests.peers.rows import WIDTH, Row, event_of, narrowest, near
 
@@ -61,7 +61,7 @@ def _event_power(row: Row) -> str | None:
 
 def _event_mu(row: Row) -> str | None:
     mechanism, relation = _event(row)
-    found = gaussian_bounds(mechanism, adjacency=relation).upper
+    found = least_mu(mechanism, adjacency=relation)
     return near(row, found, row["expected"], "mu")
 
 

@@ -31,7 +31,7 @@ from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import Interval, ball, enclose
 from dpassay.accountant.pairs.subsampled import GaussianMixturePair, mixture
 from dpassay.accountant.questions import accuracy, profile, tradeoff
-from dpassay.accountant.questions.gaussian_bounds import gaussian_bounds
+from dpassay.accountant.questions.least_mu import mu as least_mu
 from dpassay.verifier.foreign import events
 from tests.peers.discretised import discretised
 from tests.peers.rows import FLOAT, WIDTH, Row, first, narrowest, near, tolerance
@@ -300,7 +300,7 @@ def _power(row: Row) -> str | None:
 
 
 def _mu(row: Row) -> str | None:
-    found = gaussian_bounds(mechanism_of(row["law"])).upper
+    found = least_mu(mechanism_of(row["law"]))
     return near(row, found, row["expected"], "mu")
 
 

@@ -18,7 +18,6 @@ from dataclasses import replace
 
 from flint import acb, arb, ctx, fmpq
 
-from . import particular
 from .boxes import Facts
 from .cases import Goal, Variable
 from .expressions import ZERO, Node, make, number, parse, rebuilt, substitute, value, variable
@@ -33,8 +32,8 @@ _FAR = 1 << 20
 
 
 def _own_density(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
-    if args.noise["mass"] != "" or args.noise["parameters"] != "None":
-        return particular.WORST["AdditiveNoise"](args, adjacency, budget)
+    if args.noise["parameters"] != "None":
+        raise NotProved("a density with parameters")
     shape, slope = _checked(str(args.noise["density"]), budget)
     survival, s = _Survival(shape, slope, budget), args["sensitivity"] / args["scale"]
     survival.beyond(arb(1))  # f falls, and has an integral

@@ -88,7 +88,6 @@ discrete-correlated | 2f_i − n + Z_i of parameter v = (d + c²)/μ², and pn +
     DiscreteCorrelatedGaussian add-remove: discrete_gaussian(v, 1)**dimension * discrete_gaussian(v*denominator**2, c*denominator); let v = (dimension + c**2)/mu**2; rho mu**2/2
     DiscreteCorrelatedGaussian replace-one: discrete_gaussian(v, 2)**dimension; let v = (dimension + c**2)/mu**2; if denominator >= 1
 own-density | a density that is even and has a concave logarithm, moved by D: best events are half-lines, the full distance is worst | densities.py
-rounded-laplace | masses ~ a at 0, else be^(−|z|/c), on the integers, moved by 1: the losses are ±1/c and ±ln(a e^(1/c)/b) | the definition
 skellam | a difference of two Poisson numbers, moved by D: log-concave | best events are half-lines
     Skellam: skellam(variance, sensitivity); variance variance
 logistic | logistic noise of scale b, moved by D: log-concave | best events are half-lines

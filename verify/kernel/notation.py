@@ -20,7 +20,7 @@ LONGEST = 100_000
 SIGNATURES = """
 AboveThreshold(threshold_scale, query_scale, count=1, sensitivity=1, monotone=False,
     variant='standard', noise='Laplace', steps=None)
-AdditiveNoise(density='', scale=1, sensitivity=1, mass='', parameters=None)
+AdditiveNoise(density, scale=1, sensitivity=1, parameters=None)
 BinaryTree(steps, epsilon=None, mu=None, contributions=1)
 BoundedCountNoise(epsilon, eta, support)
 Box(bounds)
@@ -181,7 +181,7 @@ def _noise(node: ast.Call, name: str, text: str, field: str) -> Noise:
             raise Wrong(field, f"{name} has no argument {str(key)[:60]!a}")
         if key in given:
             raise Wrong(field, f"argument {key} of {name} is given twice")
-        if key in ("density", "mass") and not isinstance(value, ast.Constant):
+        if key == "density" and not isinstance(value, ast.Constant):
             raise Wrong(field, f"{name} with {key}: expected a formula between quotation marks")
         given[str(key)] = _tree(value, text, field)
     if missing := [k for k, default in arguments.items() if default is None and k not in given]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import comb, prod
@@ -14,7 +12,7 @@ from flint import arb, fmpq, fmpq_mat
 from . import expressions, formulas, laws, noises
 from .laws import ONE, ZERO, Law, table, told
 from .lemmas import Arguments, Special, Value, Way, Worst, by_lines, in_both_orders, one
-from .notation import Noise, signatures
+from .notation import Noise
 from .numbers import (
     Budget,
     NotProved,
@@ -24,7 +22,6 @@ from .numbers import (
     compare,
     exactly,
     exp,
-    log,
     maximum,
     rational,
     sqrt,
@@ -293,23 +290,6 @@ def _channel(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
     return Worst(every, every, {"channel"})
 
 
-def _rounded_laplace(args: Arguments, *_: Any) -> Worst:
-    """Return a bound of the noise with the mass 'a if abs(x) < 1/2 else b*exp(-abs(x)/c)'."""
-    usual = args.noise.arguments == {**signatures()["AdditiveNoise"], "mass": args.noise["mass"]}
-    match ast.parse(str(args.noise.arguments.get("mass") or "0").strip(), mode="eval").body:
-        case ast.IfExp(test, a, ast.BinOp(b, ast.Mult(), ast.Call(ast.Name("exp"), [power]))):
-            found = re.fullmatch(r"-abs\(x\)(?: / ([1-9]\d*))?", ast.unparse(power))
-            if ast.unparse(test) == "abs(x) < 1 / 2" and found and usual:
-                first, second = (expressions.real(ast.unparse(part)) for part in (a, b))
-                if all(told(mass, ">", ZERO) for mass in (first, second)):
-                    rate = fmpq(1, int(found[1] or 1))
-                    step = log(first / second) + rate
-                    largest = maximum([rate, step, -step])
-                    way, below = one(laws.guaranteed(largest, ZERO)), one(laws.reaching(largest))
-                    return Worst(way, way, {"rounded-laplace"}, below)
-    raise NotProved("own noise of another shape than rounded Laplace noise")
-
-
 def _threshold(args: Arguments, *_: Any) -> Worst:
     k, away = args.integer("partitions"), args["threshold"] - args["sensitivity"]
     if k > 200:
@@ -380,7 +360,6 @@ def _matrix(args: Arguments, *_: Any) -> Worst:
 
 
 WORST: dict[str, Special] = {
-    "AdditiveNoise": _rounded_laplace,
     "BoundedCountNoise": _count_noise,
     "BridgedTree": _bridged,
     "Channel": _channel,

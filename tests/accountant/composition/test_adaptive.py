@@ -19,7 +19,6 @@ from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.pair import Pair, upper_bound
 from dpassay.accountant.errors import AdjacencyError, NotApplicableError
 from dpassay.accountant.mechanisms import (
-    AdditiveNoise,
     Channel,
     Composed,
     Gaussian,
@@ -171,9 +170,7 @@ def test_beta_of_choices_has_two_ends() -> None:
 
 def test_losses_that_are_all_beyond_what_matters() -> None:
     """Every finite loss of a choice may exceed what a sum needs to be above ε: none is cut."""
-    steps = AdditiveNoise(
-        mass="(3 if x < 2 else 1 if x < 3 else 0) if x > -1 else 0", sensitivity=2
-    )
+    steps = IntegerNoise(["3/7", "3/7", "1/7"], 0, sensitivity=2)
     pairs = steps.worst_case(Adjacency.REPLACE_ONE).pairs(None)
     found = profile.delta(Composed(steps, 2), "0.4", adjacency="replace-one")
     true = best_adaptive_delta(pairs, 2, 0.4)

@@ -10,6 +10,7 @@ import pytest
 from flint import arb
 from numpy.typing import NDArray
 
+import dpassay
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.errors import DpassayError
 from dpassay.accountant.mechanisms import (
@@ -24,7 +25,6 @@ from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.allocation import RandomAllocationPair
 from dpassay.accountant.questions import profile
-from dpassay.accountant.questions.gaussian_bounds import gaussian_bounds
 from tests.near import narrow
 
 RELATION = Adjacency.ADD_REMOVE
@@ -99,10 +99,7 @@ def test_profile_is_that_of_simulated_likelihood_ratios(
 
 def test_a_run_is_as_private_as_unsampled_steps_at_small_levels() -> None:
     run = Composed(RandomAllocation(Gaussian(2), 50), 9)
-    found = gaussian_bounds(run, adjacency=RELATION)
-    assert found.upper == Interval.of_exact(Fraction(3, 2))
-    assert found.lower < found.upper
-    assert 0 < found.regret.lower < 1
+    assert dpassay.mu(run, adjacency=RELATION) == Interval.of_exact(Fraction(3, 2))
 
 
 def test_directions_are_those_of_one_pair() -> None:

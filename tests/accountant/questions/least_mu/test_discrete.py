@@ -9,19 +9,16 @@ from typing import Any
 import pytest
 from mpmath import mp
 
-import dpassay
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.mechanisms import (
     Composed,
     DiscreteGaussian,
-    DiscreteLaplace,
     Gaussian,
     Laplace,
     PoissonSubsampled,
 )
-from dpassay.accountant.questions.gaussian_bounds import gaussian_bounds
 from dpassay.accountant.questions.least_mu import bounds, least_mu
 from tests.accountant.questions.least_mu.scores import score
 from tests.quick import quick
@@ -143,18 +140,6 @@ def test_samples_lie_between_their_limit_and_the_release(
         )
 
 
-def test_bounded_losses_beside_it() -> None:
-    both = Composed([DiscreteGaussian(4), DiscreteLaplace(1)])
-    low, high = upper(both)
-    assert mp.mpf("1.2438") < low < high < mp.mpf("1.2439")
-
-
-def test_lower_mu_and_regret_too() -> None:
-    found = gaussian_bounds(DiscreteGaussian(4), down_to="1e-4")
-    assert found.lower.upper < found.upper.lower
-    assert 0 < found.regret.lower < Fraction(1, 10)
-
-
 @pytest.mark.parametrize(
     ("mechanism", "known"),
     quick(
@@ -171,11 +156,3 @@ def test_what_is_known_is_said_where_no_narrow_enclosure_is(
 ) -> None:
     with pytest.raises(UndecidedError, match=known):
         upper(mechanism)
-
-
-def test_without_a_width_the_best_enclosure_is_given() -> None:
-    both = Composed([DiscreteGaussian(4), DiscreteGaussian(9)])
-    found = dpassay.mu(both, adjacency="add-remove")
-    assert 0.6 < found.lower < found.upper < 0.607
-    with pytest.raises(UndecidedError, match=r"\[0\.6012.*, 0\.6062"):
-        dpassay.mu(both, adjacency="add-remove", relative_width="1e-4")

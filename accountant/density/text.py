@@ -2,19 +2,15 @@
 
 Numbers as written, x, r for abs(x), pi, + − * / **, abs, exp, log, sqrt, cosh, sinh, tanh, min,
 max; pieces as `a if x < 1 else b`, or by a comparison in parentheses as a factor 0 or 1. Conditions
-are joined by and, or, not. Tables: `steps((x, f), …)` has the value f from x on up to the next
-point, `linear((x, f), …)` and `loglinear((x, f), …)` join the points by straight lines of f, or of
-ln f; they are 0 outside.
+are joined by and, or, not.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import reduce
-from itertools import pairwise
 
 from dpassay.accountant.density.tree import (
     ONE,
@@ -39,15 +35,10 @@ from dpassay.accountant.numbers.exact import exact
 
 LONGEST = 2000
 """Characters: a longer text makes trees that take minutes."""
-_PARAMETERS = "abcd"
-"""Names of parameters, in their order."""
 _MOST_NODES = 400
 """Operations of the text, for the same reason."""
 _LARGEST_EXPONENT = 1000
 """Of a written power: a larger one makes coefficients of as many digits."""
-_TABLES = ("steps", "linear", "loglinear")
-_MOST_POINTS = 200
-"""Of a table: each is a piece, which every question goes through."""
 FUNCTIONS = ("abs", "cosh", "exp", "log", "max", "min", "sinh", "sqrt", "tanh")
 _REMEDY = "Write it in x with numbers, + - * / **, abs, exp, log, sqrt, cosh, min, max, and pieces "
 _PIECES = '"a if x < 1 else b".'
@@ -153,8 +144,6 @@ class _Reader:
         return exp(mul(b, log(a)))
 
     def _call(self, node: ast.expr, name: str, arguments: list[ast.expr]) -> Node:
-        if name in _TABLES:
-            return self._table(name, [self._point(argument) for argument in arguments])
         if name not in FUNCTIONS:
             raise self._refused(f"the function {name!r}", suggestion(name, FUNCTIONS))
         values = [self.value(argument) for argument in arguments]
@@ -179,55 +168,6 @@ class _Reader:
             case "sinh":
                 return mul(num(Fraction(1, 2)), less(grows, falls))
         return less(ONE, mul(num(2), sigmoid(mul(num(-2), a))))  # tanh
-
-    def _point(self, node: ast.expr) -> tuple[Fraction, Fraction]:
-        if isinstance(node, ast.Tuple) and len(node.elts) == 2:
-            found = [self.value(each) for each in node.elts]
-            if found[0].op == found[1].op == "num":
-                return found[0].number, found[1].number
-        raise self._refused(
-            f"the point {self._shown(node)}", "A table has points (x, f): two numbers."
-        )
-
-    def _table(self, name: str, points: list[tuple[Fraction, Fraction]]) -> Node:
-        """Return pieces between the points, chosen by halves."""
-        if not 2 <= len(points) <= _MOST_POINTS:
-            raise InvalidInputError(
-                f"Expected a table of 2 to {_MOST_POINTS} points in {self._argument}, "
-                f"not {len(points)}."
-            )
-        for (a, _), (b, _) in pairwise(points):
-            if not a < b:
-                raise InvalidInputError(
-                    f"Expected the points of a table in {self._argument} in increasing order: "
-                    f"x = {float(b):.6g} follows {float(a):.6g}."
-                )
-        if (least := min(f for _, f in points)) < 0 or (name == "loglinear" and least == 0):
-            raise InvalidInputError(
-                f"Expected the values of {name} in {self._argument} to be "
-                f"{'> 0' if name == 'loglinear' else '≥ 0'}, not {float(least):.6g}."
-            )
-        if name == "steps" and points[-1][1]:
-            raise InvalidInputError(
-                f"Expected the last value of steps in {self._argument} to be 0: it holds for all "
-                "larger x. Add the end of the last step."
-            )
-        parts = [_between(name, *ends) for ends in pairwise(points)]
-        places = [x for x, _ in points]
-
-        def chosen(low: int, high: int) -> Node:
-            if high - low == 1:
-                return ZERO if low < 0 or high > len(parts) else parts[low]
-            middle = (low + high) // 2
-            joined = name != "steps" and 0 < middle < len(parts)
-            before, after = chosen(low, middle), chosen(middle, high)
-            if (
-                middle == len(parts) and name != "steps"
-            ):  # the last point belongs to what is before it
-                return branch(less(X, num(places[middle])), after, before)
-            return branch(less(num(places[middle]), X), before, after, joined=joined)
-
-        return chosen(-1, len(parts) + 1)
 
     def _where(self, test: ast.expr, yes: Node, no: Node) -> Node:
         match test:
@@ -266,28 +206,3 @@ def _larger(a: Node, b: Node) -> Node:
 
 def _smaller(a: Node, b: Node) -> Node:
     return branch(less(b, a), a, b, joined=True)
-
-
-def _between(name: str, start: tuple[Fraction, Fraction], stop: tuple[Fraction, Fraction]) -> Node:
-    """Return the formula of a table between two points."""
-    (a, f), (b, g) = start, stop
-    if name == "steps" or f == g:
-        return num(f)
-    if name == "linear":
-        rise = (g - f) / (b - a)
-        return add(num(f - rise * a), mul(num(rise), X))
-    share = mul(num(1 / (b - a)), less(X, num(a)))
-    return exp(add(log(num(f)), mul(log(num(g / f)), share)))
-
-
-def with_parameters(text: str, values: Sequence[Fraction]) -> str:
-    """Write numbers in the place of the names a, b, c, d; all have to occur, and no others."""
-    if len(values) > len(_PARAMETERS):
-        raise expected(
-            "parameters", [str(v) for v in values], f"to be at most {len(_PARAMETERS)} numbers"
-        )
-    for name, value in zip(_PARAMETERS, values, strict=False):
-        text, found = re.subn(rf"\b{name}\b", f"({value})", text)
-        if not found:
-            raise InvalidInputError(f"The formula does not have the name {name!r} of a parameter.")
-    return text

@@ -17,7 +17,6 @@ from typing import TypeAlias, final
 from flint import acb, arb
 
 from dpassay.accountant.core.pair import Known, Pair, Tails
-from dpassay.accountant.density.divergence import kullback_leibler, renyi
 from dpassay.accountant.density.law import Law, law, negligible
 from dpassay.accountant.density.loss import ABOVE, BELOW, OPEN, Stretch, losses
 from dpassay.accountant.errors import NotApplicableError
@@ -145,10 +144,11 @@ class OwnDensityPair(Pair):
         return Tails(p_above + p, p_below + p, q_above + q, q_below + q)
 
     def renyi(self, order: arb) -> arb:
-        """Return ln ∫ p^a q^{1−a}/(a − 1); ∞ where there is mass that Q does not have."""
-        if order == 1:
-            return kullback_leibler(self._law(), self.distance)
-        return renyi(self._law(), self.distance, order)
+        """Raise NotApplicableError."""
+        raise NotApplicableError(
+            "Rényi divergences of a density that is a formula are not enclosed. Ask for delta, "
+            "epsilon or beta."
+        )
 
     def max_loss(self) -> arb:
         """Return the supremum of l, ∞ where the slope of ln f is unbounded in the right tail."""

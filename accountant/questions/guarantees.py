@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import functools
 import heapq
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from typing import NamedTuple
 
 from flint import arb
 
@@ -21,7 +19,6 @@ from dpassay.accountant.core.pair import Pair, loss_tails, rho_beyond, rho_bound
 from dpassay.accountant.errors import BetweenError, UndecidedError, expected
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.interval import (
-    GRID_WIDTH,
     MAX_PRECISION,
     RELATIVE_WIDTH,
     START_PRECISION,
@@ -32,7 +29,6 @@ from dpassay.accountant.numbers.interval import (
     within,
 )
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.pairs.finite import FinitePair
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.pairs.invert import least, most
 from dpassay.accountant.questions import profile
@@ -46,112 +42,6 @@ from dpassay.accountant.questions.answer import (
     usual,
 )
 from dpassay.accountant.questions.profile import worst_pairs
-
-"""Rényi divergences of orders a in (0, 1), of every pair, from its profile.
-
-D_a = −ln M/(1 − a), M = ∫ p^a q^{1−a}. With H and H' the profiles of a pair and of its reverse,
-
-    1 − M = a(1 − a) ∫_1^∞ (u^{a−2} H(ln u) + u^{−a−1} H'(ln u)) du.
-
-Both are convex in u, with the slope −Q(L > ln u): chords bound them above, tangents below, and
-integrals of lines are known. The ranges with the largest gaps are halved. D_a of a product is a
-sum, of a table a sum over its outcomes, of Gaussian noise a times ρ.
-"""
-
-_FIRST, _MOST = 8, 300
-"""Ranges of a profile at first, and at most: each takes one value and its slope."""
-_NEGLIGIBLE = Fraction(1, 10**9)
-"""Share of what lies beyond the last range."""
-_FARTHEST = 1 << 20
-"""Largest ε of a range: what lies beyond counts with its bounds."""
-
-
-def missing(pair: Pair, order: arb, width: Fraction) -> arb:
-    """Return 1 − M, relative to a width if the ranges suffice."""
-    if isinstance(pair, FinitePair):
-        p, q = pair.source.masses(pair.index)
-        a = 1 - order if pair.flipped else order
-        shared = (
-            (a * x.log() + (1 - a) * y.log()).exp()
-            for x, y in zip(p, q, strict=True)
-            if not (x.is_zero() or y.is_zero())
-        )
-        return 1 - sum(shared, start=arb(0))
-    if isinstance(pair, GaussianPair):
-        return -((order - 1) * pair.renyi(order)).expm1()
-    if isinstance(pair, Product) and pair.is_product:
-        logs = (count * (-missing(part, order, width)).log1p() for part, count in pair.factors)
-        return -sum(logs, start=arb(0)).expm1()
-    one = _integral(pair, order - 2, width)
-    other = _integral(pair.reverse(), -1 - order, width)
-    return (order * (1 - order) * (one + other)).max(arb(0)).min(arb(1))
-
-
-def divergence(missed: arb, order: arb) -> arb:
-    """Return D_a for 1 − M."""
-    if missed >= 1:
-        return arb.pos_inf()
-    if missed.upper() >= 1:
-        return ((-missed.lower()).log1p() / (order - 1)).union(arb.pos_inf())
-    return (-missed).log1p() / (order - 1)
-
-
-class _Node(NamedTuple):
-    epsilon: Fraction
-    u: arb
-    height: arb
-    fall: arb
-    """Minus the slope to the right."""
-
-
-def _integral(pair: Pair, power: arb, width: Fraction) -> arb:
-    """Return ∫_1^∞ u^power H(ln u) du, for a power < −1."""
-
-    def node(epsilon: Fraction) -> _Node:
-        at = ExactReal.of_rational(epsilon)
-        return _Node(epsilon, ball(epsilon).exp(), pair.hockey_stick(at), pair.tails(at).q_above)
-
-    last, largest = Fraction(1), -power - 1
-    while last < _FARTHEST:
-        rest = pair.hockey_stick(ExactReal.of_rational(last)) * (-largest * ball(last)).exp()
-        if rest <= ball(_NEGLIGIBLE) * pair.hockey_stick(ExactReal.of_rational(Fraction(0))):
-            break
-        last *= 2
-    nodes = [node(last * Fraction(j, _FIRST) ** 2) for j in range(_FIRST + 1)]
-    ranges: list[tuple[float, Fraction, _Node, _Node, arb]] = []
-
-    def add(left: _Node, right: _Node) -> None:
-        found = _between(left, right, power)
-        heapq.heappush(ranges, (-float(found.rad()), left.epsilon, left, right, found))
-
-    for left, right in itertools.pairwise(nodes):
-        add(left, right)
-    end = nodes[-1]
-    weight = (-largest * ball(end.epsilon)).exp() / largest
-    beyond = (weight * pair.infinity_mass()).union(weight * end.height)
-    while True:
-        total = sum((each[-1] for each in ranges), start=beyond)
-        if len(ranges) >= _MOST or total.rad() * 2 <= ball(width / 4) * abs(total).lower():
-            return total
-        for _ in range(max(1, len(ranges) // 8)):
-            _, _, left, right, _ = heapq.heappop(ranges)
-            middle = node((left.epsilon + right.epsilon) / 2)
-            add(left, middle)
-            add(middle, right)
-
-
-def _between(left: _Node, right: _Node, power: arb) -> arb:
-    """Enclose the integral between two points: below the chord, above the tangents."""
-    u, v = left.u, right.u
-    whole = (v ** (power + 1) - u ** (power + 1)) / (power + 1)
-    moment = (v ** (power + 2) - u ** (power + 2)) / (power + 2)
-    chord = (right.height - left.height) / (v - u)
-    above = left.height * whole + chord * (moment - u * whole)
-    below = (left.height * whole - left.fall * (moment - u * whole)).max(
-        right.height * whole + right.fall * (v * whole - moment)
-    )
-    return below.max(right.height * whole).union(above)
-
 
 SEARCHED = Fraction(1, 10**6)
 """Relative width of a ρ that is searched, unless another is asked for."""
@@ -230,10 +120,9 @@ def renyi(
     direction: Direction | None = None,
     relative_width: Number | None = None,
 ) -> Interval:
-    """Enclose the Rényi divergence of an order > 0 (1: Kullback–Leibler; ∞: the largest loss).
+    """Enclose the Rényi divergence of an order ≥ 1 (1: Kullback–Leibler; ∞: the largest loss).
 
-    Order ∞ is "inf" or `math.inf`. Divergences of orders in (0, 1) follow from the profiles: see
-    `dpassay.accountant.questions.guarantees`.
+    Order ∞ is "inf" or `math.inf`. Of Gaussian noise every order > 0 is known.
 
     That of one direction alone is the largest of its pairs. Of a mechanism that is only dominated
     by the largest of several profiles (`WorstCase.enveloped`) the largest divergence of the pairs
@@ -247,7 +136,7 @@ def renyi(
     Raises
     ------
     InvalidInputError
-        If the order is not above 0.
+        If the order is below 1, or, of Gaussian noise, not above 0.
     UndecidedError
         If a width is named and not reached, with the bounds.
     """
@@ -255,13 +144,11 @@ def renyi(
         at_zero = functools.partial(profile.epsilon, mechanism, 0, adjacency=adjacency)
         return at_zero(direction=direction, relative_width=relative_width)
     a = exact(order, "order")
-    if a.sign <= 0:
-        raise expected("order", order, "> 0", "Give an order from 1 (Kullback–Leibler) on.")
     pairs = worst_pairs(mechanism, adjacency, direction)
+    gaussian = all(isinstance(pair, GaussianPair) for pair in pairs)
+    if a.sign <= 0 or (a < ExactReal.of_rational(1) and not gaussian):
+        raise expected("order", order, "≥ 1", "Order 1 is the Kullback–Leibler divergence.")
     enveloped = direction is None and mechanism.worst_case(Adjacency.read(adjacency)).enveloped
-    if a < ExactReal.of_rational(1) and not all(isinstance(p, GaussianPair) for p in pairs):
-        named = None if relative_width is None else exact(relative_width, "relative_width").rational
-        return _below_one(pairs, a, named, enveloped=enveloped)
 
     def all_together() -> arb:
         if a.rational == 1:
@@ -282,25 +169,6 @@ def renyi(
         return found
 
     return answer(ask, relative_width, usual(pairs), lambda: NONNEGATIVE, whole=NONNEGATIVE)
-
-
-def _below_one(
-    pairs: Sequence[Pair], order: ExactReal, width: Fraction | None, *, enveloped: bool
-) -> Interval:
-    """Enclose a divergence of an order in (0, 1), to a width if one is named."""
-    with ctx.workprec(START_PRECISION):
-        a = order.ball()
-        missed = [missing(pair, a, width or GRID_WIDTH) for pair in pairs]
-        found = most([divergence(each, a) for each in missed])
-        if enveloped:
-            together = sum(missed, start=arb(0)).min(arb(1))
-            found = found.union(divergence(together, a))
-        answered = Interval.of_ball(nonnegative(found))
-    if width is not None and answered.lower < answered.upper:
-        reached_width = answered.relative_width
-        if reached_width is None or reached_width > width:
-            raise BetweenError("a Rényi divergence", answered)
-    return answered
 
 
 def enveloped_renyi(pairs: Sequence[Pair], order: arb) -> arb:
@@ -460,12 +328,9 @@ def _apart(pair: Pair) -> tuple[arb, list[Factor]]:
 
 def _largest_order(pair: Pair) -> float:
     """Return the order from which on a Rényi divergence takes seconds; ∞ in closed form."""
-    from dpassay.accountant.pairs.own_density import OwnDensityPair
     from dpassay.accountant.pairs.subsampled import EnvelopePair, GaussianMixturePair
 
     match pair:
-        case OwnDensityPair():
-            return 16
         case GaussianMixturePair(q=(_, _, *_)):  # integrals of two mixtures
             return 64
         case EnvelopePair():

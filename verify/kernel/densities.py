@@ -32,8 +32,6 @@ _FAR = 1 << 20
 
 
 def _own_density(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
-    if args.noise["parameters"] != "None":
-        raise NotProved("a density with parameters")
     shape, slope = _checked(str(args.noise["density"]), budget)
     survival, s = _Survival(shape, slope, budget), args["sensitivity"] / args["scale"]
     survival.beyond(arb(1))  # f falls, and has an integral

@@ -20,7 +20,7 @@ LONGEST = 100_000
 SIGNATURES = """
 AboveThreshold(threshold_scale, query_scale, count=1, sensitivity=1, monotone=False,
     variant='standard', noise='Laplace', steps=None)
-AdditiveNoise(density, scale=1, sensitivity=1, parameters=None)
+AdditiveNoise(density, scale=1, sensitivity=1)
 BinaryTree(steps, epsilon=None, mu=None, contributions=1)
 BoundedCountNoise(epsilon, eta, support)
 Box(bounds)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 
 from flint import arb
@@ -13,13 +12,13 @@ from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import WorstCase
 from dpassay.accountant.core.randomness import Randomness, SecureIntegers
-from dpassay.accountant.core.validate import Maybe, Positive, Rationals, Read
+from dpassay.accountant.core.validate import Positive, Read
 from dpassay.accountant.density import accuracy
 from dpassay.accountant.density.law import Law, law
 from dpassay.accountant.density.pieces import second_rise
-from dpassay.accountant.density.text import formula, with_parameters
+from dpassay.accountant.density.text import formula
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected
-from dpassay.accountant.numbers.exact import ExactReal, Number
+from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.numbers.precision import cached_property
 from dpassay.accountant.pairs.own_density import OwnDensityPair
@@ -34,14 +33,12 @@ class AdditiveNoise(Mechanism):
     density
         A formula in x, not normalised: numbers, pi, + − * / **, abs, exp, log, sqrt, cosh, sinh,
         tanh, min, max, and pieces as `a if x < 1 else b`. It is read by a grammar of its own, never
-        evaluated as Python. A table is one too: `steps((x, f), …)`, `linear(…)`, `loglinear(…)`.
+        evaluated as Python.
     scale
         s > 0, by which the noise is multiplied.
     sensitivity
         The largest distance between the true answers on two neighbours; sensitivity/scale is
         rational.
-    parameters
-        Numbers that the formula calls a, b, c, d in this order; they are written into it.
 
     Notes
     -----
@@ -63,14 +60,9 @@ class AdditiveNoise(Mechanism):
     density: Read[str, str] = Read(formula)
     scale: Positive = Positive(1)
     sensitivity: Positive = Positive(1)
-    parameters: Maybe[tuple[Fraction, ...], Sequence[Number]] = Maybe(Rationals())
 
     def __post_init__(self) -> None:
         """Require one mode, and a rational distance."""
-        if self.parameters is not None:
-            written = with_parameters(self.density, self.parameters)
-            object.__setattr__(self, "density", written)
-            object.__setattr__(self, "parameters", None)
         rise = second_rise(law(self.density, "density").pieces)
         if rise is not None:
             raise InvalidInputError(

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import accumulate, combinations
-from pathlib import Path
 from typing import Any, TypeAlias, final
 
 from flint import arb
@@ -158,22 +157,15 @@ Rows: TypeAlias = tuple[tuple[Entry, ...], ...]
 Edges: TypeAlias = tuple[tuple[int, int], ...]
 _MOST_INPUTS = 100
 """Inputs: 9,900 ordered pairs of rows, each of which every question looks at."""
-_MOST_BYTES = 10_000_000
-"""Of a file: a larger one is no table of so few inputs."""
 
 
 @final
 class Stochastic(Field[Rows, Any]):
-    """Two or more rows of numbers ≥ 0, of one length, each of sum exactly 1.
-
-    Given as a list of rows, as an array, or as the name of a file, .csv or .npy, that has it.
-    """
+    """Two or more rows of numbers ≥ 0, of one length, each of sum exactly 1: a list or an array."""
 
     def read(self, value: Any) -> Rows:
         """Convert every row, naming the entry or the row that is wrong."""
         name = self._name
-        if isinstance(value, (str, Path)):
-            value = self._file(Path(value))
         listed = value.tolist() if hasattr(value, "tolist") else value
         if isinstance(listed, (str, bytes)) or not isinstance(listed, Sequence):
             raise expected(name, value, "to be a list of rows", 'Write [["3/4", "1/4"], …].')
@@ -187,25 +179,6 @@ class Stochastic(Field[Rows, Any]):
                 size = f"to have {len(rows[0])} entries, as the first"
                 raise expected(f"{name}[{i}]", list(listed[i]), size)
         return rows
-
-    def _file(self, path: Path) -> Any:
-        """Read a table of numbers: the text of each cell of a .csv, or the array of an .npy."""
-        import csv
-
-        kind = path.suffix.lower()
-        if kind not in (".csv", ".npy") or not path.is_file():
-            raise expected(
-                self._name, str(path), "to be rows, or a file of them that ends in .csv or .npy"
-            )
-        if path.stat().st_size > _MOST_BYTES:
-            raise expected(self._name, str(path), f"to be a file of at most {_MOST_BYTES} bytes")
-        try:
-            if kind == ".csv":
-                with path.open(newline="", encoding="utf-8-sig") as file:
-                    return [[cell.strip() for cell in row] for row in csv.reader(file) if row]
-            return np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError, csv.Error):
-            raise expected(self._name, str(path), "to be a table of numbers") from None
 
 
 @final
@@ -239,8 +212,8 @@ class Channel(Mechanism, TableLaws):
     ----------
     matrix
         A row for each input, a column for each outcome: rational numbers ≥ 0, or formulas with
-        + - * / **, exp and sqrt such as "exp(1)/(exp(1)+1)", each row of sum exactly 1. A list of
-        rows, an array, or a file that ends in .csv or .npy.
+        + - * / **, exp and sqrt such as "exp(1)/(exp(1)+1)", each row of sum exactly 1: a list
+        of rows, or an array.
     neighbours
         Pairs [i, j] of inputs, counted from 0; without it every two inputs are neighbours.
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.integrate import quad
 
 import dpassay
 from dpassay.accountant import notation
@@ -32,10 +30,6 @@ from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.pairs.own_density import OwnDensityPair
 from dpassay.accountant.questions import accuracy, profile
 from dpassay.accountant.questions import accuracy as utility
-from dpassay.verifier.claims import ApproximateDP
-from dpassay.verifier.kernel import Outcome, check
-from dpassay.verifier.prover import decided as certify
-from dpassay.verifier.verdict import Verdict
 from tests.near import narrow
 from tests.quick import quick
 
@@ -169,7 +163,7 @@ def test_several_modes_are_refused(density: str) -> None:
 SYMMETRIC = [
     "exp(-abs(x-1/3)**3)",
     "exp(-(x**2-4*x+4)**2)",
-    "steps((0,1),(1,2),(2,1),(3,0))",
+    "(1 if x < 1 else 2 if x < 2 else 1) if x > 0 and x < 3 else 0",
     "1/cosh(x-2)",
 ]
 
@@ -187,7 +181,9 @@ def test_a_density_that_is_symmetric_about_any_point_has_one_side(density: str) 
         assert one.overlaps(other)
 
 
-@pytest.mark.parametrize("density", ["exp(-x-exp(-x))", "steps((0,1),(1,2),(2,1),(4,0))"])
+@pytest.mark.parametrize(
+    "density", ["exp(-x-exp(-x))", "(1 if x < 1 else 2 if x < 2 else 1) if x > 0 and x < 4 else 0"]
+)
 def test_a_lopsided_density_has_two_sides(density: str) -> None:
     assert len(AdditiveNoise(density).worst_case(None).remove) == 2
 
@@ -308,97 +304,3 @@ def test_compositions_of_known_laws_have_their_answers(own: Mechanism, known: Me
     assert narrow(found, Fraction(1, 1000))  # atoms of the loss lie between grid points
     assert found.overlaps(profile.delta(known, "1"))
     assert profile.delta(own, profile.epsilon(known, "1e-5").lower).upper >= Decimal("1e-5")
-
-
-def test_parameters_are_written_into_the_formula() -> None:
-    given = AdditiveNoise("exp(-abs(x)**a) if x < b else 0", parameters=["3/2", -1])
-    assert given == AdditiveNoise("exp(-abs(x)**(3/2)) if x < (-1) else 0")
-    assert notation.parse(repr(given)) == given
-
-
-def test_a_claim_about_parameters_has_a_certificate() -> None:
-    claim = ApproximateDP(
-        id="parameters",
-        source="the test",
-        statement="noise with a parameter",
-        mechanism="AdditiveNoise(density='exp(-abs(x)**a)', scale=2, parameters=[p])",
-        adjacency=None,
-        epsilon="1",
-        delta="0.4",
-        where={"p": ["3/2", "3"]},
-    )
-    found, certificate = certify(claim)
-    assert found.verdict is Verdict.HOLDS
-    assert certificate is not None
-    assert check(certificate).outcome is not Outcome.INVALID
-
-
-@pytest.mark.parametrize("density", ["1/cosh(pi*x/2)", "1/(exp(pi*x/2)+exp(-pi*x/2))"])
-def test_rates_may_be_irrational(density: str) -> None:
-    """Under the secant law F(x) = 2 atan(e^{πx/2})/π; L > 0 beyond ½ by symmetry."""
-    found = profile.delta(AdditiveNoise(density), 0)
-    assert narrow(found, WIDTH)
-    true = 4 / mpmath.pi * mpmath.atan(mpmath.exp(mpmath.pi / 4)) - 1
-    assert abs(mpmath.mpf(str(found.upper)) - true) <= mpmath.mpf("1e-12")
-
-
-@pytest.mark.parametrize("density", ["(1+abs(x))*exp(-abs(x))", "(1+x**2)*exp(-x**2)"])
-def test_a_multiple_zero_of_the_slope_is_no_second_mode(density: str) -> None:
-    assert second_rise(pieces(read(density, "density"), "density")) is None
-
-
-@pytest.mark.parametrize(
-    ("density", "sensitivity", "delta", "epsilon"),
-    [
-        ("exp(-x**2)", "1000000", "1e-5", "1.00000603147e12"),
-        ("exp(-x**100)", "1", "1e-5", "2.71151297583e30"),
-        ("1/(1+abs(x)**1.01)", "1", "1e-10", "0.693034275583"),
-    ],
-)
-def test_steep_and_heavy_densities_answer(
-    density: str, sensitivity: str, delta: str, epsilon: str
-) -> None:
-    """The first is that of the Gaussian in closed form; the others are what was computed."""
-    found = profile.epsilon(AdditiveNoise(density, sensitivity=sensitivity), delta)
-    assert float(found.lower) == pytest.approx(float(epsilon), rel=1e-10, abs=0)
-
-
-def test_divergences_of_doubly_exponential_tails() -> None:
-    """Two by quadrature (mpmath, 20 digits); of order 2, 2e^{−1} < 1 and the integrand grows."""
-    noise = AdditiveNoise("exp(-cosh(x))")
-    for order, true in (("3/2", "1.8290552779565870237"), (1, "0.77640186883525469533")):
-        found = dpassay.renyi(noise, order)
-        assert narrow(found, WIDTH)
-        assert float(found.lower) == pytest.approx(float(true), rel=1e-12, abs=0)
-    assert dpassay.renyi(noise, 2) == Decimal("Infinity")
-
-
-@pytest.mark.parametrize("density", ["1/(x**2-2*x+1.0001)", "1/((x-1)**2+0.0001)"])
-def test_a_tall_narrow_peak_is_integrated(density: str) -> None:
-    """Cauchy noise of scale 1/100, away from 0: H(ε) by its distribution function."""
-    found = dpassay.delta(AdditiveNoise(density), 1, relative_width="1e-9")
-    # f(x − 1) > e f(x):  x² + γ² > e ((x − 1)² + γ²)
-    low, high = sorted(np.roots([1 - math.e, 2 * math.e, 1e-4 - math.e * (1 + 1e-4)]))
-    p, q = (math.atan(100 * (high - s)) - math.atan(100 * (low - s)) for s in (1, 0))
-    assert float(found) == pytest.approx((p - math.e * q) / math.pi, rel=1e-9, abs=0)
-
-
-def test_the_mean_loss_of_noise_whose_slope_tends_to_a_constant() -> None:
-    found = dpassay.renyi(AdditiveNoise("exp(-sqrt(1+x**2))"), 1)
-    x = np.linspace(-50, 50, 100_001)  # sums of what is analytic lose e^{−2π·100}
-    here, there = np.sqrt(1 + x**2), np.sqrt(1 + (x - 1) ** 2)
-    truth = np.sum(np.exp(-there) * (here - there)) / np.sum(np.exp(-here))
-    assert float(found) == pytest.approx(float(truth), rel=1e-12, abs=0)
-
-
-def test_divergences_of_a_polynomial_factor_that_has_a_kink() -> None:
-    about = AdditiveNoise("(1+abs(x))*exp(-abs(x))")
-
-    def density(x: float) -> float:
-        return (1 + abs(x)) * math.exp(-abs(x)) / 4
-
-    def weighted(x: float) -> float:
-        return density(x - 1) ** 2 / density(x)
-
-    moment = sum(quad(weighted, *ends)[0] for ends in ((-60, 0), (0, 1), (1, 60)))
-    assert float(dpassay.renyi(about, 2)) == pytest.approx(math.log(moment), rel=1e-9)

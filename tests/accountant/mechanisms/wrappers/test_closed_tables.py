@@ -86,12 +86,6 @@ def test_the_notation_reads_back(made: Channel) -> None:
     assert pickle.loads(pickle.dumps(made)) == made
 
 
-def test_a_file_of_formulas(tmp_path: Path) -> None:
-    path = tmp_path / "table.csv"
-    path.write_text('exp(1)/(exp(1)+1), 1/(1+exp(1))\n"1/3","2/3"\n')
-    assert Channel(path).matrix[0] == THREE.matrix[0]
-
-
 @pytest.mark.parametrize(
     ("text", "value"),
     [

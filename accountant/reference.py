@@ -649,9 +649,9 @@ def _release(mechanism: Mechanism) -> list[Law]:
             ]
         case kinds.DiscreteGaussian():
             v = mechanism.parameter.mpf()
-            weights = integers(lambda z: mp.exp(-z * z / (2 * v)), mechanism.sensitivity)
-            total = mp.fsum(q for _, q in weights.rows)
-            return [weights.mapped(lambda p, q: (p / total, q / total))]
+            listed = integers(lambda z: mp.exp(-z * z / (2 * v)), mechanism.sensitivity)
+            total = mp.fsum(q for _, q in listed.rows)
+            return [listed.mapped(lambda p, q: (p / total, q / total))]
         case kinds.Skellam():
             v = mechanism.variance.mpf()
             return [integers(lambda z: mp.exp(-v) * mp.besseli(abs(z), v), mechanism.sensitivity)]

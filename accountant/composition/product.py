@@ -18,7 +18,6 @@ from flint import arb
 from dpassay.accountant.core.pair import (
     Known,
     Pair,
-    Refinable,
     Tails,
     exact_infinity_mass,
     max_finite_loss,
@@ -187,7 +186,7 @@ class Engine(ABC):
 
 @final
 @dataclass(frozen=True)
-class Product(Refinable):
+class Product(Pair):
     """P = ⊗ P_i^{k_i}, Q = ⊗ Q_i^{k_i}: the losses of the factors add up, independently.
 
     So the Rényi divergences, the Kullback–Leibler divergence and the largest losses add up, and
@@ -231,6 +230,8 @@ class Product(Refinable):
         """Return what adds up over the factors, and what the engine knows of the product."""
         engine, ask = self.engine, functools.partial
         return Known(
+            to_width=self.to_width,
+            asked=self.relative_width,
             width=ask(engine.width, self),
             max_loss=lambda: self._exact_max_loss,
             finite_loss=self._max_finite_loss,

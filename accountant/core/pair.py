@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Self, final
+from typing import ClassVar, Self, final
 
 from flint import arb
 
@@ -15,9 +15,6 @@ from dpassay.accountant.core.adjacency import Direction
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, Interval
-
-if TYPE_CHECKING:
-    pass
 
 
 @final
@@ -57,6 +54,14 @@ class Known:
     without proof, everything else is proved.
     """
 
+    refusal: str = "Only delta, epsilon and beta of this mechanism are known. Ask for one of these."
+    """Why its tails or divergences are not known, where they are not, and what to ask."""
+    to_width: Callable[[Fraction | None], Pair] | None = None
+    """Returns the same pair, asked for H and the tails to another relative width (None: to flint's
+    precision). None of what follows flint's precision alone: engines that refine a grid, or
+    lengthen a contour, do no more than is asked for."""
+    asked: Fraction | None = None
+    """The relative width that such a pair is asked for."""
     width: Callable[[], Fraction] = lambda: RELATIVE_WIDTH
     """Relative width of answers for which none is named: closed forms have the finest."""
     max_loss: Callable[[], ExactReal | None] = _unknown
@@ -102,16 +107,20 @@ class Pair(ABC):
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return H(ε) = sup_S P(S) − e^ε Q(S) = E_P[(1 − e^{ε−L})⁺], for any real ε."""
 
-    @abstractmethod
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the probabilities of {L > ε} and {L ≤ ε} under P and Q."""
+        """Return the probabilities of {L > ε} and {L ≤ ε} under P and Q.
 
-    @abstractmethod
+        Raises NotApplicableError where the profile alone is known, or bounds of it.
+        """
+        raise NotApplicableError(self.known.refusal)
+
     def renyi(self, order: arb) -> arb:
         """Return the Rényi divergence D_order(P‖Q) for 1 or a ball inside (1, ∞); may be +∞.
 
-        Of order 1 it is the Kullback–Leibler divergence E_P[L].
+        Of order 1 it is the Kullback–Leibler divergence E_P[L]. Raises NotApplicableError where no
+        form is known.
         """
+        raise NotApplicableError(self.known.refusal)
 
     @abstractmethod
     def max_loss(self) -> arb:
@@ -156,43 +165,11 @@ class Pair(ABC):
         return f"the outcomes with ln(dP/dQ) > {epsilon}"
 
 
-class Refinable(Pair):
-    """A pair of which H and the tails are asked for to a relative width.
-
-    What follows flint's precision alone is none: engines that refine a grid, or lengthen a contour,
-    do no more than is asked for.
-    """
-
-    @property
-    @abstractmethod
-    def relative_width(self) -> Fraction | None:
-        """The width; None for flint's precision."""
-
-    @abstractmethod
-    def to_width(self, relative_width: Fraction | None) -> Pair:
-        """Return the same pair, asked for to another width."""
-
-
 class MirroredPair(Pair):
-    """A pair that is its own reverse; its largest loss is known exactly, or +∞.
-
-    The docstring of each says what exchanges P and Q.
-    """
-
-    def max_loss(self) -> arb:
-        """Return the largest loss, or +∞."""
-        known = self.known.max_loss()
-        return arb.pos_inf() if known is None else known.ball()
-
-    def reverse(self) -> Self:
-        """Return the pair itself."""
-        return self
-
-
-class ReflectedPair(MirroredPair):
     """A pair that is its own reverse, and says H for ε ≥ 0: H(ε) = 1 − e^ε + e^ε H(−ε).
 
-    For P(S) − e^ε Q(S) = 1 − e^ε + e^ε (Q(Sᶜ) − e^{−ε} P(Sᶜ)), and (Q, P) has the H of (P, Q).
+    For P(S) − e^ε Q(S) = 1 − e^ε + e^ε (Q(Sᶜ) − e^{−ε} P(Sᶜ)), and (Q, P) has the H of (P, Q). Its
+    largest loss is known exactly, or +∞. The docstring of each says what exchanges P and Q.
     """
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
@@ -207,22 +184,14 @@ class ReflectedPair(MirroredPair):
     def excess(self, epsilon: ExactReal) -> arb:
         """Return H(ε) for ε ≥ 0 below the largest loss."""
 
+    def max_loss(self) -> arb:
+        """Return the largest loss, or +∞."""
+        known = self.known.max_loss()
+        return arb.pos_inf() if known is None else known.ball()
 
-class ProfileOnly(Pair):
-    """A pair of which the profile is known, and no divergence."""
-
-    @property
-    @abstractmethod
-    def refusal(self) -> str:
-        """Why, and what to ask."""
-
-    def tails(self, epsilon: ExactReal) -> Tails:
-        """Raise NotApplicableError: there is no one pair."""
-        raise NotApplicableError(self.refusal)
-
-    def renyi(self, order: arb) -> arb:
-        """Raise NotApplicableError."""
-        raise NotApplicableError(self.refusal)
+    def reverse(self) -> Self:
+        """Return the pair itself."""
+        return self
 
 
 @final
@@ -261,12 +230,13 @@ class WorstCase:
 
 def refined(pair: Pair, relative_width: Fraction | None) -> Pair:
     """Return the same pair, asked for H and the tails to a relative width."""
-    return pair.to_width(relative_width) if isinstance(pair, Refinable) else pair
+    to_width = pair.known.to_width
+    return pair if to_width is None else to_width(relative_width)
 
 
 def asked_width(pair: Pair) -> Fraction | None:
     """Return the relative width that H is asked for; None for flint's precision."""
-    return pair.relative_width if isinstance(pair, Refinable) else None
+    return pair.known.asked
 
 
 def only_bounded(pair: Pair) -> bool:

@@ -15,7 +15,7 @@ from typing import TypeAlias, final
 
 from flint import arb
 
-from dpassay.accountant.core.pair import Known, Pair, ProfileOnly, attained, refined, rho_bound
+from dpassay.accountant.core.pair import Known, Pair, attained, refined, rho_bound
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers import solve
 from dpassay.accountant.numbers.exact import ExactReal, exact
@@ -127,7 +127,7 @@ def _inverse(pair: Pair, delta: ExactReal, relative_width: Fraction) -> Interval
 
 @final
 @dataclass(frozen=True)
-class Between(ProfileOnly):
+class Between(Pair):
     """H is at least that of each of some pairs, and at most that of another one.
 
     So are all divergences, which are integrals of H and of that of the reverse.
@@ -147,6 +147,8 @@ class Between(ProfileOnly):
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
         return Known(
+            refusal=f"The law of the loss is not known: {self.unknown} is only enclosed. "
+            "Ask for delta.",
             epsilon=self.most.known.epsilon,
             exact=self._exact_bound,
             inverse=self._inverse,
@@ -191,11 +193,6 @@ class Between(ProfileOnly):
             high = _inverse(self.most, delta, relative_width).upper
         found = Interval(low, max(low, high))
         return narrow_enough(found, relative_width, f"{self.unknown} is not known closer")
-
-    @property
-    def refusal(self) -> str:
-        """Say what is known."""
-        return f"The law of the loss is not known: {self.unknown} is only enclosed. Ask for delta."
 
     def _around(self, question: Callable[[Pair], arb]) -> arb:
         """Return a ball around both ends of a number ≥ 0 that grows with H."""

@@ -11,7 +11,7 @@ from typing import final
 
 from flint import arb, arb_poly
 
-from dpassay.accountant.core.pair import Known, MirroredPair, ReflectedPair, Tails
+from dpassay.accountant.core.pair import Known, MirroredPair, Tails
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.precision import ctx
@@ -52,7 +52,7 @@ class HalfLinePair(MirroredPair, ABC):
         """Return the bits by which H may be smaller than its two terms, at ε = 0: those of v."""
         return 2 * math.floor(self.parameter).bit_length() + 8
 
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
+    def excess(self, epsilon: ExactReal) -> arb:
         """Return P(U₀ ≥ m − D) − e^ε P(U₀ ≥ m), with guard bits for the difference."""
         m, guard = self.cut(epsilon), self.lost_bits() + abs(math.floor(epsilon)).bit_length()
         with ctx.workprec(ctx.prec + guard):
@@ -301,7 +301,7 @@ def _weights(v: ExactReal, reach: int) -> list[arb]:
 
 @final
 @dataclass(frozen=True)
-class DiscreteLaplacePair(ReflectedPair):
+class DiscreteLaplacePair(MirroredPair):
     """P = the law of Z + s, Q = the law of Z, for P(Z = z) ∝ e^{−|z|/b} and an integer s ≥ 1.
 
     The loss is L(z) = (2·min(max(z, 0), s) − s)/b: it takes the s + 1 values (2j − s)/b, and

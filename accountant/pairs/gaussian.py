@@ -66,8 +66,8 @@ class GaussianPair(MirroredPair):
     def _exact_mu(self) -> ExactReal | None:
         return self.mechanism.exact_gaussian_mu(self.adjacency)
 
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return H(ε) for any real ε."""
+    def excess(self, epsilon: ExactReal) -> arb:
+        """Return H(ε)."""
         tails = self.tails(epsilon)
         return tails.p_above - epsilon.ball().exp() * tails.q_above
 

@@ -464,19 +464,6 @@ class Arguments(NamedTuple):
         return max(excess, Fraction(0)) / (self.dimension - 1)
 
 
-def hockey_stick(epsilon: ExactReal, dimension: int, ratio: ExactReal) -> arb:
-    """Return δ(ε) = sup_S P(S) − e^ε Q(S) for any real ε.
-
-    The isometry x ↦ s − x exchanges P and Q, so this is the divergence in both directions, and
-    δ(−ε) = 1 − e^{−ε} + e^{−ε} δ(ε) carries it to negative ε.
-    """
-    if epsilon.sign >= 0:
-        return _hockey_stick(Arguments(epsilon, dimension, ratio), ctx.prec)
-    positive = _hockey_stick(Arguments(-epsilon, dimension, ratio), ctx.prec)
-    eps = epsilon.ball()
-    return -eps.expm1() + eps.exp() * positive
-
-
 def tails(epsilon: ExactReal, dimension: int, ratio: ExactReal) -> Tails:
     """Return P and Q of {L > ε} and {L ≤ ε} for any real ε.
 
@@ -580,9 +567,9 @@ class RankOnePair(MirroredPair):
     dimension: int
     ratio: ExactReal
 
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return H(ε) for any real ε: one integral along the boundary {L = ε}."""
-        return hockey_stick(epsilon, self.dimension, self.ratio)
+    def excess(self, epsilon: ExactReal) -> arb:
+        """Return H(ε): one integral along the boundary {L = ε}."""
+        return _hockey_stick(Arguments(epsilon, self.dimension, self.ratio), ctx.prec)
 
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return the probabilities on both sides of {L = ε}, which has no mass."""

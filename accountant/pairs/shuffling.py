@@ -12,7 +12,7 @@ from typing import Any, final
 from flint import arb
 
 from dpassay.accountant.core.arrays import NDArray, np
-from dpassay.accountant.core.pair import Known, MirroredPair, ProfileOnly, Tails
+from dpassay.accountant.core.pair import Known, MirroredPair, Pair, Tails
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, ball, enclose
@@ -197,21 +197,20 @@ _REFUSAL = (
 
 @final
 @dataclass(frozen=True)
-class ShuffledReports(MirroredPair, ProfileOnly):
+class ShuffledReports(MirroredPair):
     """Neighbours of n shuffled reports: of k categories, or (k = 0) of any ε₀-DP randomiser.
 
     They are their own reverse: a user may change from a to b or from b to a.
     """
 
     law_name = "shuffled-reports"
-    refusal = _REFUSAL
 
     epsilon: ExactReal
     of: int
     """The categories k."""
     users: int
 
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
+    def excess(self, epsilon: ExactReal) -> arb:
         """Return a ball around both bounds."""
         return self.lower(epsilon).lower().max(arb(0)).union(self.upper(epsilon).upper())
 
@@ -239,7 +238,12 @@ class ShuffledReports(MirroredPair, ProfileOnly):
     @property
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
-        return Known(max_loss=lambda: self.epsilon, attained=self._attained, inverse=self._inverse)
+        return Known(
+            refusal=_REFUSAL,
+            max_loss=lambda: self.epsilon,
+            attained=self._attained,
+            inverse=self._inverse,
+        )
 
     def _inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose ε(δ) by where both bounds pass δ; UndecidedError where that is too wide."""
@@ -258,7 +262,7 @@ class ShuffledReports(MirroredPair, ProfileOnly):
 
 @final
 @dataclass(frozen=True)
-class OthersAlike(ProfileOnly):
+class OthersAlike(Pair):
     """Randomised response among others who all hold one category: the events of the module.
 
     H(ε) is that of one event, which no other betters but by rounding, of the reports of a (and of
@@ -266,7 +270,6 @@ class OthersAlike(ProfileOnly):
     """
 
     law_name = "others-alike"
-    refusal = _REFUSAL
 
     epsilon: ExactReal
     of: int
@@ -288,14 +291,14 @@ class OthersAlike(ProfileOnly):
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return the probabilities of the event, and of its complement, for 0 ≤ ε < ε₀."""
         if epsilon.sign < 0 or not epsilon < self.epsilon:
-            raise NotApplicableError(self.refusal)
+            raise NotApplicableError(_REFUSAL)
         p, q = _event(self, epsilon)
         return Tails(p, 1 - p, q, 1 - q)
 
     @property
     def known(self) -> Known:
         """Return the largest loss."""
-        return Known(max_loss=lambda: self.epsilon)
+        return Known(refusal=_REFUSAL, max_loss=lambda: self.epsilon)
 
     def max_loss(self) -> arb:
         """Return ε₀: where all report a, the chance differs by E."""

@@ -46,8 +46,6 @@ from dpassay.accountant.composition.losses.transform import MixtureTransform
 from dpassay.accountant.core.pair import (
     Known,
     Pair,
-    ProfileOnly,
-    Refinable,
     Tails,
     asked_width,
     exact_infinity_mass,
@@ -88,7 +86,7 @@ def subsampled(pair: Pair, sampling_prob: ExactReal, *, mixed_first: bool) -> Pa
 
 @final
 @dataclass(frozen=True)
-class SubsampledPair(Refinable):
+class SubsampledPair(Pair):
     """((1 − q)Q + qP, Q) with the mixture first, else (P, (1 − q)P + qQ), for 0 < q < 1.
 
     The loss is an increasing function of the loss l of (P, Q): ln(1 − q + q e^l) or
@@ -106,6 +104,8 @@ class SubsampledPair(Refinable):
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
         return Known(
+            to_width=self._to_width,
+            asked=asked_width(self.inner),
             width=self.inner.known.width,
             rho=self._rho,
             # a mixture shows no more
@@ -311,12 +311,7 @@ class SubsampledPair(Refinable):
         """Return (Q, P): the reversed pair with the other side mixed."""
         return SubsampledPair(self.inner.reverse(), self.sampling_prob, not self.mixed_first)
 
-    @property
-    def relative_width(self) -> Fraction | None:
-        """That of the inner pair."""
-        return asked_width(self.inner)
-
-    def to_width(self, relative_width: Fraction | None) -> SubsampledPair:
+    def _to_width(self, relative_width: Fraction | None) -> SubsampledPair:
         """Return the same of the inner pair to that width."""
         inner = refined(self.inner, relative_width)
         return SubsampledPair(inner, self.sampling_prob, self.mixed_first)
@@ -335,26 +330,14 @@ Family: TypeAlias = tuple[Pair, ...]
 
 @final
 @dataclass(frozen=True)
-class EnvelopePair(ProfileOnly, Refinable):
+class EnvelopePair(Pair):
     """The pair whose profile is the largest of those of the pairs of a family."""
 
     family: Family
     listed: bool = False
     """Whether every neighbour is dominated by one of these pairs at all ε, not by their maximum."""
 
-    refusal = (
-        "Releases whose neighbours are dominated only by the largest of several profiles have no "
-        "known Rényi or Kullback–Leibler divergence. Ask for delta, epsilon or the trade-off "
-        "function, which are enclosed."
-    )
-
-    @property
-    def relative_width(self) -> Fraction | None:
-        """That of the pairs of the family which have one."""
-        asked = (asked_width(pair) for pair in self.family)
-        return next((width for width in asked if width is not None), None)
-
-    def to_width(self, relative_width: Fraction | None) -> EnvelopePair:
+    def _to_width(self, relative_width: Fraction | None) -> EnvelopePair:
         """Return the same of the pairs of the family to that width."""
         asked = tuple(refined(pair, relative_width) for pair in self.family)
         return EnvelopePair(asked, self.listed)
@@ -388,6 +371,11 @@ class EnvelopePair(ProfileOnly, Refinable):
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
         return Known(
+            refusal="Releases whose neighbours are dominated only by the largest of several "
+            "profiles have no known Rényi or Kullback–Leibler divergence. Ask for delta, epsilon "
+            "or the trade-off function, which are enclosed.",
+            to_width=self._to_width,
+            asked=next(filter(None, map(asked_width, self.family)), None),
             width=lambda: COMPOSED_WIDTH,
             max_loss=self._exact_max_loss,
             finite_loss=self._max_finite_loss,
@@ -406,7 +394,7 @@ class EnvelopePair(ProfileOnly, Refinable):
 
     def _neighbours(self) -> Family:
         if not self.listed:
-            raise NotApplicableError(self.refusal)
+            raise NotApplicableError(self.known.refusal)
         return self.family
 
     def max_loss(self) -> arb:

@@ -18,7 +18,7 @@ from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, ArrayLike, np
 from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import Known, Pair, ProfileOnly, ReflectedPair, Tails, WorstCase
+from dpassay.accountant.core.pair import Known, MirroredPair, Pair, Tails, WorstCase
 from dpassay.accountant.core.randomness import Randomness
 from dpassay.accountant.core.validate import Integer, Positive, Probabilities, integer
 from dpassay.accountant.errors import NotApplicableError, UndecidedError, expected
@@ -493,7 +493,7 @@ def _losses(variance: ExactReal, shift: int) -> tuple[float, ...]:
 
 @final
 @dataclass(frozen=True)
-class SkellamPair(ReflectedPair, ProfileOnly):
+class SkellamPair(MirroredPair):
     """P = the law of X + s, Q = the law of X, for an integer s ≥ 1.
 
     L(z) = ln P(X = z − s)/P(X = z) does not fall in z, as the law is log-concave: {L > ε} is
@@ -502,10 +502,6 @@ class SkellamPair(ReflectedPair, ProfileOnly):
     """
 
     law_name = "skellam"
-    refusal = (
-        "Of Skellam noise no Rényi or Kullback–Leibler divergence is enclosed. Ask for delta, "
-        "epsilon or the trade-off function."
-    )
 
     variance: ExactReal
     shift: int
@@ -583,6 +579,8 @@ class SkellamPair(ReflectedPair, ProfileOnly):
         return Known(
             # far out the ball is wide
             bound=lambda epsilon: self.hockey_stick(epsilon).upper().max(arb(0)),
+            refusal="Of Skellam noise no Rényi or Kullback–Leibler divergence is enclosed. Ask for "
+            "delta, epsilon or the trade-off function.",
         )
 
     def describe_event(self, epsilon: ExactReal) -> str:

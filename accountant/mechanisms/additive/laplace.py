@@ -15,7 +15,7 @@ from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, NDArray, np
 from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.mechanism import SymmetricDensity
-from dpassay.accountant.core.pair import Known, MirroredPair, ReflectedPair, Tails, WorstCase
+from dpassay.accountant.core.pair import Known, MirroredPair, Tails, WorstCase
 from dpassay.accountant.core.validate import Positive, Probability
 from dpassay.accountant.errors import expected, suggestion
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
@@ -28,7 +28,7 @@ from dpassay.accountant.release.lattice import InverseNoise, LatticeSampler, Sta
 
 @final
 @dataclass(frozen=True)
-class LaplacePair(ReflectedPair):
+class LaplacePair(MirroredPair):
     """P = Lap(t, 1), Q = Lap(0, 1) at distance t > 0.
 
     L = |x| − |x − t| has atoms ±t and a density between; H(ε) = 1 − e^{(ε−t)/2} for |ε| ≤ t.
@@ -213,14 +213,12 @@ class TruncatedLaplacePair(MirroredPair):
         whole = -2 * (-self.end.ball()).expm1()
         return end, whole, end * self.distance.ball().expm1() / whole
 
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return (2(1 − e^{−t}) + e^{−a}(e^ε − 1))/N for |ε| ≤ d."""
+    def excess(self, epsilon: ExactReal) -> arb:
+        """Return (2(1 − e^{−t}) + e^{−a}(e^ε − 1))/N for ε ≤ d, m beyond."""
         end, whole, m = self._constants()
         if epsilon >= self.distance:
             return m
         rise = epsilon.ball().expm1()
-        if epsilon < -self.distance:
-            return m * epsilon.ball().exp() - rise
         t = (self.distance.ball() - epsilon.ball()) / 2
         return (end * rise - 2 * (-t).expm1()) / whole
 
@@ -520,7 +518,7 @@ def optimal_gamma(
 
 @final
 @dataclass(frozen=True)
-class LogisticPair(ReflectedPair):
+class LogisticPair(MirroredPair):
     """Two logistic laws of scale 1, P at t > 0 and Q at 0, densities f(x − t) and f(x).
 
     With u = 1/(1 + e^{−x}), the distribution function of Q, f(x) = u(1 − u), and the ratio of the

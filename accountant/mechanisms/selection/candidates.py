@@ -21,7 +21,6 @@ from dpassay.accountant.core.pair import (
     Known,
     MirroredPair,
     Pair,
-    ReflectedPair,
     Tails,
     WorstCase,
     rho_bound,
@@ -216,7 +215,7 @@ class BoundedRangePair(MirroredPair):
     def _logistic(self) -> LogisticPair:
         return LogisticPair(self.length)
 
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
+    def excess(self, epsilon: ExactReal) -> arb:
         """Return that of logistic noise."""
         return self._logistic.hockey_stick(epsilon)
 
@@ -373,7 +372,7 @@ class NoisyMaximumPair(MirroredPair):
     def _laplace(self) -> LaplacePair:
         return LaplacePair(self.distance)
 
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
+    def excess(self, epsilon: ExactReal) -> arb:
         """Return that of Laplace noise."""
         return self._laplace.hockey_stick(epsilon)
 
@@ -502,7 +501,7 @@ _LEAST = Fraction(1, 10**9)
 
 @final
 @dataclass(frozen=True)
-class GaussianChoicePair(ReflectedPair):
+class GaussianChoicePair(MirroredPair):
     """An upper bound of all choices among k candidates with Gaussian noise, moved by t against it.
 
     It is the least of two: H of the vector of noisy scores, and for ε ≥ 0 k − 1 times that of one

@@ -215,15 +215,10 @@ class AboveThresholdPair(MirroredPair):
             self._outputs(epsilon), key=lambda each: float((each[0] - factor * each[1]).mid())
         )
 
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
+    def excess(self, epsilon: ExactReal) -> arb:
         """Return a ball from the best output up to what the largest loss allows."""
-        least, largest = -epsilon.ball().expm1(), self.known.max_loss()
-        if largest is not None and epsilon >= largest:
-            return arb(0)
-        if largest is not None and epsilon <= -largest:
-            return least
         low = self._lower(epsilon)
-        if largest is None:
+        if self.variant == "noisy-values":
             return low.union(arb(1))
         with ctx.workprec(START_PRECISION):  # more digits of bounds that are apart help nobody
             return low.union(self._most(epsilon))

@@ -19,7 +19,7 @@ from dpassay.accountant.composition.losses.laplace import FloatDiscreteGaussian
 from dpassay.accountant.composition.product import Product
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import Known, MirroredPair, ProfileOnly
+from dpassay.accountant.core.pair import Known, MirroredPair
 from dpassay.accountant.errors import InvalidInputError, UndecidedError
 from dpassay.accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
 from dpassay.accountant.numbers.exact import ExactReal, exact
@@ -170,13 +170,12 @@ def test_thirty_digits_of_epsilon() -> None:
 
 
 @dataclass(frozen=True)
-class Refusing(MirroredPair, ProfileOnly):
+class Refusing(MirroredPair):
     """A pair with no values of H, and an ε(δ) to few digits."""
 
     name: str
-    refusal = "Nothing else is known."
 
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
+    def excess(self, epsilon: ExactReal) -> arb:
         raise UndecidedError(f"Reached delta in [0, 1]: the sums of {self.name} are too long.")
 
     @property

@@ -8,8 +8,7 @@ from typing import TypeAlias, final
 
 from flint import arb, fmpq
 
-from dpassay.accountant.core.description import Description
-from dpassay.accountant.core.validate import Field, Integer, OneOf, OptionalInteger
+from dpassay.accountant.core.validate import Description, Field, Integer, OneOf, OptionalInteger
 from dpassay.accountant.errors import InvalidInputError, expected
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 

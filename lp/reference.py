@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
-from dpassay.accountant.core.description import Description
+from dpassay.accountant.core.validate import Description
 from dpassay.accountant.errors import expected
 from dpassay.lp.problem import CountNoiseProblem
 from dpassay.lp.solve import SolverError, require_solver, stdout_closed

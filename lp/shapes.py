@@ -28,8 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from flint import arb, fmpq, fmpq_mat
 
-from dpassay.accountant.core.description import Description
-from dpassay.accountant.core.validate import Instance, OneOf, OptionalRationals
+from dpassay.accountant.core.validate import Description, Instance, OneOf, OptionalRationals
 from dpassay.accountant.errors import (
     InvalidInputError,
     NotApplicableError,

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dpassay.accountant.errors import InvalidInputError, UndecidedError
-from dpassay.accountant.numbers import ledger
 from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.precision import watched
 from dpassay.verifier import rules
 from dpassay.verifier.claim import Claim, Decision, Scalar, Scope
 from dpassay.verifier.verdict import Finding, Rigour, Verdict
@@ -145,7 +145,7 @@ def _decided(claim: Claim, lemmas: Sequence[Claim]) -> Decided:
         raise InvalidInputError(
             f"Claim {claim.id!r}: its assumptions leave no case. Widen where, for_all or assume."
         )
-    with ledger.watched() as engines:
+    with watched() as engines:
         decided = [(scope, _decide(claim, scope)) for scope in cases]
     verdict = next(v for v in _ORDER if any(d.verdict is v for _, d in decided))
     scope, decision = max(

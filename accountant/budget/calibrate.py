@@ -44,7 +44,7 @@ from dpassay.accountant.numbers.interval import (
 )
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.questions.accuracy import mean_squared_error
-from dpassay.accountant.questions.answer import usual
+from dpassay.accountant.questions.profile import usual
 
 __all__ = ["Calibration", "EpsilonDelta", "Mu", "ProfileBelow", "Rho", "Target", "calibrate"]
 

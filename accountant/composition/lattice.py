@@ -61,10 +61,9 @@ from dpassay.accountant.composition.tails import UNIT, Release, Survival, releas
 from dpassay.accountant.core.arrays import Array, np
 from dpassay.accountant.core.pair import max_finite_loss
 from dpassay.accountant.errors import UndecidedError
-from dpassay.accountant.numbers import ledger
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import GRID_WIDTH, Interval, ball, enclose
-from dpassay.accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.numbers.precision import cached_property, ctx, note
 from dpassay.accountant.numbers.solve import log_peak, rough_log_peak, shortened
 from dpassay.accountant.pairs.subsampled import SubsampledPair
 
@@ -1347,7 +1346,7 @@ def values_near(
     All values are from one pair of sums, made for a point a little above: bounds hold at every
     ε, and say nothing far above that point.
     """
-    ledger.note("grid")
+    note("grid")
     place = near(_above(product, epsilon, _ABOVE))
     chosen = plan(_releases(product), place, near(epsilon - abs(epsilon) * _ABOVE))
 
@@ -1393,13 +1392,13 @@ def lower_epsilon(product: Product, delta: ExactReal, points: int) -> Fraction:
 def _crossings(
     product: Product, delta: ExactReal, points: int
 ) -> tuple[Fraction | None, Fraction | None]:
-    ledger.note("grid")
+    note("grid")
     return inverse(_releases(product), delta.ball(), points)
 
 
 def bracket_bounds(product: Product, epsilon: ExactReal, points: int) -> tuple[arb, arb]:
     """Return the bounds of H(ε) on a grid with so many points."""
-    ledger.note("grid")
+    note("grid")
     mass = product.infinity_mass()
     if mass == 1 or product.is_beyond(epsilon):
         return mass, mass
@@ -1529,7 +1528,7 @@ class Grid(Engine):
 
         Raises UndecidedError as for `profile`.
         """
-        ledger.note("grid")
+        note("grid")
         starts: list[float | None] = [start]
         widths = [math.inf]
         settled = max(float(relative_width) * _SOUGHT, SETTLED)

@@ -14,10 +14,9 @@ from flint import arb
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, ArrayLike, np
 from dpassay.accountant.core.asking import Askable, Drawable
-from dpassay.accountant.core.description import Description
 from dpassay.accountant.core.pair import Pair, WorstCase
 from dpassay.accountant.core.randomness import SECURE, Randomness
-from dpassay.accountant.core.validate import integer
+from dpassay.accountant.core.validate import Description, integer
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.release.lattice import InverseNoise, InvertedNoise, LatticeSampler

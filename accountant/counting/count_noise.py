@@ -14,10 +14,9 @@ from flint import arb, fmpq
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, np
-from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import WorstCase
-from dpassay.accountant.core.validate import Integer, NonNegative, Probability
+from dpassay.accountant.core.validate import Integer, NonNegative, Probability, declared
 from dpassay.accountant.errors import expected
 from dpassay.accountant.mechanisms.additive.integers import integer_quantile
 from dpassay.accountant.numbers import interval

@@ -16,7 +16,6 @@ from flint import arb, fmpq, fmpq_mat
 from dpassay.accountant.composition.exact.laplace_product import of_distances
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, ArrayLike, np
-from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.mechanism import Mechanism, SymmetricDensity
 from dpassay.accountant.core.pair import Pair, WorstCase
 from dpassay.accountant.core.randomness import Randomness
@@ -28,6 +27,7 @@ from dpassay.accountant.core.validate import (
     Positive,
     Rational,
     Switch,
+    declared,
 )
 from dpassay.accountant.counting import grids as shown
 from dpassay.accountant.counting.grids import (

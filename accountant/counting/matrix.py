@@ -15,11 +15,11 @@ from flint import arb, arb_mat, arb_series, fmpz_mat
 
 from dpassay.accountant.core.adjacency import Adjacency, require
 from dpassay.accountant.core.arrays import Array, ArrayLike, np
-from dpassay.accountant.core.description import Description, declared
 from dpassay.accountant.core.mechanism import GaussianNoise
 from dpassay.accountant.core.pair import Pair, WorstCase
 from dpassay.accountant.core.randomness import Randomness
 from dpassay.accountant.core.validate import (
+    Description,
     Field,
     Integer,
     OneOf,
@@ -27,6 +27,7 @@ from dpassay.accountant.core.validate import (
     OptionalProbability,
     Positive,
     Rationals,
+    declared,
     rational,
 )
 from dpassay.accountant.errors import (

@@ -12,9 +12,8 @@ from flint import arb, fmpq, fmpz, fmpz_poly
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, NDArray, np
-from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.pair import WorstCase
-from dpassay.accountant.core.validate import Integer, OptionalPositive
+from dpassay.accountant.core.validate import Integer, OptionalPositive, declared
 from dpassay.accountant.counting.counters import MOST_LISTED, LinearCounter
 from dpassay.accountant.counting.grids import Rows
 from dpassay.accountant.counting.noise import (

@@ -36,13 +36,14 @@ from typing import Final, final
 from flint import arb, fmpq
 
 from dpassay.accountant.core.arrays import Array, np
-from dpassay.accountant.core.description import Description, declared
 from dpassay.accountant.core.validate import (
+    Description,
     Instance,
     Integer,
     Rational,
     Rationals,
     Read,
+    declared,
     rational_rows,
 )
 from dpassay.accountant.errors import InvalidInputError, expected

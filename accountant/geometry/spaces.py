@@ -16,14 +16,15 @@ from typing import ClassVar, Final, final
 
 from flint import arb, fmpq
 
-from dpassay.accountant.core.description import Description, declared
 from dpassay.accountant.core.validate import (
+    Description,
     Instance,
     Integer,
     Positive,
     Read,
     Reals,
     Switch,
+    declared,
     rows_of,
 )
 from dpassay.accountant.errors import InvalidInputError, expected

@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import ClassVar
 
 from dpassay.accountant.core.adjacency import Adjacency
-from dpassay.accountant.core.description import Description, declared
 from dpassay.accountant.core.validate import (
+    Description,
     Instance,
     Integer,
     OptionalPositive,
@@ -24,6 +24,7 @@ from dpassay.accountant.core.validate import (
     Rationals,
     Read,
     Switch,
+    declared,
     rational_rows,
 )
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected

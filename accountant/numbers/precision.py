@@ -11,6 +11,7 @@ import functools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar, final
 
 import flint
@@ -72,3 +73,34 @@ class cached_property(functools.cached_property[_T]):  # noqa: N801 (it stands f
     def __init__(self, compute: Callable[[Any], _T]) -> None:
         super().__init__(compute)
         self.lock = _lock
+
+
+"""Whether floats with an error ledger are part of what supports a number.
+
+Some engines of compositions bound errors, or form sums, in floats that IEEE 754 rounds, and add a
+bound of all rounding errors to a ball. What rests on them is an enclosure, but not one of ball
+arithmetic alone. They say so here, and whoever draws a conclusion watches.
+"""
+
+_watch: ContextVar[set[str] | None] = ContextVar("watch", default=None)
+
+
+def note(engine: str) -> None:
+    """Say that an engine whose floats have an error ledger is asked."""
+    used = _watch.get()
+    if used is not None:
+        used.add(engine)
+
+
+@contextmanager
+def watched() -> Iterator[set[str]]:
+    """Collect the names of the engines that are asked inside, also for a watch around it."""
+    used: set[str] = set()
+    outer = _watch.get()
+    token = _watch.set(used)
+    try:
+        yield used
+    finally:
+        _watch.reset(token)
+        if outer is not None:
+            outer |= used

@@ -55,7 +55,7 @@ from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.finite import FinitePair
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.questions import guarantees, profile, tradeoff
-from dpassay.accountant.questions.answer import enclosed, reached, usual
+from dpassay.accountant.questions.profile import enclosed, reached, usual
 
 if TYPE_CHECKING:
     from dpassay.accountant.reference import Reference

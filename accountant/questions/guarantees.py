@@ -32,7 +32,7 @@ from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.pairs.invert import least, most
 from dpassay.accountant.questions import profile
-from dpassay.accountant.questions.answer import (
+from dpassay.accountant.questions.profile import (
     NONNEGATIVE,
     PROBABILITIES,
     answer,
@@ -40,8 +40,8 @@ from dpassay.accountant.questions.answer import (
     joined,
     largest,
     usual,
+    worst_pairs,
 )
-from dpassay.accountant.questions.profile import worst_pairs
 
 SEARCHED = Fraction(1, 10**6)
 """Relative width of a ρ that is searched, unless another is asked for."""

@@ -52,8 +52,14 @@ from dpassay.accountant.numbers.interval import (
 )
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.invert import least
-from dpassay.accountant.questions.answer import answer, joined, largest, smallest, usual
-from dpassay.accountant.questions.profile import worst_pairs
+from dpassay.accountant.questions.profile import (
+    answer,
+    joined,
+    largest,
+    smallest,
+    usual,
+    worst_pairs,
+)
 
 _SPARE_BITS = 20
 """Bits of the precision that the tails of a test may lose."""

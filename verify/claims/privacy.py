@@ -30,7 +30,7 @@ from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs import invert
 from dpassay.accountant.pairs.invert import hockey_stick, most, to_width
 from dpassay.accountant.questions import profile
-from dpassay.accountant.questions.answer import share
+from dpassay.accountant.questions.profile import share
 from dpassay.verifier.claim import Claim, Decision, Scope, compare, verdict_of
 from dpassay.verifier.expression import Expression
 from dpassay.verifier.verdict import Verdict

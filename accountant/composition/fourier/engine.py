@@ -54,9 +54,9 @@ from dpassay.accountant.composition.product import Engine, Product, UnsuitedErro
 from dpassay.accountant.core.pair import Pair, Tails, max_finite_loss
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
-from dpassay.accountant.numbers import ledger
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import note
 from dpassay.accountant.numbers.solve import log_peak, shortened
 from dpassay.accountant.pairs.discrete import DiscreteGaussianPair
 from dpassay.accountant.pairs.gaussian import GaussianPair
@@ -254,7 +254,7 @@ class Fourier(Contour):
         Mixtures alone have bounds in floats that are not rounded outward one by one.
         """
         if _sides(product):
-            ledger.note("saddle")
+            note("saddle")
         return _loss(product)
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:

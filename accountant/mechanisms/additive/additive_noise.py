@@ -8,11 +8,10 @@ from flint import arb
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, ArrayLike
-from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import WorstCase
 from dpassay.accountant.core.randomness import Randomness, SecureIntegers
-from dpassay.accountant.core.validate import Positive, Read
+from dpassay.accountant.core.validate import Positive, Read, declared
 from dpassay.accountant.density import accuracy
 from dpassay.accountant.density.law import Law, law
 from dpassay.accountant.density.pieces import second_rise

@@ -6,10 +6,9 @@ from flint import arb
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, np
-from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.mechanism import GaussianNoise
 from dpassay.accountant.core.pair import WorstCase
-from dpassay.accountant.core.validate import Positive
+from dpassay.accountant.core.validate import Positive, declared
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.release.lattice import LatticeSampler, independent

@@ -16,11 +16,10 @@ from flint import arb
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, ArrayLike, np
-from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Known, MirroredPair, Pair, Tails, WorstCase
 from dpassay.accountant.core.randomness import Randomness
-from dpassay.accountant.core.validate import Integer, Positive, Probabilities, integer
+from dpassay.accountant.core.validate import Integer, Positive, Probabilities, declared, integer
 from dpassay.accountant.errors import NotApplicableError, UndecidedError, expected
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import ball

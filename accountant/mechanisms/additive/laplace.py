@@ -13,10 +13,9 @@ from flint import arb
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, NDArray, np
-from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.mechanism import SymmetricDensity
 from dpassay.accountant.core.pair import Known, MirroredPair, Tails, WorstCase
-from dpassay.accountant.core.validate import Positive, Probability
+from dpassay.accountant.core.validate import Positive, Probability, declared
 from dpassay.accountant.errors import expected, suggestion
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, Interval, ball, enclose

@@ -8,9 +8,8 @@ from dpassay.accountant.composition.exact.laplace_product import of_distances
 from dpassay.accountant.composition.product import Product
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, np
-from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.pair import WorstCase
-from dpassay.accountant.core.validate import Positive, Reals
+from dpassay.accountant.core.validate import Positive, Reals, declared
 from dpassay.accountant.mechanisms.additive.laplace import LaplaceNoise
 from dpassay.accountant.release.lattice import LatticeSampler, independent
 

@@ -15,7 +15,6 @@ from flint import acb, arb
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, ArrayLike, np
-from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import (
     Known,
@@ -26,7 +25,7 @@ from dpassay.accountant.core.pair import (
     rho_bound,
 )
 from dpassay.accountant.core.randomness import Randomness
-from dpassay.accountant.core.validate import Integer, OneOf, Positive, Switch
+from dpassay.accountant.core.validate import Integer, OneOf, Positive, Switch, declared
 from dpassay.accountant.errors import NotApplicableError, expected
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.mechanisms.additive.laplace import (

@@ -14,7 +14,6 @@ from flint import arb
 
 from dpassay.accountant.core.adjacency import Adjacency, require
 from dpassay.accountant.core.arrays import Array, ArrayLike, np
-from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Known, MirroredPair, Pair, Tails, WorstCase, rho_bound
 from dpassay.accountant.core.randomness import Randomness
@@ -25,6 +24,7 @@ from dpassay.accountant.core.validate import (
     Probability,
     Rational,
     Switch,
+    declared,
     exact_list,
 )
 from dpassay.accountant.errors import AdjacencyError, NotApplicableError, expected

@@ -11,7 +11,6 @@ from flint import arb
 
 from dpassay.accountant.core.adjacency import Adjacency, require
 from dpassay.accountant.core.arrays import Array, ArrayLike, np
-from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.mechanism import GaussianNoise, Mechanism
 from dpassay.accountant.core.pair import WorstCase
 from dpassay.accountant.core.randomness import Randomness
@@ -23,6 +22,7 @@ from dpassay.accountant.core.validate import (
     Reals,
     Relation,
     Switch,
+    declared,
 )
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.mechanisms.additive.gaussian import normal_quantile

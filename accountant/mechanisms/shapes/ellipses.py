@@ -12,10 +12,9 @@ from flint import arb, fmpq
 
 from dpassay.accountant.core.adjacency import Adjacency, require
 from dpassay.accountant.core.arrays import Array, np
-from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.mechanism import GaussianNoise
 from dpassay.accountant.core.pair import WorstCase
-from dpassay.accountant.core.validate import Integer, Positive, Reals, Relation
+from dpassay.accountant.core.validate import Integer, Positive, Reals, Relation, declared
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.geometry.ellipse import Ellipse, count_ellipse, optimal_ellipse
 from dpassay.accountant.mechanisms.additive.gaussian import normal_quantile

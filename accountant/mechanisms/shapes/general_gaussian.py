@@ -10,10 +10,9 @@ from flint import arb
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, np
-from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.mechanism import GaussianNoise, SymmetricDensity
 from dpassay.accountant.core.pair import WorstCase
-from dpassay.accountant.core.validate import Instance, Integer, Positive, Rational
+from dpassay.accountant.core.validate import Instance, Integer, Positive, Rational, declared
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.geometry.ellipse import Covariance, covariance_field
 from dpassay.accountant.geometry.spaces import Norm, Space, space_field

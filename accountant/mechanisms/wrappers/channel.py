@@ -14,7 +14,6 @@ from flint import arb
 
 from dpassay.accountant.core.adjacency import Adjacency, refuse_added
 from dpassay.accountant.core.arrays import Array, ArrayLike, np
-from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import WorstCase
 from dpassay.accountant.core.randomness import Randomness
@@ -27,6 +26,7 @@ from dpassay.accountant.core.validate import (
     Rational,
     Read,
     Switch,
+    declared,
     integer,
     probabilities,
 )

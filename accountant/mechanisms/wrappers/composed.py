@@ -12,11 +12,10 @@ from flint import arb
 
 from dpassay.accountant.core.adjacency import Adjacency, Direction, require
 from dpassay.accountant.core.arrays import Array, ArrayLike, np
-from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair, WorstCase
 from dpassay.accountant.core.randomness import Randomness
-from dpassay.accountant.core.validate import Field, Integer, NonNegative, Probability
+from dpassay.accountant.core.validate import Field, Integer, NonNegative, Probability, declared
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected, no_mechanism
 from dpassay.accountant.mechanisms.wrappers.channel import Tabulated
 from dpassay.accountant.numbers.exact import ExactReal

@@ -12,11 +12,17 @@ from flint import arb, arb_poly
 
 from dpassay.accountant.core.adjacency import Adjacency, require
 from dpassay.accountant.core.arrays import Array, ArrayLike, np
-from dpassay.accountant.core.description import declared
 from dpassay.accountant.core.mechanism import GaussianNoise, Mechanism
 from dpassay.accountant.core.pair import WorstCase
 from dpassay.accountant.core.randomness import Randomness
-from dpassay.accountant.core.validate import Integer, Positive, Probabilities, Probability, Reals
+from dpassay.accountant.core.validate import (
+    Integer,
+    Positive,
+    Probabilities,
+    Probability,
+    Reals,
+    declared,
+)
 from dpassay.accountant.errors import (
     AdjacencyError,
     InvalidInputError,

@@ -26,8 +26,8 @@ from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.pairs.invert import inverse
 from dpassay.accountant.questions import profile
-from dpassay.accountant.questions.answer import answer
 from dpassay.accountant.questions.estimate import estimate_log_delta
+from dpassay.accountant.questions.profile import answer
 from dpassay.verifier.cli import main
 
 MIXED = (

@@ -12,8 +12,8 @@ import dpassay
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers.interval import COMPOSED_WIDTH, GRID_WIDTH, Interval, enclose
 from dpassay.accountant.numbers.solve import root
-from dpassay.accountant.questions.answer import answer, best, joined, largest, smallest
 from dpassay.accountant.questions.estimate import Estimate
+from dpassay.accountant.questions.profile import answer, best, joined, largest, smallest
 from tests.near import narrow
 
 WHOLE = Interval(Decimal(0), Decimal(1))

@@ -310,11 +310,9 @@ def _ask(
 ) -> Value:
     """Ask one question, with as many of the neighbours, the engine and the width as it takes.
 
-    μ is the exact one, or where it is named the best ones above and below; else what is known of
-    the one above.
+    μ is the exact one, or where it is named the least one that is enough.
     """
-    from dpassay.accountant.numbers.exact import in_short
-    from dpassay.accountant.questions.gaussian_bounds import gaussian_bounds, mu
+    from dpassay.accountant.questions.least_mu import mu
 
     module, _, name = question.function.partition(".")
     function = getattr(import_module(f"dpassay.accountant.questions.{module}"), name)
@@ -327,18 +325,5 @@ def _ask(
     except NotApplicableError:
         if question.key != "mu" or exact:
             raise
-        # a width that is named is reached, or the answer refused
-        upper = None if options.relative_width is None else mu(mechanism, **words)
-        try:
-            found = gaussian_bounds(mechanism, adjacency=options.adjacency)
-        except (UndecidedError, InvalidInputError):  # the latter where δ is below 1e-10 at once
-            return {"best_upper": mu(mechanism, **words) if upper is None else upper}
-        at = f"at_delta0_{in_short(found.delta0)}"
-        return {
-            "best_upper": found.upper if upper is None else upper,
-            "best_lower": found.lower,
-            "regret": found.regret,
-            f"upper_{at}": found.upper_at_delta0,
-            f"regret_{at}": found.regret_at_delta0,
-        }
+        return {"best_upper": mu(mechanism, **words)}
     return value[0] if isinstance(value, list) and len(set(value)) == 1 else value

@@ -18,6 +18,7 @@ from dpassay.accountant.composition.product import Product
 from dpassay.accountant.composition.tails import in_balls, releases
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import asked_width, refined
 from dpassay.accountant.mechanisms import Composed, Gaussian, Laplace, SampledWithoutReplacement
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.pairs.subsampled import EnvelopePair, envelope, two_directions
@@ -40,10 +41,10 @@ def enveloped(mechanism: Mechanism) -> EnvelopePair:
 def test_a_width_is_that_of_the_family() -> None:
     both = Composed((Laplace(1), Gaussian(2)))
     pair = enveloped(SampledWithoutReplacement(both, 1, 4))
-    assert pair.relative_width is None
+    assert asked_width(pair) is None
     width = Fraction(1, 10**5)
-    assert pair.to_width(width).relative_width == width
-    assert pair.to_width(width).to_width(None).relative_width is None
+    assert asked_width(refined(pair, width)) == width
+    assert asked_width(refined(refined(pair, width), None)) is None
 
 
 @pytest.mark.parametrize("mechanism", SAMPLES)

@@ -164,18 +164,17 @@ def test_the_best_mu_where_none_is_exact(capsys: pytest.CaptureFixture[str]) -> 
     assert {end: found[end] for end in ("lower", "upper")} == found["best_upper"]
     assert dpassay.mu("RandomizedResponse(1)").to_json() == found["best_upper"]
     assert abs(float(found["best_upper"]["upper"]) - 1.232035) < 1e-5  # 2Φ(μ/2) − 1 = tanh(1/2)
-    assert 0 < ends["regret"] < 0.1
     assert main(["profile", "RandomizedResponse(epsilon=1)", "--mu"]) == 0
     assert "mu best upper" in capsys.readouterr().out
     assert main(["profile", "RandomizedResponse(epsilon=1)", "--mu", "--quiet"]) == 0
-    assert len(capsys.readouterr().out.split()) == 5
+    assert len(capsys.readouterr().out.split()) == 1
 
 
 def test_the_best_mu_of_a_sample_under_replace_one(capsys: pytest.CaptureFixture[str]) -> None:
     step = "PoissonSubsampled(Gaussian(standard_deviation=2), sampling_prob='1/10')"
     assert main(["profile", step, "--mu", "--json", "--adjacency", "replace-one"]) == 0
     found = json.loads(capsys.readouterr().out)["mu"]
-    assert found["best_upper"] == {"lower": "0.5", "upper": "0.5"}
+    assert found["best_upper"] == {"lower": "0.5", "upper": "1"}
 
 
 def test_a_mu_is_refused_where_the_width_asked_for_is_not_reached(

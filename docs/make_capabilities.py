@@ -290,7 +290,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ("TruncatedGeometric",): "not yet: its error depends on the count",
     },
     "least μ": {
-        ("AdditiveNoise", "Skellam"): ("not yet: how small levels bound μ is not known"),
+        ("AdditiveNoise", "Skellam"): ("not yet: no μ is known to be enough"),
         (
             *KEYS,
             "BoundedCountNoise",

@@ -7,7 +7,7 @@ from fractions import Fraction
 from flint import arb
 
 from dpassay.accountant.core.adjacency import Adjacency
-from dpassay.accountant.core.arrays import Array, ArrayLike
+from dpassay.accountant.core.arrays import Array
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import WorstCase
 from dpassay.accountant.core.randomness import Randomness, SecureIntegers
@@ -111,13 +111,6 @@ class AdditiveNoise(Mechanism):
             raise NotApplicableError("A density that is a formula is drawn by a NumPy generator.")
         drawn: Array = draw(self._law, size, rng) * float(self.scale)
         return drawn
-
-    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Raise NotApplicableError: floating-point noise leaks."""
-        raise NotApplicableError(
-            "A density that is a formula has no lattice sampler. Release with Laplace, Gaussian, "
-            "Logistic or Staircase noise, or simulate this noise with `sample`."
-        )
 
     def worst_shift(self) -> float:
         """Return the full distance."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, final
@@ -12,13 +12,13 @@ from typing import Any, final
 from flint import arb
 
 from dpassay.accountant.core.arrays import NDArray, np
-from dpassay.accountant.core.pair import Known, MirroredPair, Pair, Tails
-from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.core.pair import Known, MirroredPair
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, ball, enclose
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.numbers.solve import fraction
 from dpassay.accountant.pairs.between import Bound, inverse_between
+from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 from dpassay.accountant.pairs.gaussian import normal_cdf
 
 """A lower bound of ε for shuffled fixed batches, from one dataset and one event.
@@ -216,24 +216,24 @@ class ShuffledReports(MirroredPair):
 
     def lower(self, epsilon: ExactReal) -> arb:
         """Return a lower bound of δ(ε)."""
-        return _either_side(self, epsilon, lambda at: self._best(at).hockey_stick(at))
+        return _either_side(self, epsilon, lambda at: self._best(at).excess())
 
     def upper(self, epsilon: ExactReal) -> arb:
         """Return an upper bound of δ(ε)."""
         return _either_side(self, epsilon, lambda at: _upper(self, at))
 
-    def _best(self, epsilon: ExactReal) -> OthersAlike:
+    def _best(self, at: ExactReal) -> OthersAlike:
         """Return the datasets whose event shows most, for 0 ≤ ε < ε₀."""
         k, e, n = self.of, self.epsilon, self.users
-        known = [OthersAlike(e, k, k or 2, n, held) for held in (0, 1)]
+        known = [OthersAlike(e, k, k or 2, n, held, at) for held in (0, 1)]
         if k != 2:
-            known.append(OthersAlike(e, k, k or 3, n, 2))
-        return max(known, key=lambda pair: float(pair.hockey_stick(epsilon).mid()))
+            known.append(OthersAlike(e, k, k or 3, n, 2, at))
+        return max(known, key=lambda others: float(others.excess().mid()))
 
-    def _attained(self, epsilon: ExactReal) -> OthersAlike:
-        """Return the datasets whose event shows most."""
+    def _attained(self, epsilon: ExactReal) -> FinitePair:
+        """Return the event that shows most, and its complement."""
         inside = epsilon.sign >= 0 and epsilon < self.epsilon
-        return self._best(epsilon if inside else ExactReal.of_rational(0))
+        return FinitePair(self._best(epsilon if inside else ExactReal.of_rational(0)), 0)
 
     @property
     def known(self) -> Known:
@@ -262,14 +262,12 @@ class ShuffledReports(MirroredPair):
 
 @final
 @dataclass(frozen=True)
-class OthersAlike(Pair):
-    """Randomised response among others who all hold one category: the events of the module.
+class OthersAlike(FiniteLaws):
+    """Randomised response among others who all hold one category: an event of the module at an ε.
 
-    H(ε) is that of one event, which no other betters but by rounding, of the reports of a (and of
-    b, where the others hold a third category).
+    It is one of the reports of a (and of b, where the others hold a third category), which no other
+    betters at this ε but by rounding; its complement is the other outcome.
     """
-
-    law_name = "others-alike"
 
     epsilon: ExactReal
     of: int
@@ -278,47 +276,30 @@ class OthersAlike(Pair):
     users: int
     held: int
     """What the others hold: what user 1 leaves (0), what it turns to (1), or a third (2)."""
+    at: ExactReal
+    """The ε, 0 ≤ ε < ε₀, at which the event is chosen."""
 
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
+    def excess(self) -> arb:
         """Return P − e^ε Q of the event."""
+        p, q = _event(self)
+        return p - self.at.ball().exp() * q
 
-        def value(at: ExactReal) -> arb:
-            p, q = _event(self, at)
-            return p - at.ball().exp() * q
+    def masses(self, index: int) -> tuple[Balls, Balls]:
+        """Return the probabilities of the event and of its complement."""
+        p, q = _event(self)
+        return [p, 1 - p], [q, 1 - q]
 
-        return _either_side(self, epsilon, value)
-
-    def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the probabilities of the event, and of its complement, for 0 ≤ ε < ε₀."""
-        if epsilon.sign < 0 or not epsilon < self.epsilon:
-            raise NotApplicableError(_REFUSAL)
-        p, q = _event(self, epsilon)
-        return Tails(p, 1 - p, q, 1 - q)
-
-    @property
-    def known(self) -> Known:
-        """Return the largest loss."""
-        return Known(refusal=_REFUSAL, max_loss=lambda: self.epsilon)
-
-    def max_loss(self) -> arb:
-        """Return ε₀: where all report a, the chance differs by E."""
-        return self.epsilon.ball()
-
-    def reverse(self) -> OthersAlike:
-        """Return the same with the two categories exchanged."""
-        return self if self.held == 2 else replace(self, held=1 - self.held)
-
-    def describe_event(self, epsilon: ExactReal) -> str:
+    def outcomes(self, index: int) -> Sequence[object]:
         """Say who reports, and which histograms make up the event."""
         held = ("the one that the user leaves", "the one that it turns to", "a third")[self.held]
-        least = _Sums(self, epsilon).least_alike(self.held)
+        least = _Sums(self, self.at).least_alike(self.held)
         event = f"at least {least} reports of the category left"
         if self.held == 2:
-            event = "the numbers of reports of the two categories whose loss exceeds epsilon"
-        return f"{event}, while the other {self.users - 1} users hold {held}"
+            event = f"the numbers of reports of the two categories whose loss exceeds {self.at}"
+        return f"{event}, while the other {self.users - 1} users hold {held}", "all else"
 
 
-def _either_side(pair: ShuffledReports | OthersAlike, epsilon: ExactReal, value: Bound) -> arb:
+def _either_side(pair: ShuffledReports, epsilon: ExactReal, value: Bound) -> arb:
     """Return H at any ε by that at 0 ≤ ε < ε₀: H(ε) = 1 − e^ε + e^ε H(−ε), and 0 from ε₀ on."""
     if epsilon.sign < 0:
         x = epsilon.ball().exp()
@@ -327,11 +308,11 @@ def _either_side(pair: ShuffledReports | OthersAlike, epsilon: ExactReal, value:
 
 
 @lru_cache(maxsize=256)
-def _event(pair: OthersAlike, epsilon: ExactReal) -> tuple[arb, arb]:
-    """Return P and Q of the event, for 0 ≤ ε < ε₀."""
+def _event(others: OthersAlike) -> tuple[arb, arb]:
+    """Return P and Q of the event."""
     with ctx.workprec(_BITS):
-        sums = _Sums(pair, epsilon)
-        return sums.third_category() if pair.held == 2 else sums.all_alike(pair.held)
+        sums = _Sums(others, others.at)
+        return sums.third_category() if others.held == 2 else sums.all_alike(others.held)
 
 
 @lru_cache(maxsize=256)

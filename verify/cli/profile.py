@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
 
 from dpassay.accountant.errors import (
     DpassayError,
-    InvalidInputError,
     NotApplicableError,
     UndecidedError,
 )

@@ -188,7 +188,7 @@ def deployments(findings: list[Finding]) -> str:
         if f.verdict.is_false
     ]
     parts = [
-        counts(findings),
+        counts([f for f in findings if f.formal != SAID]),
         "\n".join(map(_row, rows)),
         "## What does not fit as it is written",
         "\n".join(false),

@@ -66,7 +66,6 @@ target TARGET  the mechanism, callable or command to audit
 --workers W :int  processes (default: all cores)
 --timeout SECONDS :decimal  limit for one block of runs
 --certificate FILE  write the certificate
---errors-are-outputs  count a run that raises as an output, instead of ending
 --command  TARGET is a command
 --adjacency
 """
@@ -145,7 +144,7 @@ def _audited(
         "significance": significance(options.confidence),
         "bits": options.bits,
     }
-    for name in ("seed", "adjacency", "timeout", "errors_are_outputs"):
+    for name in ("seed", "adjacency", "timeout"):
         arguments[name] = getattr(options, name)
     if not options.until_refuted:
         arguments["delta"] = str(options.delta or 0)
@@ -175,7 +174,7 @@ def _mechanism(options: argparse.Namespace) -> Any:
 def _recipe(options: argparse.Namespace, claim: Any, samples: int) -> dict[str, Any] | None:
     """Return what `dpassay check --replay` needs; None for what it does not draw again."""
     unusual = options.bits is not None or claim is None
-    if options.command or options.errors_are_outputs or unusual:
+    if options.command or unusual:
         return None
     return {
         "target": options.target,

@@ -127,7 +127,6 @@ class Runs(Words, total=False):
     executor: Executor | None
     timeout: float | None
     progress: Callable[[int, int], None] | None
-    errors_are_outputs: bool
 
 
 @overload
@@ -170,7 +169,6 @@ def audit(
     executor: Executor | None = None,
     timeout: float | None = None,
     progress: Callable[[int, int], None] | None = None,
-    errors_are_outputs: bool = False,
     **words: Unpack[Words],
 ) -> AuditResult | Finding:
     """Run a mechanism on two neighbouring datasets: test a claim, or estimate ε and δ(ε).
@@ -212,9 +210,6 @@ def audit(
         on it. The mechanism has to be picklable for processes.
     timeout
         Seconds that one block may take.
-    errors_are_outputs
-        Whether a run that raises has an output, the type of the error, instead of ending the audit:
-        whoever sees that a program fails sees that.
 
     Raises
     ------
@@ -234,7 +229,7 @@ def audit(
     started = time.perf_counter()
     about, asked = _in_words(mechanism, {**words})
     claimed, adjacency = one_claim(claim, asked)
-    runs_wanted = (pair, pairs, samples, executor, errors_are_outputs or None)
+    runs_wanted = (pair, pairs, samples, executor)
     if claimed is not None and all(each is None for each in runs_wanted):
         decided = known(about, claimed, adjacency)
         if decided is not None:
@@ -248,7 +243,6 @@ def audit(
         significance=significance,
         seed=seed,
         timeout=timeout,
-        errors_are_outputs=errors_are_outputs,
         claimed=claimed is not None,
         bits=bits,
     )
@@ -299,7 +293,6 @@ def audit_until_refuted(
     executor: Executor | None = None,
     timeout: float | None = None,
     progress: Callable[[int, int], None] | None = None,
-    errors_are_outputs: bool = False,
     **words: Unpack[Words],
 ) -> AuditResult:
     """Audit with more and more runs, the last time with `samples` a side; stop once refuted.
@@ -333,7 +326,6 @@ def audit_until_refuted(
             executor=executor,
             timeout=timeout,
             progress=progress,
-            errors_are_outputs=errors_are_outputs,
             adjacency=adjacency,
         )
         if found.refuted:

@@ -211,7 +211,6 @@ class Plan:
         significance: float,
         seed: int | None,
         timeout: float | None,
-        errors_are_outputs: bool = False,
         claimed: bool = True,
         bits: bool | None = None,
     ) -> Plan:
@@ -221,7 +220,7 @@ class Plan:
             raise expected("samples", samples, "≥ 20", "Training and test need some runs each.")
         listed = own_pairs(mechanism) if pairs is None else read_pairs(pairs)
         fixed = read_seed(seed)
-        runs = target(mechanism, errors_are_outputs=errors_are_outputs)
+        runs = target(mechanism)
         if isinstance(runs, MechanismTarget) and not claimed:
             runs, bits = replace(runs, simulated=True), False
         plan = Plan(runs, whole, listed, samples, level, fixed, timeout, claimed, bits)

@@ -30,7 +30,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol, TypeAlias, final, runtime_checkable
 
@@ -340,8 +340,6 @@ class PerRun:
     mechanism: Callable[..., Any]
     name: str
     binding: Binding = RUN
-    errors_are_outputs: bool = False
-    """Whether a run that raises has the output "raised TypeOfError": an adversary sees it."""
 
     @property
     def called(self) -> str:
@@ -350,22 +348,16 @@ class PerRun:
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Sequence[Any]:
         """Call it `size` times."""
-        call = self._seen if self.errors_are_outputs else self.binding.call
+        call = self.binding.call
         try:
             return [_kept(call(self.mechanism, dataset, 1, rng)) for _ in range(size)]
         except MechanismError:  # of the time limit
             raise
         except Exception as error:  # a foreign program may raise anything
-            remedy = " To count that as an output: errors_are_outputs=True (--errors-are-outputs)."
+            remedy = (
+                " If whoever sees the output sees that too, catch the error and return its name."
+            )
             raise MechanismError(_raised(self.name, error, dataset) + remedy) from error
-
-    def _seen(self, *arguments: Any) -> Any:
-        try:
-            return self.binding.call(*arguments)
-        except MechanismError:
-            raise
-        except Exception as error:  # noqa: BLE001 (a foreign program may raise anything)
-            return f"raised {type(error).__name__}"
 
 
 @final
@@ -448,20 +440,11 @@ class Command:
         return [_parsed(line) for line in lines[:size]]
 
 
-def target(thing: Any, name: str = "", *, errors_are_outputs: bool = False) -> Target:
-    """Turn what a user has in hand into a target, whose runs may count as outputs where they fail.
+def target(thing: Any, name: str = "") -> Target:
+    """Turn what a user has in hand into a target.
 
     Raises InvalidInputError for what is none of the forms that are known.
     """
-    if errors_are_outputs:
-        found = target(thing, name)
-        if not isinstance(found, PerRun):
-            raise InvalidInputError(
-                f"Expected a mechanism that is called once for each run, such as "
-                f"mechanism(dataset, rng): of {found.name} it is not known which run of a block "
-                "failed. Leave errors_are_outputs out, or catch the error there."
-            )
-        return replace(found, errors_are_outputs=True)
     name = name or str(getattr(thing, "__name__", "") or type(thing).__name__)
     if isinstance(thing, Mechanism):
         return MechanismTarget(thing)

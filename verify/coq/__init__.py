@@ -23,8 +23,8 @@ __all__ = ["proof", "written"]
 
 COVERED = """(ε, δ)-DP or ε-DP of one release without variables: REFUTED for Gaussian, Laplace, \
 Logistic, RandomizedResponse and rational IntegerNoise, Tabulated and Channel; HOLDS for Laplace \
-with epsilon >= sensitivity/scale, and for the finite ones; and optimal integer-noise without \
---monotone."""
+with epsilon >= sensitivity/scale, and for the finite ones; and optimal count-noise and \
+integer-noise."""
 
 
 def proof(certificate: Mapping[str, Any]) -> str:
@@ -47,6 +47,7 @@ def written(certificate: Mapping[str, Any], found: Checked) -> str:
     kinds = {
         **dict.fromkeys(("approximate-dp", "pure-dp"), releases.written),
         "integer-noise": optima.integer_noise,
+        "count-noise": optima.count_noise,
     }
     try:
         if theorem["kind"] not in kinds:

@@ -13,6 +13,8 @@ from dpassay.verifier.kernel.numbers import rational
 
 Data = Mapping[str, Any]
 ZERO = fmpq(0)
+MOST_COUNTS = 200
+"""Of one theorem; each has its law."""
 COSTS = {"variance": "square", "absolute": "absolute", "error": "error"}
 
 
@@ -126,3 +128,94 @@ def _power(theorem: Data, low: fmpq, high: fmpq) -> tuple[str, str, str]:
     bits = 64 + int(max(low.q, high.q)).bit_length()
     tactic = terms.of_power(text, bits)
     return terms.real(terms.read(text)), tactic, tactic
+
+
+# --- count noise --------------------------------------------------------------------------------
+def count_noise(theorem: Data, witness: Data) -> tuple[Sequence[str], str]:
+    """Return the chapters and the theorem: the least δ of unbiased noise on counts."""
+    size, eta, last = theorem["support"], rational(theorem["eta"]), theorem["max_count"]
+    begin = size if last is None else theorem["min_count"]
+    if last is not None and last - begin >= MOST_COUNTS:
+        raise UncoveredError(f"count noise of more than {MOST_COUNTS} counts")
+    low, high = map(rational, witness["ratio"])
+    lower, upper = rational(theorem["lower"]), rational(theorem["upper"])
+    one = theorem["objective"] == "singular"
+    tests = _of_flows(witness["flows"], one=one)
+    mult = listed(_multipliers(witness, begin, last))
+    e, above, below = _power(theorem, low, high)
+    key, event = "own" if last else f"(shared {begin})", "single" if one else "any"
+    ends = f"{begin} {'None' if last is None else f'(Some {last}%Z)'}"
+    given = (
+        f"Definition laws : list (Z * (Z * list Q)) :=\n  {listed(map(_law, witness['laws']))}%Z.\n"
+    )
+    given += f"Definition tests : list test :=\n  {listed(map(_test, tests))}.\n"
+    given += f"Definition mult : list (Z * (Q * Q)) := {mult}.\n"
+    count = 1 if last is None else last - begin + 1
+    given += f"Definition keys : list Z := range {begin} {count}.\n\n"
+    every = f"(forall k, In k keys -> count_law {size} {number(eta)} k (p k))"
+    private = f"dp (next {ends}) {event} (probability (of_key {key} p)) {e}"
+    flag, exact = str(one).lower(), fraction(eta)
+    dual = f"{flag} {key} {ends} {size} keys {fraction(high)} {exact} {fraction(lower)} mult tests"
+    inside = "intros x [from to]; unfold keys; " + (
+        "simpl; auto" if last is None else "apply in_range; unfold own; lia"
+    )
+    constant = "reflexivity" if last is None else "discriminate"
+    lines = [
+        "Theorem optimal :",
+        f"  (forall p delta, 0 <= delta -> {every} ->",
+        f"    {private} delta -> {number(lower)} <= delta) /\\",
+        f"  (exists p, {every} /\\",
+        f"    {private} {number(upper)}).",
+        "Proof.",
+        "  assert (forall k, In k keys -> (0 <= k)%Z) as least_key.",
+        "  { intros k is_key. apply in_map_iff in is_key. destruct is_key as [i [<- _]]. lia. }",
+        "  split.",
+        "  - intros p delta positive_ all private.",
+        f"    apply (count_least {dual} {number(eta)} _ p {e} delta); try assumption; try lia.",
+        f"    + {RATIONAL}.",
+        f"    + {RATIONAL}.",
+        f"    + {above}.",
+        f"    + {EXACT}.",
+        "    + apply NoDup_range.",
+        f"    + {inside}.",
+        "  - exists (fun k => masses (law_of laws k)). split.",
+        f"    + intros k is_key. apply (count_law_of {size} {exact}).",
+        f"      * {RATIONAL}.",
+        "      * now apply least_key.",
+        "      * lia.",
+        f"      * revert k is_key. apply (forallb_forall (fun k => law_check {size} {exact} k",
+        f"          (law_of laws k))). {EXACT}.",
+        f"    + apply (count_dp {flag} {key} {ends} {fraction(low)} {fraction(upper)} laws).",
+        f"      * {RATIONAL}.",
+        f"      * {below}.",
+        f"      * {EXACT}.",
+        f"      * {constant}.",
+    ]
+    lines += ["Qed.", "", "Print Assumptions optimal.", ""]
+    return ("tables", "optima", "counts"), given + "\n".join(lines)
+
+
+def _law(entry: Data) -> str:
+    last = entry["first"] if entry["last"] is None else entry["last"]
+    masses = terms.row([*map(rational, entry["probabilities"])])
+    return f"(({last}), (({entry['lowest']}), {masses}))"
+
+
+def _of_flows(flows: Sequence[Data], *, one: bool) -> list[Test]:
+    """Return the multipliers as tests: one for each output, or one for each pair of counts."""
+    found: dict[Any, dict[int, fmpq]] = {}
+    for index, entry in enumerate(flows):
+        pair, output = (entry["count"], entry["other"]), entry["count"] + entry["noise"]
+        weights = found.setdefault((pair, index if one else None), {})
+        weights[output] = weights.get(output, ZERO) + rational(entry["flow"])
+    return [(pair, max(weights.values()), weights) for (pair, _), weights in found.items()]
+
+
+def _multipliers(witness: Data, begin: int, last: int | None) -> list[str]:
+    """Return those of mass and mean, by the key of the law, which is 0 in a certificate of one."""
+    mass, mean = ({int(k): rational(x) for k, x in witness[n].items()} for n in ("mass", "mean"))
+    return [
+        f"(({begin if last is None else k})%Z, ({fraction(mass.get(k, ZERO))}, "
+        f"{fraction(mean.get(k, ZERO))}))"
+        for k in sorted({*mass, *mean})
+    ]

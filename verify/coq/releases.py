@@ -87,7 +87,8 @@ def _additive(noise: Noise, epsilon: str, delta: str, *, holds: bool) -> str:
             noise.name, *(ball(value(t)) for t in (scale, shift, epsilon, delta))
         )
     ends = listed([f"({number(event[0])}, {number(event[1])})"])
-    integral = f"unfold release, {law}. integral with (i_prec {bits}, i_fuel 1000)"
+    fuel = 100 + 20 * (bits - 60)
+    integral = f"unfold release, {law}. integral with (i_prec {bits}, i_fuel {fuel})"
     steps = [f"refutes {s} 0 {ends} {number(p)} {number(q)}", f"apply within_self. {_SMALL}"]
     steps += ["simpl. repeat split; lra", integral, integral, f"interval with (i_prec {bits})"]
     return _theorem(statement, steps, holds=False)

@@ -19,8 +19,7 @@ from dpassay.verifier.coq import proof
 NOISE = "IntegerNoise([0.1, 0.2, 0.4, 0.2, 0.1], -2)"
 CLAIMS = {
     "gaussian": "Gaussian(3) is (1, 1e-5)-DP",
-    "gaussian-wide": "Gaussian(1000, 'sqrt(2)') is (1e-3, 1e-5)-DP",
-    "laplace-pure": "Laplace(2) is 0.4-DP",
+    "laplace-pure": "Laplace('sqrt(2)') is 0.4-DP",
     "laplace": "Laplace(2) is (0.3, 0.02)-DP",
     "laplace-holds": "Laplace(2) is 0.5-DP",
     "logistic": "Logistic(2) is (0.4, 1e-3)-DP",
@@ -35,12 +34,15 @@ INTEGER = "integer-noise --support 3"
 OPTIMA = {
     "least-variance": f"{INTEGER} --ratio 3 --delta 1/10",
     "least-delta": f"{INTEGER} --epsilon 1 --objective delta --error-free 1/2",
+    "one-law": "count-noise --epsilon 1 --eta 1/2 --support 3 --objective true-delta",
+    "laws-by-count": "count-noise --ratio 3 --eta 1/2 --support 2 --max-count 4",
 }
 """Arguments of `dpassay optimal`."""
 FORGERIES = {
     "delta": ("gaussian", r"\(1 / 100000\)\.", "(1 / 1000)."),
     "event": ("gaussian", r"\[\(\(\d+ / 100\),", "[((2 / 1),"),
     "constant": ("laplace-holds", r"\(laplace 2\)", "(laplace 1)"),
+    "flow": ("laws-by-count", r"Test \(2\) \(3\) \(35 # 52\)", "Test (2) (3) (36 # 52)"),
     "dual": ("least-variance", r"\(\(-1\)%Z, \(3 # 2\)\)", "((-1)%Z, (1 # 2))"),
     "power": ("table", r"\(\d+ # \d+\)( \(1 # 50\)\))", r"(2 # 1)\1"),
 }

@@ -175,6 +175,16 @@ class Claim(
         data: dict[str, Any] = msgspec.to_builtins(self)
         return data
 
+    def certified(self, verdict: Verdict) -> dict[str, Any]:
+        """Return what a certificate states: the claim, or the kernel's comparison that says it."""
+        del verdict
+        return self.plain()
+
+    def refuted_at(self, witness: Mapping[str, Any]) -> dict[str, str]:
+        """Return the values, in a refutation, of variables that only the certificate has."""
+        del witness
+        return {}
+
     def expressions(self) -> dict[str, str]:
         """Return every field that is an expression, by name (for checks on reading)."""
         return {**{name: getattr(self, name) for name in self.written}, **self.let}

@@ -12,7 +12,10 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
+import io
+import itertools
 import re
+import tokenize
 from collections import ChainMap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -529,6 +532,29 @@ def split_relation(text: str) -> tuple[str, str, str]:
         RELATIONS[type(tree.ops[0])],
         _text(tree.comparators[0], source),
     )
+
+
+def names(text: str) -> set[str]:
+    """Return the names that an expression uses."""
+    return {token.string for token in _tokens(text) if token.type == tokenize.NAME}
+
+
+def renamed(text: str, put: Mapping[str, str]) -> str:
+    """Return an expression with other texts in the place of names (not of keywords of calls)."""
+    text = text.replace("\n", " ")
+    found, end, tokens = "", 0, _tokens(text)
+    for token, following in itertools.pairwise([*tokens, tokens[-1]]):
+        start = token.start[1]
+        new = token.string
+        if token.type == tokenize.NAME and following.string != "=":
+            new = put.get(new, new)
+        found, end = found + text[end:start] + new, token.end[1]
+    return found
+
+
+def _tokens(text: str) -> list[tokenize.TokenInfo]:
+    read = tokenize.generate_tokens(io.StringIO(text.replace("\n", " ")).readline)
+    return [t for t in read if t.type not in (tokenize.NEWLINE, tokenize.ENDMARKER)]
 
 
 def _text(node: ast.expr, source: str) -> str:

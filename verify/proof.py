@@ -70,13 +70,9 @@ def theorem_of(claim: Claim, verdict: str) -> dict[str, Any]:
     """Return what the kernel reads of a claim, with the verdict that is to be proved."""
     from dpassay.verifier.kernel.schema import KINDS
 
-    fields = claim.plain()
-    names = KINDS[claim.kind][0]["properties"].keys() & fields.keys()
-    return {
-        **{name: texts(fields[name]) for name in names},
-        "kind": claim.kind,
-        "verdict": verdict,
-    }
+    fields = {**claim.certified(Verdict(verdict)), "verdict": verdict}
+    shape = KINDS.get(fields["kind"], ({"properties": {}}, {}))[0]["properties"]
+    return {name: texts(fields[name]) for name in shape.keys() & fields.keys()}
 
 
 def witness_of(claim: Claim, lemmas: Iterable[Claim]) -> dict[str, Any]:
@@ -154,10 +150,9 @@ def proved(claim: Claim, lemmas: Iterable[Claim]) -> tuple[str, str]:
 
 
 def _proved(theorem: Mapping[str, Any], witness: Mapping[str, Any]) -> tuple[str, str]:
-    from dpassay.verifier.kernel.check import prove
+    from dpassay.verifier.kernel.check import prove, said
     from dpassay.verifier.kernel.numbers import Budget, NotProved, Wrong
     from dpassay.verifier.kernel.schema import VERSION, require
-    from dpassay.verifier.kernel.theorem import said
 
     whole = {"version": VERSION, "theorem": theorem, "lemmas": [], "witness": witness}
     try:

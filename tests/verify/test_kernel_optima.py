@@ -192,7 +192,7 @@ FORGERIES: list[tuple[str, Forge, str]] = [
     ("by-count", LOWERED, "theorem.upper"),
     ("by-count", scaled("theorem.lower", MORE), "theorem.lower"),
     ("by-count", put("theorem.epsilon", "1.6"), "witness.ratio"),
-    ("by-count", put("theorem.epsilon", "-1"), "witness.ratio"),
+    ("by-count", put("theorem.epsilon", "-1"), "theorem.epsilon"),
     ("by-count", put("witness.ratio.0", "5"), "witness.ratio"),
     ("by-count", put("theorem.eta", "2/5"), "witness.laws[0]"),
     ("by-count", put("theorem.eta", "1"), "theorem.eta"),

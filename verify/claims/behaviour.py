@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from typing import Literal, final
+from typing import Any, Literal, final
 
+import msgspec
 from flint import arb
 
-from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.errors import DpassayError, InvalidInputError
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.verifier.claim import (
@@ -26,7 +27,7 @@ from dpassay.verifier.claim import (
     truth,
 )
 from dpassay.verifier.claims.privacy import VERDICT_WIDTH
-from dpassay.verifier.expression import Expression
+from dpassay.verifier.expression import Expression, names, renamed
 from dpassay.verifier.proof import in_case, proved
 from dpassay.verifier.verdict import Verdict
 
@@ -75,6 +76,42 @@ class Behaviour(Claim, frozen=True, kw_only=True):
             and is_outside(over, self.variable, above, ("<=", "<"))
         )
 
+    def is_whole(self) -> bool:
+        """Whether the points are all of the range in every case."""
+        alone = Scope({}, self.let)
+        try:
+            return not self.for_all and self.is_exhausted(alone, self.points(alone))
+        except DpassayError:  # an end is another variable
+            return False
+
+    def at_value(self, value: str) -> tuple[str, dict[str, str]]:
+        """Return the expression at another value, and the names of `let` that it then needs."""
+        moving, size = {self.variable}, 0
+        while len(moving) > size:
+            size = len(moving)
+            moving |= {name for name, text in self.let.items() if moving & names(text)}
+        put = {name: f"{name}_there" for name in moving} | {self.variable: value}
+        let = {put[name]: renamed(text, put) for name, text in self.let.items() if name in moving}
+        return renamed(self.expression, put), let
+
+    def related(self, claim: str, let: Mapping[str, str], **domains: Any) -> dict[str, Any]:
+        """Return a comparison, as a certificate states it, with more names and variables."""
+        kept = {"id", "statement", "source", "adjacency", "where", "argument", "lemmas", "assume"}
+        data = {name: entry for name, entry in self.plain().items() if name in kept}
+        found = {**data, "kind": "relation", "claim": claim, "let": {**self.let, **let}}
+        whole = self.plain().get("for_all", {})
+        found["for_all"] = {**whole, **{k: v for k, v in domains.items() if isinstance(v, dict)}}
+        found["where"] = {**data.get("where", {})}
+        found["where"] |= {k: v for k, v in domains.items() if isinstance(v, list)}
+        return found
+
+    def looked_at(self, verdict: Verdict) -> Any:
+        """Return a domain of the certificate: the range, or the points where there is none."""
+        if self.over is None or (verdict is Verdict.HOLDS and self.is_whole()):
+            return [*self.at]
+        grid = {"grid": [*self.at]} if verdict is Verdict.SUPPORTED else {}
+        return {**msgspec.to_builtins(self.over), **grid}
+
     def inner(self, scope: Scope, point: Fraction) -> Scope:
         """Return the scope in which the variable has a value."""
         return Scope({**scope.variables, self.variable: point}, self.let)
@@ -110,6 +147,35 @@ class Monotone(Behaviour, frozen=True, kw_only=True, tag="monotone"):
     def assertion(self) -> str:
         """Say in which direction and over what."""
         return f"{self.expression} is strictly {self.direction} in {self.ranging()}"
+
+    def certified(self, verdict: Verdict) -> dict[str, Any]:
+        """Say it by two values: of n and n + 1 for integers, else of any two of the range."""
+        sign = ">" if self.direction == "decreasing" else "<"
+        name, later, domain = self.variable, f"{self.variable}_after", self.looked_at(verdict)
+        holds = verdict is Verdict.HOLDS
+        if holds and self.over is not None and self.over.integer:
+            if isinstance(domain, list):
+                domain = domain[:-1]
+            for end in ("high", "below"):
+                if isinstance(domain, dict) and end in domain and domain[end] != "inf":
+                    domain[end] = f"({domain[end]}) - 1"
+            after, let = self.at_value(f"({name} + 1)")
+            return self.related(f"{self.expression} {sign} {after}", let, **{name: domain})
+        after, let = self.at_value(later)
+        claim = f"{self.expression} {sign} {after}"
+        if verdict is Verdict.SUPPORTED or isinstance(domain, list):
+            found = self.related(claim, let, **{name: domain, later: domain})
+            return {**found, "assume": [*self.assume, f"{name} < {later}"]}
+        ends = {key: end for key, end in domain.items() if key not in ("low", "above")}
+        before = {{"high": "below"}.get(key, key): end for key, end in domain.items()}
+        return self.related(claim, let, **{name: before, later: {**ends, "above": name}})
+
+    def refuted_at(self, witness: Mapping[str, Any]) -> dict[str, str]:
+        """Return the two points."""
+        return {
+            self.variable: str(witness["low"]),
+            f"{self.variable}_after": str(witness["high"]),
+        }
 
     def decide(self, scope: Scope) -> Decision:
         """Compare the values at consecutive points."""
@@ -162,6 +228,17 @@ class Limit(Behaviour, frozen=True, kw_only=True, tag="limit"):
             f"{self.expression} tends to {self.limit} as {self.variable} tends to "
             f"{upper or '∞'}{rate}"
         )
+
+    def certified(self, verdict: Verdict) -> dict[str, Any]:
+        """Return the limit; where points are what is decided, their distance from it."""
+        if verdict is Verdict.HOLDS or not self.rate or "limit" in self.proof:
+            return super().certified(verdict)
+        claim = f"abs({self.expression} - ({self.limit})) <= {self.rate}"
+        return self.related(claim, {}, **{self.variable: self.looked_at(verdict)})
+
+    def refuted_at(self, witness: Mapping[str, Any]) -> dict[str, str]:
+        """Return the point at which the rate fails."""
+        return {} if "limit" in self.proof else {self.variable: str(witness[self.variable])}
 
     def decide(self, scope: Scope) -> Decision:
         """Compare the distance from the limit with the rate at every point."""
@@ -238,6 +315,17 @@ class Minimiser(Behaviour, frozen=True, kw_only=True, tag="minimiser"):
         return (
             f"{self.expression} is least at {self.variable} = {self.claimed} over {self.ranging()}"
         )
+
+    def certified(self, verdict: Verdict) -> dict[str, Any]:
+        """Say it by the value at the claimed point and any other one."""
+        plain = self.claimed.replace(".", "").isalnum()
+        best, let = self.at_value(self.claimed if plain else f"({self.claimed})")
+        domain = {self.variable: self.looked_at(verdict)}
+        return self.related(f"{best} <= {self.expression}", let, **domain)
+
+    def refuted_at(self, witness: Mapping[str, Any]) -> dict[str, str]:
+        """Return the better point."""
+        return {self.variable: str(witness["rival"])}
 
     def decide(self, scope: Scope) -> Decision:
         """Compare the value at the claimed point with all the others."""

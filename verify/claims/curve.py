@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 from flint import arb
 
@@ -155,6 +155,14 @@ class CurveClaim(PrivacyClaim, frozen=True, kw_only=True):
         """Return True: the claim is about a whole curve."""
         return True
 
+    def ranging(
+        self, kind: str, variable: str, verdict: Verdict, asked: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """Return what a certificate states, with the variable of the curve between the ends."""
+        data = super().certified(verdict)
+        ranges = {**data.get("for_all", {}), variable: {"low": self.low, "high": self.high}}
+        return {**data, "kind": kind, "for_all": ranges, **asked}
+
     def span(self, scope: Scope) -> tuple[Fraction, Fraction]:
         """Return the ends of the range, rational and in order."""
         low = rational("low", Expression(self.low).exact(scope))
@@ -215,6 +223,15 @@ class ProfileBound(CurveClaim, frozen=True, kw_only=True, tag="profile"):
             f"[{self.low}, {self.high}]"
         )
 
+    def certified(self, verdict: Verdict) -> dict[str, Any]:
+        """Say it as (epsilon, bound)-DP for every epsilon."""
+        asked = {"epsilon": "epsilon", "delta": self.bound}
+        return self.ranging("approximate-dp", "epsilon", verdict, asked)
+
+    def refuted_at(self, witness: Mapping[str, Any]) -> dict[str, str]:
+        """Return the epsilon."""
+        return {"epsilon": str(witness["epsilon"])}
+
     def decide(self, scope: Scope) -> Decision:
         """Prove or refute by an interval sweep."""
         pairs = self.worst(scope).pairs(None)
@@ -245,6 +262,15 @@ class TradeoffBound(CurveClaim, frozen=True, kw_only=True, tag="tradeoff"):
             f"beta(alpha) of {self.mechanism} is at least {self.bound} for every alpha in "
             f"[{self.low}, {self.high}]"
         )
+
+    def certified(self, verdict: Verdict) -> dict[str, Any]:
+        """Say it as a comparison of errors for every alpha."""
+        claim = {"claim": f"beta({self.mechanism}, alpha) >= {self.bound}"}
+        return self.ranging("relation", "alpha", verdict, claim)
+
+    def refuted_at(self, witness: Mapping[str, Any]) -> dict[str, str]:
+        """Return the alpha."""
+        return {"alpha": str(witness["alpha"])}
 
     def decide(self, scope: Scope) -> Decision:
         """Prove or refute by an interval sweep: the claimed bound must stay below β."""

@@ -178,6 +178,16 @@ class Optimality(Claim, frozen=True, kw_only=True, tag="optimality"):
             **{name: text for name, text in named.items() if text},
         }
 
+    def certified(self, verdict: Verdict) -> dict[str, Any]:
+        """Return the claim and its dual; else the comparison with a number of a rival."""
+        data = super().certified(verdict)
+        if self.dual:
+            return data
+        found = self._compared()
+        claim = f"{self.value} <= {self._raised(Expression(found.text)).text}"
+        data["assume"] = [*self.assume, *found.conditions]
+        return {**data, "kind": "relation", "claim": claim}
+
     def assertion(self) -> str:
         """Say which rivals have no smaller number."""
         if exact(self.tolerance).sign == 0:

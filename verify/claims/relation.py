@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
-from typing import ClassVar, Literal, final
+from typing import Any, ClassVar, Literal, final
 
 from flint import arb
 
@@ -157,6 +157,14 @@ class PrintedNumber(Claim, frozen=True, kw_only=True, tag="printed-number"):
     written: ClassVar = ("expression",)
     expression: str
     printed: str
+
+    def certified(self, verdict: Verdict) -> dict[str, Any]:
+        """Say it as a distance of at most half a unit of the last digit."""
+        data = super().certified(verdict)
+        expression, printed = data.pop("expression"), data.pop("printed")
+        half = int(Decimal(printed).as_tuple().exponent) - 1
+        claim = f"abs({expression} - ({printed})) <= 5e{half}"
+        return {**data, "kind": "relation", "claim": claim}
 
     def assertion(self) -> str:
         """Say the printed decimal."""

@@ -75,9 +75,8 @@ def run(options: argparse.Namespace) -> int:
 
 def read(path: str) -> list[Any]:
     """Return the certificates of a file."""
-    from dpassay.verifier.kernel.__main__ import content
     from dpassay.verifier.kernel.numbers import Wrong
-    from dpassay.verifier.kernel.schema import read
+    from dpassay.verifier.kernel.schema import content, read
     from dpassay.verifier.kernel.theorem import safe
 
     try:
@@ -92,7 +91,8 @@ def read(path: str) -> list[Any]:
 def _replayed(found: Checked, data: Any, options: argparse.Namespace) -> Checked:
     """Return what drawing the runs of an audit again adds to a check."""
     from dpassay.verifier.audit.kinds.replay import replay
-    from dpassay.verifier.kernel import schema, theorem
+    from dpassay.verifier.kernel import schema
+    from dpassay.verifier.kernel.check import said as in_words
     from dpassay.verifier.kernel.numbers import Proof
     from dpassay.verifier.kernel.statistics import FIXED, RUNS
     from dpassay.verifier.processes import Limited
@@ -114,7 +114,7 @@ def _replayed(found: Checked, data: Any, options: argparse.Namespace) -> Checked
     if again.any_seed and any(name.endswith("_lower_bound") for name in whole):
         numbers["bounds"] = "left out: they hold only for a seed that nobody chose"
         without = {name: "0" for name in whole if name.endswith("_lower_bound")}
-        said = theorem.said(whole | without, data["witness"], Proof(numbers=dict(found.numbers)))
+        said = in_words(whole | without, data["witness"], Proof(numbers=dict(found.numbers)))
     return replace(found, theorem=said, assumptions=(*again.rests_on, *kept), numbers=numbers)
 
 

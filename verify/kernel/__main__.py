@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from .check import BYTES, SECONDS, Checked, Outcome, check, trust
 from .numbers import Wrong
-from .schema import MOST_BYTES, json_schema, read
+from .schema import content, json_schema, read
 from .theorem import safe
 
 _DESCRIPTION = """Check certificates of differential privacy. Prints the theorem, in the words of
@@ -19,16 +17,6 @@ the kernel, after VALID where it was proved, CONDITIONAL where it rests on somet
 comes first, or INVALID with the field that is wrong. A certificate may take 60 s of processor time,
 the program 1 GB of memory: it ends where it needs more, and has called nothing VALID."""
 _EPILOG = "exit codes: 0 VALID, 1 INVALID, 2 no certificate, 3 CONDITIONAL"
-
-
-def content(path: str) -> bytes:
-    """Return the content of a regular file, or of the standard input for `-`, up to the limit."""
-    if path == "-":
-        return sys.stdin.buffer.read(MOST_BYTES + 1)
-    if not Path(path).is_file():
-        raise OSError("it is no regular file. Name a file, or - for a pipe")
-    with Path(path).open("rb") as file:
-        return file.read(MOST_BYTES + 1)
 
 
 def _limit(certificates: int) -> None:

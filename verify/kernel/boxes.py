@@ -13,14 +13,14 @@ has a sign if all its coefficients have it once every variable between a and b i
 every other one above a is a + t, and every other atom its least value + t, with t ≥ 0. A variable x
 ≥ 0 may be s² where √x = s occurs.
 
-The tree of formulas.py over all of its time steps: with the plain digits of 0..kʰ − 1 each of h
+The tree of functions.py over all of its time steps: with the plain digits of 0..kʰ − 1 each of h
 levels has the mean digit (k − 1)/2; signed ones, of −n..n for n = (kʰ − 1)/2, have the mean size
 (k² − 1)/(4k), half of it from 1..n. The sum of all, times 2h²/n, is the error of `_TREES`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import product
 from math import comb, prod
@@ -32,7 +32,6 @@ from . import numbers
 from .cases import Goal, Sign, Variable
 from .expressions import (
     FOLDS,
-    FUNCTIONS,
     ONE,
     QUESTIONS,
     ZERO,
@@ -46,6 +45,7 @@ from .expressions import (
     variable,
     walk,
 )
+from .functions import FUNCTIONS
 from .notation import signatures
 from .numbers import Budget, NotProved, ball
 
@@ -182,6 +182,20 @@ def _monotone(op: str, x: Span) -> Span:
         return ball(FUNCTIONS[op](end))
 
     return (at(x[1]), at(x[0])) if op in ("erfc", "mills") else (at(x[0]), at(x[1]))
+
+
+def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
+    """Change every tree inside, the innermost first."""
+    done: dict[Node, Node] = {}
+
+    def work(n: Node) -> Node:
+        if n not in done:
+            inner = [work(a) if isinstance(a, Node) else a for a in n.args]
+            same = all(a is b for a, b in zip(inner, n.args, strict=True))
+            done[n] = change(n if same else make(n.op, *inner))
+        return done[n]
+
+    return work(node)
 
 
 def _unrolled(node: Node, budget: Budget) -> Node:

@@ -8,24 +8,23 @@ number in the place of each variable, is decided here.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from flint import fmpq
 
-from . import numbers
 from .expressions import (
+    ARITHMETIC,
+    ARITY,
     FOLDS,
-    FUNCTIONS,
     OPPOSITE,
     Node,
     allowed,
     comparison,
     definitions,
     listed,
-    make,
     number,
     parse,
     show,
@@ -34,6 +33,7 @@ from .expressions import (
     walk,
 )
 from .numbers import Budget, NotProved, Number, Proof, Wrong, compare, decide
+from .theorem import Theorem, bracketed, described, formula, quoted, safe
 
 Data = Mapping[str, Any]
 Case = dict[str, Node]
@@ -41,6 +41,8 @@ QUICKLY = 256
 """Bits for questions about mechanisms; where they are too few, formulas are compared."""
 Sign = tuple[int, bool] | None
 """1 or −1 and whether it is never 0; or (0, False)."""
+MOST_VALUES = 12
+"""Values of a parameter that are listed."""
 SEES = "sees the variable that it bounds"
 ENDS = {
     "low": ("low", ">="),
@@ -309,7 +311,7 @@ class Statement:
 
     def compared(self, one: Goal) -> bool | None:
         """Decide a comparison of two numbers, by `statements` if it has questions or identities."""
-        sees = (*FUNCTIONS, *FOLDS, "num")
+        sees = (*ARITHMETIC.values(), *ARITY, *FOLDS, "num")
         plain = all(n.op in sees for n in walk(one.left, one.right))
         budget = self.budget if plain else replace(self.budget, bits=QUICKLY)
         with suppress(*(() if plain else (NotProved,))):
@@ -328,11 +330,6 @@ class Statement:
         if not found:
             raise Wrong(field, why)
 
-    # --- kinds
-    def relation(self) -> None:
-        """Prove or refute one comparison."""
-        self.compare(self.fact(self.theorem["claim"], "claim"))
-
     def compare(self, fact: Goal) -> None:
         """Prove a comparison at every case, or refute it at one."""
         if self.theorem["verdict"] == "REFUTED":
@@ -342,22 +339,6 @@ class Statement:
         else:
             for case in self.listed():
                 self.require(fact.fix(case))
-
-    def printed(self) -> None:
-        """Prove that a number rounds to what is printed: half a unit of its last place."""
-        text = str(self.theorem["printed"]).strip()
-        try:
-            shown = numbers.rational(text)
-        except ValueError as error:
-            raise Wrong("theorem.printed", str(error)) from None
-        head, _, power = text.lower().partition("e")
-        if "/" in text or " " in text:
-            raise Wrong("theorem.printed", "expected a decimal such as 0.125 or 1.3e-5")
-        half = numbers.rational(f"5e{int(power or 0) - len(head.partition('.')[2]) - 1}")
-        if self.theorem["verdict"] == "HOLDS" and self.for_all:
-            raise NotProved("a printed number is about listed cases only")
-        away = make("abs", self.formula("expression") - number(shown))
-        self.compare(Goal(away, "<=", number(half)))
 
     def over_ranges(self, fact: Goal) -> None:
         """Prove a comparison for every listed case, over the domains."""
@@ -379,10 +360,83 @@ def reading(theorem: Data, witness: Data, budget: Budget) -> Statement:
 
 
 def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
-    """Prove a relation or a printed number, or raise NotProved or Wrong."""
+    """Prove or refute a comparison, or raise NotProved or Wrong."""
     statement = reading(theorem, witness, budget)
-    if theorem["kind"] == "relation":
-        statement.relation()
-    else:
-        statement.printed()
+    statement.compare(statement.fact(theorem["claim"], "claim"))
     return statement.proof
+
+
+# --- what is said of a claim ---------------------------------------------------------------------
+_CLAIMED = {
+    "approximate-dp": "({epsilon}, {delta})-DP",
+    "pure-dp": "({epsilon}, 0)-DP",
+    "gaussian-dp": "{mu}-GDP",
+    "renyi-dp": "of Renyi divergence at most {epsilon} at order {order}",
+    "zcdp": "{rho}-zCDP",
+    "relation": "{claim}",
+    "limit": "{expression} tends to {limit}",
+}
+_SIGNS = {"low": ">=", "above": ">", "high": "<=", "below": "<"}
+
+
+def said(theorem: Data, witness: Data, _: Proof) -> Theorem:
+    """Say a claim in the kernel's words."""
+    mechanism = formula(theorem["mechanism"]) if "mechanism" in theorem else ""
+    verdict = str(theorem["verdict"])
+    if verdict == "REFUTED" and (case := witness.get("case")):
+        verdict += " at " + ", ".join(f"{safe(k)} = {formula(v)}" for k, v in case.items())
+    if verdict == "SUPPORTED":
+        grids = {name: domain["grid"] for name, domain in theorem["for_all"].items()}
+        places = "; ".join(_listed(name, values) for name, values in grids.items())
+        listed = f" ({places})" if places else ""
+        verdict += f" in the listed cases{listed}; nothing is proved beyond"
+    claimed = _assertion(theorem) + _scope(theorem)
+    return Theorem(mechanism, theorem["adjacency"] or "", claimed, verdict)
+
+
+def _assertion(theorem: Data) -> str:
+    if theorem["kind"] == "optimality":
+        return _optimality(theorem)
+    words = {name: formula(text) for name, text in theorem.items() if isinstance(text, str)}
+    words |= {name: bracketed(theorem[name]) for name in ("mu", "rho") if name in theorem}
+    text = _CLAIMED[theorem["kind"]].format_map(words)
+    if theorem["kind"] != "limit":
+        return text
+    name, over = words["variable"], theorem["over"]
+    end = (over or {}).get("high") or (over or {}).get("below") or "infinity"
+    rate = f", off by at most {words['rate']}" if theorem["rate"] else ""
+    rate += f" over {_domain(name, over)}" if rate and over else ""
+    return f"{text} as {name} tends to {formula(end)}{rate}"
+
+
+def _optimality(theorem: Data) -> str:
+    """Say what no rival is below; the rivals are described by the fields of `among`."""
+    below, slack = formula(theorem["value"]), formula(theorem["tolerance"])
+    if slack != "0":
+        below = f"({below})/(1 + {slack})"
+    return f"no {described(theorem['among'])} is below {below}"
+
+
+def _scope(theorem: Data) -> str:
+    """Say what the claim ranges over."""
+    parts = [f"for every {_domain(name, domain)}" for name, domain in theorem["for_all"].items()]
+    parts += [f"in the cases {_listed(name, values)}" for name, values in theorem["where"].items()]
+    parts += [f"if {formula(text)}" for text in theorem["assume"]]
+    parts += [f"where {safe(name)} = {formula(text)}" for name, text in theorem["let"].items()]
+    return "".join(f", {part}" for part in parts)
+
+
+def _domain(name: str, domain: Data) -> str:
+    texts = [f"{sign} {formula(domain[end])}" for end, sign in _SIGNS.items() if domain[end]]
+    whole = " (integer)" if domain["integer"] else ""
+    if not texts and not whole:
+        return f"{safe(name)} in a domain that is given in words: {quoted(domain['statement'])}"
+    return f"{safe(name)} {' and '.join(texts)}{whole}"
+
+
+def _listed(name: str, values: Sequence[Any]) -> str:
+    shown = [formula(value) for value in values[:MOST_VALUES]]
+    if len(values) == 1:
+        return f"{safe(name)} = {shown[0]}"
+    more = f", ... ({len(values)} values)" if len(values) > MOST_VALUES else ""
+    return f"{safe(name)} in {{{', '.join(shown)}{more}}}"

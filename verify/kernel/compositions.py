@@ -1,4 +1,9 @@
-"""Mechanisms that are made of others: compositions, samples, shuffled reports, mixtures."""
+"""Mechanisms that are made of others: compositions and samples.
+
+Sampling: ((1 − q)Q + qP, Q) has H'(l) = q H(ln((e^l − 1 + q)/q)), or 1 − e^l where e^l ≤ 1 − q.
+Diluting: (P, (1 − q)P + qQ) has H'(l) = (1 − (1 − q)e^l) H(ln(qe^l/(1 − (1 − q)e^l))), or 0 where
+(1 − q)e^l ≥ 1. Both follow from writing out P'(E) − e^l Q'(E).
+"""
 
 from __future__ import annotations
 
@@ -9,41 +14,10 @@ from typing import Any
 from flint import fmpq
 
 from . import laws
-from .laws import ONE, ZERO, Answer, Law, table, told
-from .lemmas import Arguments, Special, Way, Worst, attained, in_both_orders, merged, one, worst
+from .laws import INFINITE, ONE, ZERO, Answer, Law, derived_law, finite, nothing, reach, table, told
+from .lemmas import Arguments, Special, Way, Worst, in_both_orders, merged, one, worst
 from .notation import Noise
-from .numbers import Budget, NotProved, ball, compare, exp, maximum, power
-
-
-def _shuffled(args: Arguments, _: str | None, budget: Budget) -> Worst:
-    inner, n = args.noise["mechanism"], args.integer("users")
-    found, below = worst(inner, "replace-one", args.value, budget), list[Law]()
-    if isinstance(inner, Noise) and inner.name == "RandomizedResponse":
-        report = Arguments(inner, args.value)
-        rest = exp(report["epsilon"]) + report["categories"] - 1
-        all_alike = power(exp(report["epsilon"]) / rest, fmpq(n - 1))
-        below.append(laws.event(all_alike * exp(report["epsilon"]) / rest, all_alike / rest))
-    ways, t = found.ways, maximum([law.largest for way in found.ways for f, _ in way for law in f])
-    local = isinstance(inner, Noise) and inner.name in LOCAL
-    if local and ball(t).is_finite() and n > 1:
-        from .noises import clones
-
-        ways = one(clones(t, n - 1))
-    return Worst(ways, ways, {"shuffled", *found.rows}, one(*below))
-
-
-def _allocated(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
-    inner, k, steps = args.noise["mechanism"], args.integer("participations"), args["steps"]
-    if told(args["participations"], ">", steps):
-        raise args.wrong("participations", "is above steps")
-    alone = worst(inner, adjacency, args.value, budget)
-    whole_ = Noise("Composed", {"mechanism": inner, "count": str(k), "adaptive": "True"})
-    found = worst(whole_, adjacency, args.value, budget)
-    one_step = [merged(way) for way in (*alone.remove, *alone.add)]
-    below: list[Law] = []
-    if alone.lower is None and all(len(way) == 1 and way[0][1] == 1 for way in one_step):
-        below += [laws.sampled(law, k / steps) for law in one_step[0][0][0]]
-    return Worst(found.remove, found.add, {"allocation", *found.rows}, one(*below))
+from .numbers import Budget, NotProved, Number, ball, compare, exp, log
 
 
 def _composed(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
@@ -105,22 +79,22 @@ def _quick(law: Law) -> Law:
     """Return a law, or of a slow one what the largest of its losses and of (Q, P)'s says."""
     if not law.slow:
         return law
-    if not ball(laws.reach(law)).is_finite():
+    if not ball(reach(law)).is_finite():
         raise NotProved(f"a composition of {law.name}")
-    return laws.guaranteed(laws.reach(law), ZERO)
+    return laws.guaranteed(reach(law), ZERO)
 
 
 def _sampled(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
     inner, poisson = args.noise["mechanism"], args.noise.name == "PoissonSubsampled"
     if poisson:
-        _named(args, adjacency)
+        named(args, adjacency)
         q, row = args["sampling_prob"], "poisson"
         found = worst(inner, adjacency, args.value, budget)
         if adjacency == "replace-one":  # before and after: means ±μ, for Gaussian noise
             mu = found.remove[0][0][0][0].mu
             if mu is None or not isinstance(inner, Noise) or inner.name != "Gaussian":
                 raise NotProved("a sampled replacement of other than Gaussian noise")
-            return in_both_orders("mixture", _opposite([(ZERO, 1 - q), (mu, q)]))
+            return in_both_orders("mixture", opposite([(ZERO, 1 - q), (mu, q)]))
         remove, add = _joined(found.remove), _joined(found.add)
     else:
         q, row = args["sample_size"] / args["population"], "without-replacement"
@@ -141,13 +115,63 @@ def _sampled(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
     remove, add = (merged(way) for way in (remove, add))
     if [(len(way), way[0][1]) for way in (remove, add)] != [(1, 1), (1, 1)]:
         raise NotProved("a sampled composition")
-    one_way = tuple(laws.sampled(law, q) for law in remove[0][0])
-    other = tuple(laws.diluted(law, q) for law in add[0][0])
+    one_way = tuple(sampled(law, q) for law in remove[0][0])
+    other = tuple(diluted(law, q) for law in add[0][0])
     lower: list[Way] | None = None if found.lower is None else []
     if not poisson:
         both: list[Way] = [((one_way + other, 1),)]
         return Worst(both, both, rows, lower)
     return Worst([((one_way, 1),)], [((other, 1),)], rows, lower)
+
+
+# --- samples ---
+def _sampled_reach(law: Law, rate: Number) -> Number:
+    """Return the reach of a sample: −ln(1 − q + qe^−t) ≤ ln(1 − q + qe^t), as Cauchy has it."""
+    t = reach(law)
+    return log(1 - rate + rate * exp(t)) if finite(t) else INFINITE
+
+
+def sampled(law: Law, rate: Number) -> Law:
+    """Return ((1 − q)Q + qP, Q)."""
+    if law.atoms:
+        return table([((1 - rate) * q + rate * p, q) for p, q in law.atoms])
+
+    def answer(loss: Number) -> Answer:
+        inner = exp(loss) - 1 + rate
+        if not told(inner, ">", ZERO):
+            return nothing(loss)
+        height, slope = law.at(_log(inner / rate, loss))
+        return rate * height, slope
+
+    largest = log(1 - rate + rate * exp(law.largest)) if finite(law.largest) else INFINITE
+    return derived_law(law, "sampled", answer, largest, _sampled_reach(law, rate))
+
+
+def diluted(law: Law, rate: Number) -> Law:
+    """Return (P, (1 − q)P + qQ)."""
+    if law.atoms:
+        return table([(p, (1 - rate) * p + rate * q) for p, q in law.atoms])
+
+    def answer(loss: Number) -> Answer:
+        factor = exp(loss)
+        rest = 1 - (1 - rate) * factor
+        if not told(rest, ">", ZERO):
+            return ZERO, ZERO
+        inner = _log(rate * factor / rest, loss)
+        height, slope = law.at(inner)
+        above = height + exp(inner) * slope
+        return rest * height, (1 - rate) * above + rate * slope
+
+    if finite(law.largest):
+        largest = -log(1 - rate + rate * exp(-law.largest))
+    else:
+        largest = INFINITE if told(rate, "==", ONE) else -log(1 - rate)
+    return derived_law(law, "sampled in reverse", answer, largest, _sampled_reach(law, rate))
+
+
+def _log(x: Number, loss: Number) -> Number:
+    """Return ln x, which is 0 exactly at the loss 0."""
+    return ZERO if isinstance(loss, fmpq) and not loss else log(x)
 
 
 def _populations(tree: Any) -> list[str]:
@@ -167,7 +191,7 @@ def _any_two(tree: Any) -> bool:
     return not listed and all(map(_any_two, inside))
 
 
-def _opposite(entries: Sequence[Answer]) -> Law:
+def opposite(entries: Sequence[Answer]) -> Law:
     """Return the mixture of N(m, 1) by weights, as (m, w), against that of the opposite means."""
     entries = [(m, w) for m, w in entries if not compare(w, "==", 0)]
     if all(compare(m, "==", 0) for m, _ in entries):
@@ -178,39 +202,39 @@ def _opposite(entries: Sequence[Answer]) -> Law:
     return replace(gaussian_mixture(p, q), symmetric=True)
 
 
-def _mixture(args: Arguments, adjacency: str | None, _: Budget) -> Worst:
-    _named(args, adjacency)
-    sizes, weights = args.numbers("sensitivities"), args.masses("sampling_probs")
-    if len(sizes) != len(weights):
-        raise args.wrong("sensitivities", "has another length than sampling_probs")
-    entries = [(s / args["standard_deviation"], w) for s, w in zip(sizes, weights, strict=True)]
-    moving = [(m, w) for m, w in entries if not compare(w, "==", 0)]
-    if adjacency == "replace-one" or all(compare(m, "==", 0) for m, _ in moving):
-        return in_both_orders("mixture", _opposite(moving))
-    from .noises import gaussian_mixture
-
-    p, plain = [(w, m) for m, w in moving], [(ONE, ZERO)]
-    law = gaussian_mixture(p, plain)
-    back = gaussian_mixture(plain, [(w, -m) for w, m in p])  # reflected
-    return Worst(one(law), one(back), {"mixture"})
-
-
-def _named(args: Arguments, adjacency: str | None) -> None:
+def named(args: Arguments, adjacency: str | None) -> None:
+    """Require the relation to be named."""
     if adjacency is None:
         raise NotProved(f"{args.noise.name} needs its relation: add-remove or replace-one")
 
 
-LOCAL = {"RandomizedResponse", "Rappor", "SubsetSelection",
-         "UnaryEncoding", "Guaranteed"}  # fmt: skip
-"""Reports of one record: any two records are neighbours, and their laws have one worst pair."""
+SHARES = [fmpq(i, 4) for i in range(-3, 4)]
+"""Of the largest loss, at which events are looked at."""
+
+
+def attained(way: Way) -> list[Way]:
+    """Return ways below one of which single releases alone have laws: events {L > l} of each.
+
+    The event has P = H(l) + e^l Q and Q = Q(L > l), for l at some shares of the largest loss.
+    """
+    several = len(way) > 1 or way[0][1] > 1
+    if not (several and any(f[0].only_alone for f, _ in way)):
+        return [way]
+    return [
+        tuple(((_event(f[0], share),) if f[0].only_alone else f, n) for f, n in way)
+        for share in SHARES
+    ]
+
+
+def _event(law: Law, share: fmpq) -> Law:
+    loss = share * law.largest if ball(law.largest).is_finite() else share
+    height, q = law.at(loss)
+    return laws.event(height + exp(loss) * q, q)
 
 
 WORST: dict[str, Special] = {
     "Composed": _composed,
-    "MixtureOfGaussians": _mixture,
     "PoissonSubsampled": _sampled,
-    "RandomAllocation": _allocated,
     "SampledWithoutReplacement": _sampled,
-    "Shuffled": _shuffled,
 }
 """Mechanism → its worst pairs."""

@@ -18,9 +18,9 @@ from dataclasses import replace
 
 from flint import acb, arb, ctx, fmpq
 
-from .boxes import Facts
+from .boxes import Facts, rebuilt
 from .cases import Goal, Variable
-from .expressions import ZERO, Node, make, number, parse, rebuilt, substitute, value, variable
+from .expressions import ZERO, Node, make, number, parse, substitute, value, variable
 from .laws import INFINITE, Answer, Law, from_tails
 from .lemmas import Arguments, Special, Worst, one
 from .numbers import Budget, NotProved, Number, TooFewDigits, Wrong, ball, compare

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping
-from math import comb
 from typing import Any
 
 from flint import arb, ctx, fmpq
@@ -36,10 +35,6 @@ QUESTIONS = (
     *("total_variation", "variance", "mse", "quantile", "dimension"),
 )
 """What a formula may ask of a mechanism; `quantities` answers."""
-
-
-NOTHING = arb("nan")
-"""Of a function outside of its domain."""
 
 
 class Node:
@@ -99,7 +94,7 @@ def _simple(op: str, a: Node, b: Node) -> Node | None:
         if op == "**" and (y.q != 1 or abs(y) > 64):
             small = False
         if small and not (not x and y < 0 and op == "**") and (y or op != "/"):
-            found = FUNCTIONS[op](x, y)
+            found = BASIC[op](x, y)
             return number(found)
     if op == "+":
         return b if x == 0 else a if y == 0 else None
@@ -146,20 +141,6 @@ def substitute(node: Node, values: Mapping[str, Node]) -> Node:
                 done[n] = make(n.op, index, work(low), work(high), substitute(term, inner))
             else:
                 done[n] = make(n.op, *(work(a) if isinstance(a, Node) else a for a in n.args))
-        return done[n]
-
-    return work(node)
-
-
-def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
-    """Change every tree inside, the innermost first."""
-    done: dict[Node, Node] = {}
-
-    def work(n: Node) -> Node:
-        if n not in done:
-            inner = [work(a) if isinstance(a, Node) else a for a in n.args]
-            same = all(a is b for a, b in zip(inner, n.args, strict=True))
-            done[n] = change(n if same else make(n.op, *inner))
         return done[n]
 
     return work(node)
@@ -358,18 +339,21 @@ class _Evaluation:
             return self.fold(n)
         if n.op in QUESTIONS:
             return self.question(n)
-        if n.op not in FUNCTIONS:
-            from .formulas import written
-            from .laws import told
+        if n.op in BASIC:
+            return BASIC[n.op](*map(self.known, n.args))
+        from .functions import FUNCTIONS, written
+        from .laws import told
 
-            def holds(*facts: tuple[Node, str, Node]) -> bool:
-                return all(told(self.known(a), relation, self.known(b)) for a, relation, b in facts)
+        if n.op in FUNCTIONS:
+            with numbers.precision(max(ctx.prec, 1024) if n.op[:6] == "round_" else ctx.prec):
+                return FUNCTIONS[n.op](*map(self.known, n.args))
 
-            if (form := written(n, holds)) is None:
-                raise NotProved(f"the kernel does not compute {n.op[:40]!a}")
-            return self.known(form)
-        with numbers.precision(max(ctx.prec, 1024) if n.op.startswith("round_") else ctx.prec):
-            return FUNCTIONS[n.op](*map(self.known, n.args))
+        def holds(*facts: tuple[Node, str, Node]) -> bool:
+            return all(told(self.known(a), relation, self.known(b)) for a, relation, b in facts)
+
+        if (form := written(n, holds)) is None:
+            raise NotProved(f"the kernel does not compute {n.op[:40]!a}")
+        return self.known(form)
 
     def fold(self, n: Node) -> Number:
         index, low, high, term = n.args
@@ -415,40 +399,6 @@ def asked(question: Node, adjacency: str | None) -> tuple[list[Node], str | None
     return given, adjacency
 
 
-def _rounded(up: bool, x: Number, digits: Number | None = None) -> Number:
-    """Return the nearest decimal of so many significant digits on one side of x."""
-    places = 40 if digits is None else _count(digits)
-    if not 1 <= places <= 10_000:
-        raise NotProved("it rounds to too many digits")
-    if isinstance(x, fmpq) and not x:
-        return x
-    size = abs(ball(x))
-    if not size > 0 or abs(size.log()) > 1 << 20:
-        raise TooFewDigits("a number that is rounded is too near 0")
-    ten = fmpq(10) ** abs(shift := places - 1 - whole((size.log() / arb(10).log()).floor()))
-    scaled = x * ten if shift >= 0 else x / ten
-    n = fmpq(-whole(-scaled) if up else whole(scaled))
-    return n / ten if shift >= 0 else n * ten
-
-
-def _double(x: Number) -> Number:
-    """Return the double nearest to a rational number, the even one of two."""
-    if not isinstance(x, fmpq) or max(abs(x.p), abs(x.q)) >> 2200:
-        raise NotProved("a float of what is no short fraction")
-    try:
-        return fmpq(*(int(x.p) / int(x.q)).as_integer_ratio())
-    except OverflowError:
-        raise Wrong("theorem", "has a float that is infinite") from None
-
-
-def _balls(function: Callable[..., arb]) -> Callable[..., Number]:
-    return lambda *values: function(*map(ball, values))
-
-
-def _log(x: Number, base: Number | None = None) -> Number:
-    return numbers.log(x) if base is None else numbers.divide(numbers.log(x), numbers.log(base))
-
-
 def _short(x: Number) -> Number:
     """Return a number, or a ball around it where it is exact and too long."""
     long = isinstance(x, fmpq) and max(int(x.p).bit_length(), int(x.q).bit_length()) > MOST_BITS
@@ -461,108 +411,32 @@ def _integer(x: Number) -> int:
     return int(x.p)
 
 
-def _count(x: Number, most: int = MOST_TERMS) -> int:
-    if not isinstance(x, fmpq) or x.q != 1 or not 0 <= x <= most:
-        raise NotProved(f"it asks for a count that is no integer from 0 to {most}")
-    return int(x.p)
+def _log(x: Number, base: Number | None = None) -> Number:
+    return numbers.log(x) if base is None else numbers.divide(numbers.log(x), numbers.log(base))
 
 
-def _harmonic(count: Number, order: Number | None = None) -> Number:
-    power = ball(fmpq(1) if order is None else order)
-    return sum((ball(i) ** -power for i in range(1, _count(count) + 1)), start=arb(0))
-
-
-def normal_cdf(x: arb) -> arb:
-    """Return Φ(x)."""
-    return (-x / arb(2).sqrt()).erfc() / 2
-
-
-def mills(x: arb) -> arb:
-    """Return Φ(−x)/φ(x)."""
-    half = x * x / 2
-    return (arb.pi() / 2).sqrt() * half.exp() * (x / arb(2).sqrt()).erfc()
-
-
-def quantile(p: arb) -> arb:
-    """Return Φ⁻¹(p): a bracket, halved until balls cannot tell."""
-    if not (p > 0 and p < 1):
-        raise TooFewDigits("Phi_inverse is asked beyond 0 and 1")
-    if p > arb("0.5"):
-        return -quantile(1 - p)
-    low, high = arb(-(1 << 16)), arb(1)
-    if not normal_cdf(low) < p < normal_cdf(high):
-        raise TooFewDigits("Phi_inverse of a number too near 0")
-    for _ in range(2 * ctx.prec):
-        middle = ((low + high) / 2).mid()
-        side = numbers.compare(normal_cdf(middle), "<", p)
-        if side is None:
-            break
-        low, high = (middle, high) if side else (low, middle)
-    return low.union(high)
-
-
-def _rank_one_scale(epsilon: arb, delta: arb, dimension: arb, moved: arb) -> arb:
-    """Return 2Δ²/(εψ), ψ = (δΓ((M − 1)/2)/(√π Γ(M/2)))^(2/(M − 2)) (Ji and Li, Theorem 5)."""
-    share = delta.log() + ((dimension - 1) / 2).lgamma() - (dimension / 2).lgamma()
-    root = 2 * (share - arb.pi().log() / 2) / (dimension - 2)
-    return 2 * moved * moved / epsilon * (-root).exp()
-
-
-def _where(gap: Number, low: Number, high: Number) -> Number:
-    """Return `low` where gap ≤ 0, else `high`."""
-    found = numbers.compare(gap, "<=", fmpq(0))
-    return ball(low).union(ball(high)) if found is None else low if found else high
-
-
-FUNCTIONS: dict[str, Callable[..., Number]] = {
+BASIC: dict[str, Callable[..., Number]] = {
     "+": numbers.add,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
     "/": numbers.divide,
     "**": numbers.power,
-    "where": _where,
     "sqrt": numbers.sqrt,
     "exp": numbers.exp,
-    "expm1": _balls(arb.expm1),
     "log": _log,
-    "log1p": _balls(arb.log1p),
-    "log2": lambda x: _log(x, fmpq(2)),
-    "sin": _balls(arb.sin),
-    "cos": _balls(arb.cos),
-    "sinh": _balls(arb.sinh),
-    "tanh": _balls(arb.tanh),
-    "gamma": _balls(arb.gamma),
-    "lgamma": _balls(arb.lgamma),
-    "erf": _balls(arb.erf),
-    "erfc": _balls(arb.erfc),
-    "Phi": _balls(normal_cdf),
-    "Phi_inverse": _balls(quantile),
-    "mills": _balls(mills),
-    "gamma_upper": _balls(
-        lambda a, x: x.gamma_upper(a, regularized=1) if a > 0 and x >= 0 else NOTHING
-    ),
-    "beta_lower": _balls(
-        lambda a, b, x: (
-            x.beta_lower(a, b, regularized=True)
-            if a > 0 and b > 0 and x >= 0 and x <= 1
-            else NOTHING
-        )
-    ),
-    "r1smg_sigma_star": _balls(_rank_one_scale),
     "pi": arb.pi,
     "abs": abs,
     "min": lambda *values: -numbers.maximum([-x for x in values]),
     "max": lambda *values: numbers.maximum([*values]),
     "floor": lambda x: fmpq(whole(x)),
-    "ceil": lambda x: fmpq(-whole(-x)),
-    "float": _double,
-    "round_up": lambda *x: _rounded(True, *x),
-    "round_down": lambda *x: _rounded(False, *x),
-    "binomial": lambda n, k: fmpq(comb(_count(n, 20_000), _count(k))),
-    "harmonic": _harmonic,
 }
+"""Arithmetic, and the functions that nearly every claim has; `functions` has all others."""
+ONE_ARGUMENT = (
+    "sqrt exp expm1 log1p log2 sin cos sinh tanh gamma lgamma erf erfc Phi Phi_inverse mills abs"
+    " floor ceil float"
+)
 ARITY = {
-    **dict.fromkeys(FUNCTIONS.keys() - {"+", "-", "*", "/", "**", "where"}, (1, 1)),
+    **dict.fromkeys(ONE_ARGUMENT.split(), (1, 1)),
     **dict.fromkeys(("round_up", "round_down", "log", "harmonic"), (1, 2)),
     **dict.fromkeys(("min", "max"), (1, 1000)),
     **dict.fromkeys(("gamma_upper", "binomial"), (2, 2)),

@@ -31,19 +31,58 @@ losses, which makes S smaller.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from flint import arb, ctx, fmpq, fmpz_poly
 
-from .laws import Law
-from .numbers import Budget, NotProved, Number, ball, compare, down, exp, log, up, whole
+from .laws import ONE, ZERO, Answer, Law, table
+from .lemmas import Way
+from .numbers import (
+    Budget,
+    NotProved,
+    Number,
+    TooFewDigits,
+    ball,
+    compare,
+    exp,
+    log,
+    maximum,
+    rational,
+    whole,
+)
+from .quantities import NONE, Hints, total
 
+FINENESS, BITS = 32, 112
+"""Without hints a step is the total variation of one release over 32, and a mass has 112 bits."""
+MOST_OUTCOMES = 5000
+"""Of a table that is made of others."""
 _SPARE = 64
 """Bits of precision besides those of the masses."""
 _TRIM = 28
 """Ends of at most 2^(28 − bits) each are cut off after every product."""
+
+
+def up(x: Number, bits: int) -> int:
+    """Return an integer ≥ 2^bits x."""
+    if isinstance(x, fmpq):
+        return int((x * (1 << bits)).ceil())
+    return _integer((x * (arb(2) ** bits)).upper().ceil())
+
+
+def down(x: Number, bits: int) -> int:
+    """Return an integer ≤ 2^bits x."""
+    if isinstance(x, fmpq):
+        return int((x * (1 << bits)).floor())
+    return _integer((x * (arb(2) ** bits)).lower().floor())
+
+
+def _integer(x: arb) -> int:
+    found = x.unique_fmpz() if x.is_finite() and x.bits() < 1 << 20 else None
+    if found is None:
+        raise TooFewDigits("a number has no finite bound")
+    return int(found)
 
 
 @dataclass(frozen=True)
@@ -303,3 +342,98 @@ def compose(
     if whole is None:
         raise NotProved("a composition of nothing")
     return whole
+
+
+# --- the ends of a composition ---
+def step_for(way: Way, fineness: int = FINENESS) -> fmpq:
+    """Return a step: one of which all losses are multiples, or a part of the total variation."""
+    found = [law for laws, _ in way for law in laws]
+    grids = [law.grid for law in found if isinstance(law.grid, fmpq) and law.grid > 0]
+    if len(grids) == len(found):
+        common = grids[0]
+        for grid in grids[1:]:  # the largest number of which both are multiples
+            common = fmpq((common.p * grid.q).gcd(grid.p * common.q), common.q * grid.q)
+        if max(grids) / common < 64:
+            return common
+    smooth = [law for law in found if not law.atoms] or found
+    finest = min(float(ball(law.delta(ZERO)).upper()) for law in smooth) or 1.0
+    width = fmpq(max(1, round(finest / fineness * 2**40)), 2**40)
+    exact = [x for law in found if isinstance(x := law.largest, fmpq) and x > 0]
+    return min(exact) / max(1, int((min(exact) / width).ceil())) if exact else width
+
+
+def _hint(hints: Hints, name: str) -> fmpq | None:
+    """Return a positive number of the witness, or None."""
+    if name not in hints:
+        return None
+    try:
+        number = rational(hints[name])
+    except ValueError:
+        raise NotProved(f"the hint {name} is no number") from None
+    if not number > 0:
+        raise NotProved(f"the hint {name} is not positive")
+    return number
+
+
+def _composed(way: Way, budget: Budget, hints: Hints, *, upper: bool, added: bool) -> Measure:
+    step = (_hint(hints, "step_add") if added else None) or _hint(hints, "step")
+    bits = int((_hint(hints, "bits") or fmpq(BITS)).floor())
+    if not 64 <= bits <= 2048:
+        raise NotProved("a lattice of fewer than 64 or more than 2048 bits")
+    return compose(way, step or step_for(way), bits, budget, upper=upper)
+
+
+def upper(
+    way: Way, epsilon: Number, budget: Budget, hints: Hints = NONE, *, added: bool = False
+) -> Number:
+    """Return an upper end of H of a composition; beyond the finite losses it is exact."""
+    if compare(total(way, _largest_finite), "<=", epsilon):
+        none: Number = ONE  # only an infinite loss is larger
+        for laws, count in way:
+            none = none * (1 - maximum([law.infinite for law in laws])) ** count
+        return 1 - none
+    return _composed(way, budget, hints, upper=True, added=added).delta(epsilon)
+
+
+def _largest_finite(law: Law) -> Number:
+    if not law.atoms:
+        return law.largest
+    kept = [p / q for p, q in law.atoms if not (compare(p, "==", 0) or compare(q, "==", 0))]
+    return maximum([ball(x).log() for x in kept]) if kept else ZERO
+
+
+def lower(
+    way: Way, epsilon: Number, budget: Budget, hints: Hints = NONE, *, added: bool = False
+) -> Number:
+    """Return a lower end of H of a composition: of what some neighbours have in every release."""
+    ends: list[Number] = []
+    for chosen in _choices(way):
+        if (listed := _joint(chosen)) is not None:
+            ends.append(listed.delta(epsilon))
+        else:
+            measure = _composed(chosen, budget, hints, upper=False, added=added)
+            ends.append(measure.delta(epsilon))
+    return maximum(ends)
+
+
+def _choices(way: Way) -> Iterator[Way]:
+    """Yield ways with one law for each release: the same of its factor in all, or two by halves."""
+    most = max(len(laws_) for laws_, _ in way)
+    for i in range(most):
+        yield tuple(((f[min(i, len(f) - 1)],), n) for f, n in way)
+    if most > 1 and sum(n for _, n in way) > 1:
+        halves = [((f[0], n - n // 2), (f[-1], n // 2)) for f, n in way]
+        yield tuple(((law,), n) for parts in halves for law, n in parts if n)
+
+
+def _joint(way: Way) -> Law | None:
+    """Return the table of independent tables, each a number of times; None where it is too long."""
+    found: list[Answer] = [(ONE, ONE)]
+    for (law, *_), count in way:
+        if count > MOST_OUTCOMES:
+            return None
+        for _ in range(count):
+            found = [(p * a, q * b) for p, q in found for a, b in law.atoms]
+            if not 0 < len(found) <= MOST_OUTCOMES:
+                return None
+    return table(found)

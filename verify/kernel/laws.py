@@ -8,9 +8,6 @@ the δ at ε = l. With x = e^l, H is convex and falls in x, from 1 at x = 0, and
 of it. (P, Q) is (ε, δ)-private if and only if H(ε) ≤ δ; one event with P(E) − e^ε Q(E) > δ refutes.
 
 Swap: the pair (Q, P) has H'(l) = 1 − e^l + e^l H(−l) and the slope −P(L < −l).
-Sampling: ((1 − q)Q + qP, Q) has H'(l) = q H(ln((e^l − 1 + q)/q)), or 1 − e^l where e^l ≤ 1 − q.
-Diluting: (P, (1 − q)P + qQ) has H'(l) = (1 − (1 − q)e^l) H(ln(qe^l/(1 − (1 − q)e^l))), or 0 where
-(1 − q)e^l ≥ 1. All three follow from writing out P'(E) − e^l Q'(E).
 Rényi divergence of order a > 1: ln E_Q[e^{aL}]/(a − 1).
 
 At an atom of L the slope may be that of either side, as both are slopes of a convex function.
@@ -39,8 +36,6 @@ from .numbers import (
 
 INFINITE = arb("inf")
 ZERO, ONE = fmpq(0), fmpq(1)
-MOST_OUTCOMES = 5000
-"""Of a table that is made of others."""
 MOST_MASSES = 100_000
 """Of one law of integer noise."""
 Answer: TypeAlias = tuple[Number, Number]
@@ -189,25 +184,6 @@ def event(p: Number, q: Number) -> Law:
     return table([(p, q), (1 - p, 1 - q)])
 
 
-def level(law: Law, loss: Number) -> Law:
-    """Return whether the loss is above a number: P = H(l) + e^l Q."""
-    height, q = law.at(loss)
-    return event(height + exp(loss) * q, q)
-
-
-def joint(way: Sequence[tuple[Law, int]]) -> Law | None:
-    """Return the table of independent tables, each a number of times; None where it is too long."""
-    found: list[Answer] = [(ONE, ONE)]
-    for law, count in way:
-        if count > MOST_OUTCOMES:
-            return None
-        for _ in range(count):
-            found = [(p * a, q * b) for p, q in found for a, b in law.atoms]
-            if not 0 < len(found) <= MOST_OUTCOMES:
-                return None
-    return table(found)
-
-
 # --- tables -------------------------------------------------------------------------------------
 def table(atoms: Sequence[Answer]) -> Law:
     """Return the law of outcomes with masses (p, q): H = Σ (p − e^l q)⁺."""
@@ -263,16 +239,11 @@ def guaranteed(epsilon: Number, delta: Number) -> Law:
     return replace(law, symmetric=True, largest=largest, answer=answer, grid=epsilon)
 
 
-# --- integer noise whose loss does not fall -----------------------------------------------------
-
-
-# --- other laws on a line -----------------------------------------------------------------------
-
-
 # --- one law from another -----------------------------------------------------------------------
 
 
-def _of(law: Law, how: str, answer: Callable[[Number], Answer], *most: Number) -> Law:
+def derived_law(law: Law, how: str, answer: Callable[[Number], Answer], *most: Number) -> Law:
+    """Return the law of another pair made of one's, with its largest loss and a bound of |L|."""
     largest, within = most
     found = Law(f"{law.name}, {how}", answer, largest, symmetric=False, reach=within)
     return replace(found, only_alone=law.only_alone, is_pair=law.is_pair, slow=law.slow)
@@ -283,12 +254,6 @@ def reach(law: Law) -> Number:
     if law.reach is not None:
         return law.reach
     return law.largest if law.symmetric else maximum([law.largest, swapped(law).largest])
-
-
-def _sampled_reach(law: Law, rate: Number) -> Number:
-    """Return the reach of a sample: −ln(1 − q + qe^−t) ≤ ln(1 − q + qe^t), as Cauchy has it."""
-    t = reach(law)
-    return log(1 - rate + rate * exp(t)) if _finite(t) else INFINITE
 
 
 def swapped(law: Law) -> Law:
@@ -303,51 +268,9 @@ def swapped(law: Law) -> Law:
         height, slope = law.at(-loss)
         return 1 - factor + factor * height, 1 - height - slope / factor
 
-    return _of(law, "reversed", answer, INFINITE, INFINITE)
+    return derived_law(law, "reversed", answer, INFINITE, INFINITE)
 
 
-def sampled(law: Law, rate: Number) -> Law:
-    """Return ((1 − q)Q + qP, Q)."""
-    if law.atoms:
-        return table([((1 - rate) * q + rate * p, q) for p, q in law.atoms])
-
-    def answer(loss: Number) -> Answer:
-        inner = exp(loss) - 1 + rate
-        if not told(inner, ">", ZERO):
-            return nothing(loss)
-        height, slope = law.at(_log(inner / rate, loss))
-        return rate * height, slope
-
-    largest = log(1 - rate + rate * exp(law.largest)) if _finite(law.largest) else INFINITE
-    return _of(law, "sampled", answer, largest, _sampled_reach(law, rate))
-
-
-def diluted(law: Law, rate: Number) -> Law:
-    """Return (P, (1 − q)P + qQ)."""
-    if law.atoms:
-        return table([(p, (1 - rate) * p + rate * q) for p, q in law.atoms])
-
-    def answer(loss: Number) -> Answer:
-        factor = exp(loss)
-        rest = 1 - (1 - rate) * factor
-        if not told(rest, ">", ZERO):
-            return ZERO, ZERO
-        inner = _log(rate * factor / rest, loss)
-        height, slope = law.at(inner)
-        above = height + exp(inner) * slope
-        return rest * height, (1 - rate) * above + rate * slope
-
-    if _finite(law.largest):
-        largest = -log(1 - rate + rate * exp(-law.largest))
-    else:
-        largest = INFINITE if told(rate, "==", ONE) else -log(1 - rate)
-    return _of(law, "sampled in reverse", answer, largest, _sampled_reach(law, rate))
-
-
-def _log(x: Number, loss: Number) -> Number:
-    """Return ln x, which is 0 exactly at the loss 0."""
-    return ZERO if isinstance(loss, fmpq) and not loss else log(x)
-
-
-def _finite(x: Number) -> bool:
+def finite(x: Number) -> bool:
+    """Whether a number is finite."""
     return isinstance(x, fmpq) or x.is_finite()

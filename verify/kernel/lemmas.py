@@ -36,7 +36,6 @@ from .numbers import (
     NotProved,
     Number,
     Wrong,
-    ball,
     compare,
     sqrt,
     whole,
@@ -264,31 +263,9 @@ class Worst:
         return self.remove + [way for way in self.add if not any(way is w for w in self.remove)]
 
 
-SHARES = [fmpq(i, 4) for i in range(-3, 4)]
-"""Of the largest loss, at which events are looked at."""
-
-
 def one(*found: Law) -> list[Way]:
     """Return the ways of a single release: each law is one."""
     return [(((law,), 1),) for law in found]
-
-
-def attained(way: Way) -> list[Way]:
-    """Return ways below one of which single releases alone have laws: events {L > l} of each.
-
-    The event has P = H(l) + e^l Q and Q = Q(L > l), for l at some shares of the largest loss.
-    """
-    several = len(way) > 1 or way[0][1] > 1
-    if not (several and any(f[0].only_alone for f, _ in way)):
-        return [way]
-    return [
-        tuple(((_event(f[0], share),) if f[0].only_alone else f, n) for f, n in way)
-        for share in SHARES
-    ]
-
-
-def _event(law: Law, share: fmpq) -> Law:
-    return laws.level(law, share * law.largest if ball(law.largest).is_finite() else share)
 
 
 def in_both_orders(row: str, *found: Law) -> Worst:
@@ -482,7 +459,7 @@ def by_lines(args: Arguments, adjacency: str | None) -> Worst | None:
             continue
         way = _substituted(line, args)
         if "lower" in line.words:
-            below += attained(way)
+            below.append(way)
             continue
         upper = [way]
         if plain:
@@ -515,12 +492,11 @@ def merged(way: Way) -> Way:
 
 # --- all mechanisms -----------------------------------------------------------------------------
 SPECIAL = {
-    "compositions": "Composed MixtureOfGaussians PoissonSubsampled RandomAllocation "
-    "SampledWithoutReplacement Shuffled",
+    "compositions": "Composed PoissonSubsampled SampledWithoutReplacement",
     "densities": "AdditiveNoise",
     "particular": "BoundedCountNoise BridgedTree Channel GaussianThreshold "
     "GeneralGaussian IntegerNoise LaplaceThreshold LaplaceVector MatrixMechanism "
-    "MatrixVariateGaussian RankOneGaussian Tabulated",
+    "MatrixVariateGaussian MixtureOfGaussians RandomAllocation RankOneGaussian Shuffled Tabulated",
 }
 """Module → the mechanisms of which its WORST says the worst pairs, where no line does."""
 RELATION = {

@@ -230,28 +230,6 @@ def precision(bits: int) -> Iterator[None]:
         ctx.prec = before
 
 
-# --- integers over 2^bits -----------------------------------------------------------------------
-def up(x: Number, bits: int) -> int:
-    """Return an integer ≥ 2^bits x."""
-    if isinstance(x, fmpq):
-        return int((x * (1 << bits)).ceil())
-    return _integer((x * (arb(2) ** bits)).upper().ceil())
-
-
-def down(x: Number, bits: int) -> int:
-    """Return an integer ≤ 2^bits x."""
-    if isinstance(x, fmpq):
-        return int((x * (1 << bits)).floor())
-    return _integer((x * (arb(2) ** bits)).lower().floor())
-
-
-def _integer(x: arb) -> int:
-    found = x.unique_fmpz() if x.is_finite() and x.bits() < 1 << 20 else None
-    if found is None:
-        raise TooFewDigits("a number has no finite bound")
-    return int(found)
-
-
 def exactly(x: Number) -> str:
     """Return a text that no other number has, or no other ball."""
     if isinstance(x, fmpq) or not x.is_finite():

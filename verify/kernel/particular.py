@@ -9,9 +9,20 @@ from typing import Any
 
 from flint import arb, fmpq, fmpq_mat
 
-from . import expressions, formulas, laws, noises
+from . import expressions, functions, laws, noises
 from .laws import ONE, ZERO, Law, table, told
-from .lemmas import Arguments, Special, Value, Way, Worst, by_lines, in_both_orders, one
+from .lemmas import (
+    Arguments,
+    Special,
+    Value,
+    Way,
+    Worst,
+    by_lines,
+    in_both_orders,
+    merged,
+    one,
+    worst,
+)
 from .notation import Noise
 from .numbers import (
     Budget,
@@ -23,6 +34,7 @@ from .numbers import (
     exactly,
     exp,
     maximum,
+    power,
     rational,
     sqrt,
     whole,
@@ -240,11 +252,11 @@ def _integer_noise(args: Arguments, *_: Any) -> Worst:
 
 
 def count_noise(args: Arguments) -> list[Number]:
-    """Return P(Z = −D), …, P(Z = D) of a BoundedCountNoise, as it is printed (formulas.py)."""
+    """Return P(Z = −D), …, P(Z = D) of a BoundedCountNoise, as it is printed (functions.py)."""
     d = args.integer("support")
     if d > 2000:
         raise NotProved("count noise of a support beyond 2000")
-    sums, best, _, masses = formulas.count_noise(
+    sums, best, _, masses = functions.count_noise(
         expressions.parse("ratio"), expressions.parse("eta"), d
     )
     at = {"ratio": exp(args["epsilon"]), "eta": args["eta"]}
@@ -359,10 +371,67 @@ def _matrix(args: Arguments, *_: Any) -> Worst:
     return _gaussian("matrix", square / args["noise_multiplier"] ** 2)
 
 
+# --- mixtures, and reports of many ---
+def _mixture(args: Arguments, adjacency: str | None, _: Budget) -> Worst:
+    from . import compositions
+
+    compositions.named(args, adjacency)
+    sizes, weights = args.numbers("sensitivities"), args.masses("sampling_probs")
+    if len(sizes) != len(weights):
+        raise args.wrong("sensitivities", "has another length than sampling_probs")
+    entries = [(s / args["standard_deviation"], w) for s, w in zip(sizes, weights, strict=True)]
+    moving = [(m, w) for m, w in entries if not compare(w, "==", 0)]
+    if adjacency == "replace-one" or all(compare(m, "==", 0) for m, _ in moving):
+        return in_both_orders("mixture", compositions.opposite(moving))
+    p, plain = [(w, m) for m, w in moving], [(ONE, ZERO)]
+    law = noises.gaussian_mixture(p, plain)
+    back = noises.gaussian_mixture(plain, [(w, -m) for w, m in p])  # reflected
+    return Worst(one(law), one(back), {"mixture"})
+
+
+def _shuffled(args: Arguments, _: str | None, budget: Budget) -> Worst:
+    inner, n = args.noise["mechanism"], args.integer("users")
+    found, below = worst(inner, "replace-one", args.value, budget), list[Law]()
+    if isinstance(inner, Noise) and inner.name == "RandomizedResponse":
+        report = Arguments(inner, args.value)
+        rest = exp(report["epsilon"]) + report["categories"] - 1
+        all_alike = power(exp(report["epsilon"]) / rest, fmpq(n - 1))
+        below.append(laws.event(all_alike * exp(report["epsilon"]) / rest, all_alike / rest))
+    ways, t = found.ways, maximum([law.largest for way in found.ways for f, _ in way for law in f])
+    local = isinstance(inner, Noise) and inner.name in LOCAL
+    if local and ball(t).is_finite() and n > 1:
+        ways = one(noises.clones(t, n - 1))
+    return Worst(ways, ways, {"shuffled", *found.rows}, one(*below))
+
+
+def _allocated(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
+    inner, k, steps = args.noise["mechanism"], args.integer("participations"), args["steps"]
+    if told(args["participations"], ">", steps):
+        raise args.wrong("participations", "is above steps")
+    alone = worst(inner, adjacency, args.value, budget)
+    whole_ = Noise("Composed", {"mechanism": inner, "count": str(k), "adaptive": "True"})
+    found = worst(whole_, adjacency, args.value, budget)
+    one_step = [merged(way) for way in (*alone.remove, *alone.add)]
+    below: list[Law] = []
+    if alone.lower is None and all(len(way) == 1 and way[0][1] == 1 for way in one_step):
+        from .compositions import sampled
+
+        below += [sampled(law, k / steps) for law in one_step[0][0][0]]
+    return Worst(found.remove, found.add, {"allocation", *found.rows}, one(*below))
+
+
+LOCAL = {"RandomizedResponse", "Rappor", "SubsetSelection",
+         "UnaryEncoding", "Guaranteed"}  # fmt: skip
+"""Reports of one record: any two records are neighbours, and their laws have one worst pair."""
+
+
 WORST: dict[str, Special] = {
     "BoundedCountNoise": _count_noise,
     "BridgedTree": _bridged,
     "Channel": _channel,
+    "MixtureOfGaussians": _mixture,
+    "RandomAllocation": _allocated,
+    "Shuffled": _shuffled,
     "GaussianThreshold": _threshold,
     "GeneralGaussian": _general,
     "IntegerNoise": _integer_noise,

@@ -44,11 +44,9 @@ from typing import Any
 
 from flint import fmpq, fmpq_mat
 
-from . import expressions
-from .expressions import real
 from .notation import Noise, parse
 from .numbers import Budget, NotProved, Proof, Wrong, ball, decide, rational
-from .theorem import described, formula
+from .theorem import Theorem, described, formula
 
 Data = Mapping[str, Any]
 WIDEST_GAP = fmpq(1, 10**6)
@@ -69,9 +67,7 @@ def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
         raise Wrong("theorem.upper", f"the witness reaches only {_few(reached)}")
     if proved < lower:
         raise Wrong("theorem.lower", f"the witness proves only {_few(proved)}")
-    rests_on = {"gaussian-space"} if theorem["kind"] == "gaussian-shape" else set[str]()
-    expressions.value(expressions.parse(theorem.get("epsilon") or "0"), budget, None, rests_on)
-    return Proof(lemmas=rests_on)
+    return Proof(lemmas={"gaussian-space"} if theorem["kind"] == "gaussian-shape" else set())
 
 
 def _few(value: fmpq) -> str:
@@ -85,10 +81,12 @@ def _power(theorem: Data, witness: Data, budget: Budget) -> Any:
         raise Wrong("theorem.ratio", "expected either epsilon or ratio, which is e^epsilon")
     if theorem["ratio"] is not None:
         enclosed: bool | None = low <= rational(theorem["ratio"]) <= high
+    elif (square := _signed_square(theorem["epsilon"], "theorem.epsilon")) < 0:
+        raise Wrong("theorem.epsilon", "expected a number >= 0")
     else:
 
         def between() -> bool | None:
-            power = ball(real(theorem["epsilon"], budget)).exp()
+            power = ball(square).sqrt().exp()
             if power < ball(low) or power > ball(high):
                 return False
             return True if ball(low) <= power <= ball(high) else None
@@ -359,17 +357,17 @@ def is_positive(matrix: Rows, *, strictly: bool) -> bool:
 
 
 # --- spaces of differences ----------------------------------------------------------------------
-def _signed_square(value: Any) -> fmpq:
-    """Return x·|x| of a number of a space: rational, or the root of a rational number."""
+def _signed_square(value: Any, where: str = "theorem.space") -> fmpq:
+    """Return x·|x| of a number that is rational, or the root of a rational number."""
     text = str(value).replace(" ", "")
     sign, text = (-1, text[1:]) if text[:1] == "-" else (1, text)
     root = text.startswith("sqrt(") and text.endswith(")")
     try:
         x = rational(text[5:-1] if root else text)
     except ValueError:
-        raise NotProved(f"the number {text[:40]} in a space: only roots of fractions are") from None
+        raise NotProved(f"{text[:40]!a}, which is no fraction and no root of one") from None
     if x < 0:
-        raise Wrong("theorem.space", f"has the number {text[:40]!a}")
+        raise Wrong(where, f"has the number {text[:40]!a}")
     return sign * (x if root else x * x)
 
 
@@ -509,7 +507,7 @@ _SAID = {"kind", "verdict", "lower", "upper", "epsilon", "ratio", "eta", "suppor
 }
 
 
-def least(theorem: Data) -> str:
+def said(theorem: Data, *_: Any) -> Theorem:
     """Say what is least, how small it is, and under what else: every field that is given."""
     words = {"support": "", **{name: formula(text) for name, text in theorem.items()}}
     at = "epsilon" if theorem.get("ratio") is None else "ratio"
@@ -524,7 +522,7 @@ def least(theorem: Data) -> str:
         if name not in _SAID and value not in (None, False, [])
     ]
     what = _OPTIMA[theorem["kind"]].format_map(words)
-    return f"{what} ({', '.join(rest)}) {_optimum(theorem)}"
+    return Theorem("", "", f"{what} ({', '.join(rest)}) {_optimum(theorem)}", "OPTIMAL")
 
 
 def _optimum(theorem: Data) -> str:

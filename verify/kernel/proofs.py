@@ -13,7 +13,7 @@ from typing import Any
 from flint import arb
 
 from . import numbers
-from .boxes import Box, Facts, Span
+from .boxes import Box, Facts, Span, rebuilt
 from .cases import Goal
 from .expressions import (
     ARITHMETIC,
@@ -25,7 +25,6 @@ from .expressions import (
     make,
     number,
     parse,
-    rebuilt,
     show,
     substitute,
     value,

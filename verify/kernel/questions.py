@@ -29,7 +29,6 @@ from .numbers import (
 )
 from .quantities import (
     LATTICE_BITS,
-    Grid,
     gaussian_square,
     is_single,
     lower_delta,
@@ -43,11 +42,11 @@ from .quantities import (
 def delta(found: Worst, epsilon: Number, budget: Budget) -> arb:
     """Return a ball around H(ε)."""
     if is_single(found) and found.lower is None:
-        return ball(upper_delta(found, epsilon, Grid(budget)))
-    high = upper_delta(found, epsilon, Grid(budget))
+        return ball(upper_delta(found, epsilon, budget))
+    high = upper_delta(found, epsilon, budget)
     low = maximum([ZERO, 1 - exp(epsilon)])
     with suppress(NotProved):
-        low = maximum([low, lower_delta(found, epsilon, Grid(budget))])
+        low = maximum([low, lower_delta(found, epsilon, budget)])
     return ball(low).lower().union(ball(high).upper())
 
 
@@ -76,7 +75,7 @@ def epsilon(found: Worst, level: Number, budget: Budget) -> arb:
         return ball(max_loss(found))
     if not is_single(found):
         raise NotProved("an epsilon of a composition: ask for its delta")
-    low, high = halved(lambda x: compare(upper_delta(found, x, Grid(budget)), ">", level))
+    low, high = halved(lambda x: compare(upper_delta(found, x, budget), ">", level))
     return ball(low).union(ball(high)).max(arb(0))
 
 

@@ -16,8 +16,6 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from flint import fmpq
-
 from . import expressions, quantities
 from .cases import Case, Statement, reading
 from .laws import ONE, ZERO, gaussian, told
@@ -41,8 +39,6 @@ Data = Mapping[str, Any]
 
 def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
     """Prove a guarantee of a mechanism, or that it is false."""
-    if theorem["kind"] not in _CLAIMS:
-        raise NotProved(f"the kernel has no proof of the kind {theorem['kind']}")
     statement, number = reading(theorem, witness, budget), 0
     if theorem["for_all"] and theorem["verdict"] == "HOLDS":
         claim = _CLAIMS[theorem["kind"]][1]
@@ -67,7 +63,6 @@ class _Question:
         self.theorem, self.budget, self.proof = statement.theorem, statement.budget, statement.proof
         self.refute = self.theorem["verdict"] == "REFUTED"
         self.said, self.found = dict[str, str](), Worst([], [], set())
-        self.grid = quantities.Grid(self.budget)
 
     def __call__(self, name: str) -> Number:
         """Return the value of a field of the claim."""
@@ -83,27 +78,21 @@ class _Question:
         )
 
     def settle(self) -> None:
-        """Decide the case at rising precision, or raise NotProved."""
-        answer, last = None, ""
-        bits, fine = 64, iter([64] if "step" in self.hints else quantities.FINENESS)
+        """Decide the case at rising precision (of a lattice at its own), or raise NotProved."""
+        answer, last, bits, composed = None, "", 64, False
         while answer is None and bits <= self.budget.bits:
             self.budget.check()
             with precision(bits):
                 try:
                     self.found = self.worst()
-                    if not quantities.is_single(self.found) and bits < quantities.LATTICE_BITS:
-                        bits = quantities.LATTICE_BITS
-                        continue
-                    if not quantities.is_single(self.found):
-                        size = next(fine, None)
-                        if size is None:
-                            break
-                        self.grid = quantities.Grid(self.budget, size, self.hints)
-                        bits //= 2
-                    answer = _CLAIMS[self.theorem["kind"]][0](self)
+                    composed = not quantities.is_single(self.found)
+                    if not composed or bits >= quantities.LATTICE_BITS:
+                        answer = _CLAIMS[self.theorem["kind"]][0](self)
                 except TooFewDigits as error:
                     last = error.reason
-            bits *= 2
+            if composed and bits >= quantities.LATTICE_BITS:
+                break
+            bits = quantities.LATTICE_BITS if composed else 2 * bits
         if answer is not True:
             wanted = "refuted" if self.refute else "proved"
             at = ", ".join(f"{k} = {v}" for k, v in self.case.items())
@@ -136,16 +125,12 @@ class _Question:
         if compare(claimed, "==", ZERO):
             return self.largest()
         if self.refute:
-            real = quantities.lower_delta(self.found, epsilon, self.grid)
-            near = compare(real, ">", claimed * fmpq(9, 10))
+            real = quantities.lower_delta(self.found, epsilon, self.budget, self.hints)
         elif compare(claimed, ">=", ONE):
             return True
         else:
-            real = quantities.upper_delta(self.found, epsilon, self.grid)
-            near = compare(real, "<", claimed * fmpq(11, 10))
-        side = "below" if self.refute else "above"
-        answer = self.compared(f"delta, from {side}", real, claimed)
-        return answer or (None if near is not False else False)
+            real = quantities.upper_delta(self.found, epsilon, self.budget, self.hints)
+        return self.compared(f"delta, from {'below' if self.refute else 'above'}", real, claimed)
 
     def gaussian(self) -> bool | None:
         claimed = self("mu")
@@ -158,7 +143,7 @@ class _Question:
             if not self.refute or "epsilon" not in self.hints or compare(claimed, "==", ZERO):
                 raise
             at = self.statement.number(self.hints["epsilon"], self.case)
-            real = quantities.lower_delta(self.found, at, self.grid)
+            real = quantities.lower_delta(self.found, at, self.budget, self.hints)
             return compare(real, ">", gaussian(claimed).delta(at))
         node = self.statement.formula("mu")  # a root may have an exact square
         exact = node.args[0] if node.op == "sqrt" else node * node

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from .numbers import Wrong
@@ -35,13 +37,11 @@ TABLE = """
 Ends      low:formula? above:formula? high:formula? below:formula? integer:flag=false statement:words=
 Domain    &Ends grid:formula*
 Space     type:Box|SparseBox bounds:formula* dimension:formula= sparsity:formula= bound:formula= signed:flag=false
-Among     type:Gaussian|IntegerNoise objective:total|mean=mean space:Space? mu:formula= E:formula= eta:formula= support:formula=
+Among     type:Gaussian objective:total|mean space:Space mu:formula
 Dual      law:corners|sparse ones:formula=
-Rival     probabilities:formula* lowest:formula
 Point     epsilon:number delta:number
 Step      &Point reversed:flag
 Claim     id:words= statement:words= source:words= argument:words= adjacency:add-remove|replace-one? let:formula% where:grid% for_all:Domain% assume:formula* lemmas:words* verdict:HOLDS|REFUTED|SUPPORTED|ARGUED
-Moves     &Claim expression:formula variable:name at:formula* over:Ends?
 Hints     case:formula%
 Ratio     ratio:number+
 Optimum   verdict:OPTIMAL lower:number upper:number
@@ -59,14 +59,9 @@ pure-dp           &Claim mechanism:formula epsilon:formula
 gaussian-dp       &Claim mechanism:formula mu:formula
 renyi-dp          &Claim mechanism:formula order:formula epsilon:formula
 zcdp              &Claim mechanism:formula rho:formula
-profile           &Claim mechanism:formula bound:formula low:formula high:formula
-tradeoff          &Claim mechanism:formula bound:formula low:formula high:formula
 relation          &Claim claim:formula
-printed-number    &Claim expression:formula printed:formula
-monotone          &Moves direction:decreasing|increasing
-limit             &Moves limit:formula rate:formula=
-minimiser         &Moves claimed:formula tail:words=
-optimality        &Claim value:formula among:Among? dual:Dual? rival:Rival? lower_bound:formula= competitor:formula= tolerance:formula=0
+limit             &Claim expression:formula variable:name over:Ends? limit:formula rate:formula=
+optimality        &Claim value:formula among:Among dual:Dual tolerance:formula=0
 count-noise       &Power eta:number support:size min_count:size=1 max_count:size? objective:singular|true-delta
   witness         &Ratio laws:Law+ mass:number# mean:number# flows:Flow*
 integer-noise     &Power objective:variance|absolute|error|cost|delta support:size sensitivity:size costs:number* monotone:flag=false delta:number? error_free:number?
@@ -189,16 +184,26 @@ class Malformed(str):
     """What stands for a JSON value that no certificate may have: why."""
 
 
-def read(content: bytes) -> list[Any]:
+def content(path: str) -> bytes:
+    """Return the content of a regular file, or of the standard input for `-`, up to the limit."""
+    if path == "-":
+        return sys.stdin.buffer.read(MOST_BYTES + 1)
+    if not Path(path).is_file():
+        raise OSError("it is no regular file. Name a file, or - for a pipe")
+    with Path(path).open("rb") as file:
+        return file.read(MOST_BYTES + 1)
+
+
+def read(given: bytes) -> list[Any]:
     """Return the certificates of a file: its one object, or the entries of its list.
 
     Raises Wrong if it is not JSON. That each is a certificate is found by `require`.
     """
-    if len(content) > MOST_BYTES:
+    if len(given) > MOST_BYTES:
         raise Wrong("file", f"is longer than {MOST_BYTES // 10**6} MB")
     try:
         data = json.loads(
-            content.decode("utf-8"),
+            given.decode("utf-8"),
             object_pairs_hook=_object,
             parse_float=lambda _: Malformed("is a number with a point: write it as a text"),
             parse_constant=lambda _: Malformed("is no JSON"),

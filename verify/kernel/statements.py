@@ -22,8 +22,8 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from . import lemmas, notation
-from .boxes import Facts
-from .cases import ENDS, Case, Goal, Statement, Variable, opposite
+from .boxes import Facts, rebuilt
+from .cases import ENDS, Case, Goal, Statement, Variable
 from .expressions import (
     QUESTIONS,
     ZERO,
@@ -33,13 +33,11 @@ from .expressions import (
     make,
     number,
     parse,
-    rebuilt,
     show,
     substitute,
-    variable,
     walk,
 )
-from .formulas import written
+from .functions import written
 from .lemmas import DERIVED, FLAGS, LINES, LOSS, POSITIVE, RHO, relation_of
 from .notation import Noise
 from .numbers import Budget, NotProved, Proof, Wrong
@@ -52,13 +50,7 @@ Data = Mapping[str, Any]
 def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
     """Prove a theorem of one of the kinds of this module, or raise NotProved or Wrong."""
     statement = Ranges(theorem, witness, budget, Proof())
-    kinds = {
-        "monotone": statement.monotone,
-        "minimiser": statement.minimiser,
-        "limit": statement.limit,
-        "optimality": statement.optimality,
-    }
-    kinds[theorem["kind"]]()
+    (statement.limit if theorem["kind"] == "limit" else statement.optimality)()
     return statement.proof
 
 
@@ -107,139 +99,24 @@ class Ranges(Statement):
             self.proved(fact, case, self.witness.get("proof"))
 
     # --- kinds
-    def points(self, case: Case) -> list[Node]:
-        """Return the points at which it is looked, which increase and lie in the range."""
-        found: list[Node] = []
-        for i, text in enumerate(self.theorem["at"]):
-            node = self.point(text, f"theorem.at[{i}]")
-            if node.op != "num" or (found and node.args[0] <= found[-1].args[0]):
-                raise Wrong(f"theorem.at[{i}]", "expected rational numbers that increase")
-            if self.over is not None:
-                self.within(node, self.over, case, f"theorem.at[{i}]")
-            found.append(node)
-        if len(found) < 2:
-            raise Wrong("theorem.at", "expected two or more points")
-        return found
-
-    def rival(self, field: str, case: Case) -> Node:
-        """Return a point of a refutation, inside the range (or listed, if there is none)."""
-        node = self.point(self.witness.get(field, ""), f"witness.{field}")
-        if self.over is not None:
-            self.within(node, self.over, case, f"witness.{field}")
-        elif node not in self.points(case):
-            raise Wrong(f"witness.{field}", "is not among the points")
-        return node
-
-    def all_of(self, points: list[Node], case: Case) -> bool:
-        """Whether points are the whole range: integers between two ends."""
-        v = self.over
-        if v is None or not v.integer or v.low is None or v.high is None:
-            return False
-        if any(b - a != number(1) for a, b in itertools.pairwise(points)):
-            return False
-        low, high = substitute(v.low, case), substitute(v.high, case)
-        before, after = points[0] - number(1), points[-1] + number(1)
-        first = Goal(before, "<=" if v.low_open else "<", low)
-        last = Goal(after, ">=" if v.high_open else ">", high)
-        return self.compared(first) is True and self.compared(last) is True
-
-    def behaviour(self) -> Iterator[tuple[Case, list[Node] | None]]:
-        """Yield cases, with the points that decide them; None: the whole range is to be proved."""
-        holds = self.theorem["verdict"] == "HOLDS"
-        ranges = holds and self.for_all
-        for case in self.cases(self.where) if ranges else self.listed():
-            at = self.points(case) if not holds or (self.theorem["at"] and not ranges) else []
-            if not holds or (at and self.all_of(at, case)):
-                yield case, at
-            elif self.over is None:
-                raise NotProved("its variable has no range")
-            else:
-                yield case, None
-
-    def monotone(self) -> None:
-        """Prove that a function increases or decreases, or two points at which it does not."""
-        node, spec = self.formula("expression"), self.witness.get("proof")
-        relation = "<" if self.theorem["direction"] == "increasing" else ">"
-
-        def fact(a: Node, b: Node) -> Goal:
-            return Goal(substitute(node, {self.own: a}), relation, substitute(node, {self.own: b}))
-
-        if self.theorem["verdict"] == "REFUTED":
-            case = self.case()
-            low, high = (self.rival(f, case) for f in ("low", "high"))
-            self.require(Goal(low, "<", high), "witness.low", "is not less than high")
-            self.require(opposite(fact(low, high)).fix(case))
-            return
-        for case, points in self.behaviour():
-            own, here = self.over, variable(self.own)
-            if points is not None:
-                for a, b in itertools.pairwise(points):
-                    self.require(fact(a, b).fix(case))
-            elif own is not None and own.integer:  # f(n) against f(n + 1)
-                last = None if own.high is None else own.high - number(1)
-                self.proved(fact(here, here + number(1)), case, spec, replace(own, high=last))
-            elif own is not None:
-                name = f"{self.own}_after"
-                if name in self.names or name in self.let:
-                    raise Wrong("theorem.variable", f"{name} is another name of the theorem")
-                later = replace(own, name=name, low=here, low_open=True)
-                own = replace(own, high_open=True)
-                self.proved(fact(here, variable(name)), case, spec, own, later)
-
-    def minimiser(self) -> None:
-        """Prove that no point has a smaller value than the claimed one, or one that has."""
-        node, claimed = self.formula("expression"), self.formula("claimed")
-        refuted = self.theorem["verdict"] == "REFUTED"
-        chosen: list[tuple[Case, list[Node] | None]] = [(self.case(), None)] if refuted else []
-        for case, points in chosen or self.behaviour():
-            best = substitute(claimed, case)
-            if best.free:
-                raise NotProved("the claimed point is no number")
-            best = self.point(show(best), "theorem.claimed")
-            if self.over is not None:
-                self.within(best, self.over, case, "theorem.claimed")
-            elif best not in self.points(case):
-                raise Wrong("theorem.claimed", "is not among the points")
-            fact = Goal(substitute(node, {self.own: best}), "<=", node)
-            if refuted:
-                rival = {self.own: self.rival("rival", case)}
-                self.require(opposite(fact).fix({**case, **rival}))
-            elif points is not None:
-                for point in points:
-                    self.require(fact.fix({**case, self.own: point}))
-            elif self.over is not None:
-                self.proved(fact, case, self.witness.get("proof"), self.over)
-
     def limit(self) -> None:
-        """Prove the limit of a formula at infinity, with its rate; or that one of them is false."""
+        """Prove the limit of a formula at infinity, with its rate; or that it is another one."""
         node, claimed = self.formula("expression"), self.formula("limit")
         rate = self.formula("rate") if self.theorem["rate"] else None
-        verdict, spec, gap = (
-            self.theorem["verdict"],
-            self.witness.get("proof") or {},
-            node - claimed,
-        )
-        if verdict == "REFUTED" and rate is not None and "limit" not in self.witness:
-            case = self.case()
-            here = {**case, self.own: self.rival("at", case)}
-            self.require(Goal(make("abs", gap), ">", rate).fix(here))
-        elif verdict == "REFUTED":
+        spec, gap = self.witness.get("proof") or {}, node - claimed
+        if self.theorem["verdict"] == "SUPPORTED":
+            raise NotProved("points alone say nothing about a limit")
+        if self.theorem["verdict"] == "REFUTED":
             other, case = self.formula("limit", self.witness.get("limit", "")), self.case()
             self.require(Goal(claimed, "!=", other).fix(case))
-            self.tends(node, other, case)
-        elif verdict == "SUPPORTED":
-            if rate is None:
-                raise NotProved("points alone say nothing about a limit")
-            for case in self.listed():
-                for point in self.points(case):
-                    self.require(Goal(make("abs", gap), "<=", rate).fix({**case, self.own: point}))
-        else:
-            for case in self.cases(self.where):
-                by_rate = spec.get("method") == "rate" and rate is not None
-                self.tends(*((rate, ZERO) if by_rate and rate else (node, claimed)), case)
-                if rate is not None and self.over is not None:
-                    self.proved(Goal(gap, "<=", rate), case, spec.get("above"), self.over)
-                    self.proved(Goal(gap, ">=", ZERO - rate), case, spec.get("below"), self.over)
+            return self.tends(node, other, case)
+        for case in self.cases(self.where):
+            by_rate = spec.get("method") == "rate" and rate is not None
+            self.tends(*((rate, ZERO) if by_rate and rate else (node, claimed)), case)
+            if rate is not None and self.over is not None:
+                self.proved(Goal(gap, "<=", rate), case, spec.get("above"), self.over)
+                self.proved(Goal(gap, ">=", ZERO - rate), case, spec.get("below"), self.over)
+        return None
 
     def tends(self, node: Node, claimed: Node, case: Case) -> None:
         """Prove a limit at infinity, of the formula or of a form that is identical to it."""
@@ -258,9 +135,8 @@ class Ranges(Statement):
     def optimality(self) -> None:
         """Prove that no rival has a smaller value than the claimed one, or that one has."""
         theorem = self.theorem
-        refuted = theorem["verdict"] != "HOLDS"
-        if refuted or not theorem["dual"] or (theorem["among"] or {}).get("type") != "Gaussian":
-            raise NotProved("optimality is proved among Gaussian mechanisms, by a dual law")
+        if theorem["verdict"] != "HOLDS":
+            raise NotProved("a claim of optimality that does not hold")
 
         def read(data: Any, key: str) -> Node:
             return self.formula("among", data[key])
@@ -270,7 +146,7 @@ class Ranges(Statement):
         if (dual["law"] == "corners") != (space["type"] == "Box"):
             raise Wrong("theorem.dual.law", "is no law on the space")
         others = ["dimension", "sparsity", "bound", "signed"] if space["bounds"] else []
-        if any(space[key] for key in others) or any(among[k] for k in ("E", "eta", "support")):
+        if any(space[key] for key in others):
             raise Wrong("theorem.among", "has fields of another family")
         conditions, whole = [Goal(mu, ">", ZERO)], list[Node]()
         if space["type"] == "Box":

@@ -391,7 +391,7 @@ _KINDS = {"audit": _audit, "one-run-audit": _one_run}
 
 
 # --- what is said of an audit ---
-def tested(theorem: Data, proof: Proof) -> Theorem:
+def said(theorem: Data, _: Data, proof: Proof) -> Theorem:
     """Say what an audit found."""
     parts, delta = [], theorem.get("delta")
     if at := theorem.get("tested"):

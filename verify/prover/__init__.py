@@ -43,16 +43,19 @@ def certify(found: Decided, lemmas: Iterable[Claim] = ()) -> dict[str, Any] | No
     from dpassay.verifier.proof import theorem_of
 
     finding, _, _, claim = found
-    if finding.verdict not in _DECIDED or claim.kind not in KINDS:
+    if finding.verdict not in _DECIDED:
+        return None
+    theorem = theorem_of(claim, finding.verdict.value)
+    if theorem.get("kind") not in KINDS:
         return None
     try:
-        if hasattr(claim, "mechanism"):
+        if "mechanism" in theorem:
             from dpassay.verifier.prover import releases
 
-            witness = releases.witness(claim, finding, found.scope, lemmas)
+            witness = releases.witness(found, theorem, lemmas)
         else:
             witness = _of_statement(found, lemmas)
-        return completed(theorem_of(claim, finding.verdict.value), witness)
+        return completed(theorem, witness)
     except Wrong:  # the kernel's language has no such text
         return None
 
@@ -65,15 +68,9 @@ def _of_statement(found: Decided, lemmas: Iterable[Claim]) -> dict[str, Any]:
     witness = witness_of(claim, lemmas)
     if finding.verdict is not Verdict.REFUTED:
         return witness
-    witness["case"] = scope.to_json()
-    if claim.kind in ("monotone", "minimiser"):
-        points = {key: decision.witness.get(key) for key in ("low", "high", "rival")}
-        witness |= {key: str(point) for key, point in points.items() if point is not None}
-    if claim.kind == "limit":
-        other = witness.get("proof", {}).pop("limit", None)
-        point = decision.witness.get(getattr(claim, "variable", ""), "")
-        where = {"limit": other} if other else {"at": point}
-        witness |= {key: str(text) for key, text in where.items()}
+    witness["case"] = scope.to_json() | claim.refuted_at(decision.witness)
+    if other := witness.get("proof", {}).pop("limit", None):
+        witness["limit"] = str(other)
     return witness
 
 

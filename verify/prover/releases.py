@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from dpassay.verifier.kernel import quantities
+from dpassay.verifier.kernel import lattice, quantities
 from dpassay.verifier.kernel.cases import Statement
 from dpassay.verifier.kernel.laws import gaussian
 from dpassay.verifier.kernel.lemmas import Way, Worst, merged, worst
@@ -26,13 +26,12 @@ from dpassay.verifier.kernel.numbers import (
     compare,
     precision,
 )
-from dpassay.verifier.kernel.quantities import Grid
 from dpassay.verifier.kernel.schema import KINDS, fit
 from dpassay.verifier.verdict import Verdict
 
 if TYPE_CHECKING:
-    from dpassay.verifier.claim import Claim, Scope
-    from dpassay.verifier.verdict import Finding
+    from dpassay.verifier.claim import Claim
+    from dpassay.verifier.decide import Decided
 
 Value = Callable[[str], Number]
 _COARSE = 6, 12
@@ -49,16 +48,19 @@ _ORDERS = ("1.01", "3/2", "2", "4", "8", "32", "128", "1024")
 
 
 def witness(
-    claim: Claim, finding: Finding, scope: Scope, lemmas: Iterable[Claim]
+    decided: Decided, theorem: Mapping[str, Any], lemmas: Iterable[Claim]
 ) -> dict[str, Any]:
     """Return the witness of a guarantee: a proof over ranges, or a case and its lattice."""
-    from dpassay.verifier.proof import theorem_of, witness_of
+    from dpassay.verifier.proof import witness_of
 
-    theorem, found = theorem_of(claim, finding.verdict.value), witness_of(claim, lemmas)
-    theorem = fit(theorem, KINDS[claim.kind][0], "theorem")
+    finding, scope, decision, claim = decided
+    found = witness_of(claim, lemmas)
+    theorem = fit(theorem, KINDS[theorem["kind"]][0], "theorem")
     refuted = finding.verdict is Verdict.REFUTED
     names = {*theorem["where"], *theorem["for_all"]}
     point = {name: str(text) for name, text in scope.to_json().items() if name in names}
+    if refuted:
+        point |= claim.refuted_at(decision.witness)
     if refuted:
         found["case"] = point
     with suppress(NotProved, ValueError):
@@ -101,13 +103,13 @@ def _lattice(
             continue
         wanted = float(ball(claimed).mid())
         ends = _COARSE if not refuted else _COARSE[1:] * 2
-        first = _end(way, epsilon, Grid(budget, ends[0], bits), upper=not refuted)
+        first = _end(way, epsilon, budget, ends[0], bits, upper=not refuted)
         if (first > wanted) == refuted and first != wanted:  # it is proved already
-            given[name] = str(quantities.step_for(way, ends[0]))
+            given[name] = str(lattice.step_for(way, ends[0]))
             if refuted:
                 return {**given, "direction": "remove" if name == "step" else "add"}
             continue
-        second = _end(way, epsilon, Grid(budget, ends[1], bits), upper=True)
+        second = _end(way, epsilon, budget, ends[1], bits, upper=True)
         if refuted:
             first, second = second, first
         near = second - (first - second) / 3 if not refuted else first - (first - second) / 8
@@ -115,15 +117,19 @@ def _lattice(
         share = _ROOM * error / max(abs(near - wanted), 1e-9 * wanted, 1e-300)
         share **= 1 if refuted else 0.5
         fine = max(_FEWEST, min(_MOST, math.ceil(_COARSE[1] * share)))
-        given[name] = str(quantities.step_for(way, fine))
+        given[name] = str(lattice.step_for(way, fine))
         if refuted and near > wanted:
             return {**given, "direction": "remove" if name == "step" else "add"}
     return given
 
 
-def _end(way: Way, epsilon: Number, grid: Grid, *, upper: bool) -> float:
+def _end(
+    way: Way, epsilon: Number, budget: Budget, fine: int, bits: Mapping[str, str], *, upper: bool
+) -> float:
     """Return an end of δ from a lattice."""
-    return float(ball(quantities.composed(way, epsilon, grid, upper=upper)).mid())
+    end = lattice.upper if upper else lattice.lower
+    hints = {**bits, "step": str(lattice.step_for(way, fine))}
+    return float(ball(end(way, epsilon, budget, hints)).mid())
 
 
 def _epsilon(
@@ -134,7 +140,7 @@ def _epsilon(
     for text in _EPSILONS:
         loss = value(text)
         with suppress(NotProved):
-            real = quantities.lower_delta(found, loss, Grid(budget))
+            real = quantities.lower_delta(found, loss, budget)
             if compare(real, ">", curve.delta(loss)):
                 return {"epsilon": text}
     return {}

@@ -6,13 +6,16 @@ import random
 from fractions import Fraction
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpassay.verifier.claims import KINDS
 from dpassay.verifier.kernel.check import prove
 from dpassay.verifier.kernel.numbers import Budget, NotProved, Wrong
 from dpassay.verifier.kernel.schema import require
+from dpassay.verifier.proof import theorem_of
 
 REALS = {"x": {"low": "0"}, "y": {"low": "0"}}
 TRUE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
@@ -256,6 +259,7 @@ def test_a_proved_inequality_is_true_at_random_points(
 def test_points_prove_nothing_over_a_range(kind: str, field: dict[str, str]) -> None:
     """n·x increases from n = 1 to 2 at the x = 1/2 of the grid, not at x = −1."""
     ranges = {"x": {"low": "-1", "high": "1", "grid": ["1/2"]}}
-    theorem = {"kind": kind, "verdict": "HOLDS", "expression": "n*x", "variable": "n", **field}
-    data = {"version": 2, "theorem": {**theorem, "at": ["1", "2"], "for_all": ranges}}
-    assert not is_proved(require({**data, "lemmas": [], "witness": {}}))
+    function = {"id": "c", "kind": kind, "expression": "n*x", "variable": "n", "at": ["1", "2"]}
+    claim = msgspec.convert({**function, **field, "for_all": ranges}, KINDS[kind])
+    data = {"version": 2, "theorem": theorem_of(claim, "HOLDS"), "lemmas": [], "witness": {}}
+    assert not is_proved(require(data))

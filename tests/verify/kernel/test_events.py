@@ -38,9 +38,9 @@ def _ends(text: str, epsilon: str) -> tuple[float, float, float, float]:
         found = worst(parse(text), None, real, Budget())
     with precision(quantities.LATTICE_BITS if not quantities.is_single(found) else 128):
         found = worst(parse(text), None, real, Budget())
-        grid = quantities.Grid(Budget())
-        low = ball(quantities.lower_delta(found, rational(epsilon), grid))
-        high = ball(quantities.upper_delta(found, rational(epsilon), grid))
+        budget = Budget()
+        low = ball(quantities.lower_delta(found, rational(epsilon), budget))
+        high = ball(quantities.upper_delta(found, rational(epsilon), budget))
     known = delta(parse_mechanism(text), epsilon, adjacency=None)
     ends = (low.lower(), known.upper, known.lower, high.upper())
     return tuple(float(x) for x in ends)  # type: ignore[return-value]

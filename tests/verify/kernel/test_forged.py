@@ -189,11 +189,6 @@ FALSE: dict[str, Data] = {
     },
     "a probability of more than 1": {"kind": "relation", "claim": "beta_lower(1, 1, 2) > 1"},
     "a tail below 0": {"kind": "relation", "claim": "gamma_upper(-1/2, 1) < 0"},
-    "a printed number with a space": {
-        "kind": "printed-number",
-        "expression": "12",
-        "printed": "1 2",
-    },
     "half an index": {"kind": "relation", "claim": "product(i, 1/2, 5/2, i) == 0"},
     "half a support": {
         "kind": "relation",
@@ -359,14 +354,15 @@ def test_the_lemmas_of_an_argument_and_of_a_claimed_number_are_named() -> None:
     assert found.lemmas == ("composition", "laplace", "randomized-response")
 
 
-def test_the_lemmas_of_the_epsilon_of_an_optimum_are_named() -> None:
+@pytest.mark.parametrize("epsilon", ["max_loss(Laplace(1))", "1/0", "exp(0)", "sqrt(sqrt(2))"])
+def test_the_epsilon_of_an_optimum_is_a_fraction_or_a_root_of_one(epsilon: str) -> None:
     law = {"first": 1, "last": 1, "lowest": -1, "probabilities": ["1/4", "1/2", "1/4"]}
     witness = {"ratio": ["2", "3"], "laws": [law]}
     sizes = {"support": 1, "max_count": 1, "eta": "1/2", "objective": "singular"}
-    ends = {"lower": "0", "upper": "0", "epsilon": "max_loss(Laplace(1))"}
-    found = check("count-noise", witness, "OPTIMAL", **sizes, **ends)
-    assert found.outcome is Outcome.VALID
-    assert found.lemmas == ("laplace",)
+    found = check("count-noise", witness, "OPTIMAL", **sizes, lower="0", upper="0", epsilon=epsilon)
+    assert found.outcome is Outcome.CONDITIONAL
+    roots = check("count-noise", witness, "OPTIMAL", **sizes, lower="0", upper="0", epsilon="1")
+    assert roots.outcome is Outcome.VALID
 
 
 @pytest.mark.parametrize("words", ["x is (0, 0)-DP", ") is 0-GDP, (", "HOLDS", "a\\nb"])

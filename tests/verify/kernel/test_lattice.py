@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpassay.verifier.kernel import lattice, laws, noises
+from dpassay.verifier.kernel.compositions import diluted, sampled
 from dpassay.verifier.kernel.numbers import Budget, NotProved, ball, precision
 
 WEIGHTS = st.lists(st.integers(0, 9), min_size=2, max_size=4).filter(any)
@@ -70,10 +71,10 @@ def test_one_release_by_every_law(size: int, fine: int, at: int) -> None:
             smooth,
             laws.laplace(t),
             noises.logistic(t),
-            laws.sampled(smooth, fmpq(1, 10)),
-            laws.diluted(smooth, fmpq(1, 10)),
-            laws.sampled(laws.laplace(t), fmpq(1, 3)),
-            laws.swapped(laws.sampled(smooth, fmpq(1, 10))),
+            sampled(smooth, fmpq(1, 10)),
+            diluted(smooth, fmpq(1, 10)),
+            sampled(laws.laplace(t), fmpq(1, 3)),
+            laws.swapped(sampled(smooth, fmpq(1, 10))),
             noises.discrete_laplace(fmpq(2), size),
             noises.discrete_gaussian(fmpq(4), size),
             noises.truncated_laplace(t, t + 1),
@@ -93,11 +94,10 @@ def test_one_release_by_every_law(size: int, fine: int, at: int) -> None:
 def test_swapping_is_diluting_and_sampling_from_the_other_side() -> None:
     with precision(256):
         mu, q = fmpq(3, 2), fmpq(1, 7)
-        sampled, diluted = laws.sampled(laws.gaussian(mu), q), laws.diluted(laws.gaussian(mu), q)
-        back = laws.swapped(sampled)
+        other, back = diluted(laws.gaussian(mu), q), laws.swapped(sampled(laws.gaussian(mu), q))
         for at in (-3, -1, 0, 1):
             loss = fmpq(at, 10)
-            for a, b in zip(back.at(loss), diluted.at(loss), strict=True):
+            for a, b in zip(back.at(loss), other.at(loss), strict=True):
                 assert a.overlaps(b)
                 assert a.rad() < 1e-60
 
@@ -107,8 +107,8 @@ def test_swapping_is_diluting_and_sampling_from_the_other_side() -> None:
     [
         (lambda: laws.gaussian(fmpq(1, 10)), 100, fmpq(1, 512), 3e-4),
         (lambda: laws.laplace(fmpq(1, 10)), 100, fmpq(1, 640), 4e-5),
-        (lambda: laws.sampled(laws.gaussian(fmpq(1)), fmpq(1, 50)), 50, fmpq(1, 1024), 2e-2),
-        (lambda: laws.diluted(laws.gaussian(fmpq(1)), fmpq(1, 50)), 50, fmpq(1, 1024), 4e-2),
+        (lambda: sampled(laws.gaussian(fmpq(1)), fmpq(1, 50)), 50, fmpq(1, 1024), 2e-2),
+        (lambda: diluted(laws.gaussian(fmpq(1)), fmpq(1, 50)), 50, fmpq(1, 1024), 4e-2),
     ],
 )
 def test_both_ends_are_close(law, count: int, step: fmpq, wide: float) -> None:  # type: ignore[no-untyped-def]

@@ -131,7 +131,7 @@ def test_shuffled_reports_of_a_bit_are_below_the_bound_by_clones(users: int, eps
             real,
             Budget(),
         )
-        bound = quantities.upper_delta(found, rational(epsilon), quantities.Grid(Budget()))
+        bound = quantities.upper_delta(found, rational(epsilon), Budget())
     e, x = math.e, math.exp(float(Fraction(epsilon)))
     keep = e / (1 + e)
     for ones in range(users):  # the others' records

@@ -8,11 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from dpassay.verifier.claims import KINDS
 from dpassay.verifier.kernel.check import prove
 from dpassay.verifier.kernel.numbers import Budget, NotProved, Wrong
-from dpassay.verifier.kernel.schema import KINDS, require
+from dpassay.verifier.kernel.schema import require
+from dpassay.verifier.proof import theorem_of
 
 PAGE = (Path(__file__).parents[3] / "docs" / "proofs.md").read_text(encoding="utf-8")
 CLAIMS = {
@@ -48,9 +51,10 @@ FALSE: dict[str, dict[str, Any]] = {
 
 
 def is_valid(claim: Mapping[str, Any]) -> bool:
-    kind = claim["kind"]
-    theorem = {k: v for k, v in claim.items() if k in KINDS[kind][0]["properties"]}
-    theorem |= {"kind": kind, "verdict": "HOLDS"}
+    domains = {name: {"grid": [], **ends} for name, ends in claim.get("for_all", {}).items()}
+    points = {"at": ["2", "3"]} if "expression" in claim else {}
+    whole = msgspec.convert({**points, **claim, "for_all": domains}, KINDS[claim["kind"]])
+    theorem = theorem_of(whole, "HOLDS")
     lemmas = [
         {k: v for k, v in x.items() if k != "kind"}
         for x in CLAIMS.values()
@@ -59,8 +63,8 @@ def is_valid(claim: Mapping[str, Any]) -> bool:
     witness = {"proof": claim["proof"], "lemmas": lemmas}
     data = {"version": 2, "theorem": theorem, "lemmas": [], "witness": witness}
     try:
-        whole = require(data)
-        prove(whole["theorem"], whole["witness"], Budget(seconds=20))
+        read = require(data)
+        prove(read["theorem"], read["witness"], Budget(seconds=20))
     except (NotProved, Wrong):
         return False
     return True

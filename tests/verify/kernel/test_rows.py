@@ -151,7 +151,7 @@ def test_both_ends_of_a_bound(text: str, adjacency: str | None) -> None:
     with precision(128):
         found = worst(parse(text), adjacency, real, Budget())
         for epsilon in (fmpq(0), fmpq(1, 100), fmpq(1, 2), fmpq(2), fmpq(8)):
-            low = quantities.lower_delta(found, epsilon, quantities.Grid(Budget()))
-            high = quantities.upper_delta(found, epsilon, quantities.Grid(Budget()))
+            low = quantities.lower_delta(found, epsilon, Budget())
+            high = quantities.upper_delta(found, epsilon, Budget())
             assert ball(low).lower() <= ball(high).upper()
             assert ball(low).lower() > 0 or epsilon > fmpq(1, 4)

@@ -106,8 +106,14 @@ class Behaviour(Claim, frozen=True, kw_only=True):
         return found
 
     def looked_at(self, verdict: Verdict) -> Any:
-        """Return a domain of the certificate: the range, or the points where there is none."""
-        if self.over is None or (verdict is Verdict.HOLDS and self.is_whole()):
+        """Return a domain of the certificate: the range, or the points.
+
+        What holds does so over the whole range: without one there is nothing to prove it over.
+        """
+        holds = verdict is Verdict.HOLDS
+        if holds and self.over is None:
+            return {"statement": "no range is given"}
+        if self.over is None or (holds and self.is_whole()):
             return [*self.at]
         grid = {"grid": [*self.at]} if verdict is Verdict.SUPPORTED else {}
         return {**msgspec.to_builtins(self.over), **grid}

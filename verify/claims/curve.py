@@ -230,7 +230,7 @@ class ProfileBound(CurveClaim, frozen=True, kw_only=True, tag="profile"):
 
     def refuted_at(self, witness: Mapping[str, Any]) -> dict[str, str]:
         """Return the epsilon."""
-        return {"epsilon": str(witness["epsilon"])}
+        return {"epsilon": str(witness.get("epsilon", ""))}
 
     def decide(self, scope: Scope) -> Decision:
         """Prove or refute by an interval sweep."""
@@ -270,7 +270,7 @@ class TradeoffBound(CurveClaim, frozen=True, kw_only=True, tag="tradeoff"):
 
     def refuted_at(self, witness: Mapping[str, Any]) -> dict[str, str]:
         """Return the alpha."""
-        return {"alpha": str(witness["alpha"])}
+        return {"alpha": str(witness.get("alpha", ""))}
 
     def decide(self, scope: Scope) -> Decision:
         """Prove or refute by an interval sweep: the claimed bound must stay below β."""

@@ -179,9 +179,9 @@ class Optimality(Claim, frozen=True, kw_only=True, tag="optimality"):
         }
 
     def certified(self, verdict: Verdict) -> dict[str, Any]:
-        """Return the claim and its dual; else the comparison with a number of a rival."""
+        """Return the claim with its dual, by which alone it holds; else the comparison."""
         data = super().certified(verdict)
-        if self.dual:
+        if self.dual or verdict is Verdict.HOLDS:
             return data
         found = self._compared()
         claim = f"{self.value} <= {self._raised(Expression(found.text)).text}"

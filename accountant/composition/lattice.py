@@ -603,8 +603,8 @@ _LEVELS = range(-80, 80)
 and at the first none is, where a release has few cells."""
 _SPENT = 9.0
 """ln of the digits that a smaller tilt may cost: floats have e^36, and few are asked for."""
-_SHORTER = 0.5
-"""Share of the window that a smaller tilt must save, for the digits that it costs."""
+_SHORTER = 0.75
+"""Share of the window that a smaller tilt may leave, for the digits that it costs."""
 _MOST_SMALLER = 10
 """Smaller tilts that are tried: each costs a window, and further ones fail by `_SPENT`."""
 _MOST_OF = 0.7

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.verifier.cli.shell import Command, ExitCode, note, require_folders
@@ -30,6 +31,10 @@ def run(options: argparse.Namespace) -> int:
     from dpassay.verifier.processes import check_all
 
     require_folders(options.coq)
+    if not re.fullmatch(r"[A-Za-z]\w*\.v", options.coq.name, re.ASCII):
+        raise InvalidInputError(
+            f"Coq takes no file called {options.coq.name!a}. Use letters, digits and _: claim.v."
+        )
     entries = read(options.certificate)
     if len(entries) > 1:
         raise InvalidInputError(f"Expected one certificate in a file, not {len(entries)}.")

@@ -89,20 +89,6 @@ Proof.
     + apply NoDup_filter_map. now destruct (list_eq_dec _ _ _).
 Qed.
 
-Lemma at_zero_sum (c : R) (p : Z -> R) low n : (low <= 0 < low + Z.of_nat n)%Z ->
-  sum (fun z => (if (z =? 0)%Z then c else 0) * p z) (range low n) = c * p 0%Z.
-Proof.
-  intros inside. pose proof (in_range low n 0 inside) as is_in.
-  pose proof (NoDup_range low n) as different. revert is_in different. generalize (range low n). clear.
-  induction l as [|z l IH]; simpl; [tauto|]. intros is_in different.
-  inversion different as [|? ? new rest]; subst. destruct (Z.eqb_spec z 0) as [-> |other].
-  - enough (sum (fun z => (if (z =? 0)%Z then c else 0) * p z) l = 0) by lra.
-    clear - new. induction l as [|z l IH]; simpl; [reflexivity|].
-    rewrite IH by (intros is_in; apply new; now right).
-    destruct (Z.eqb_spec z 0) as [-> |]; [elim new; now left|lra].
-  - rewrite IH; [lra| |assumption]. destruct is_in; [congruence|assumption].
-Qed.
-
 Lemma count_least one key begin last D keys high eta least mult tests h bound p eps delta :
   h = Q2R eta -> bound = Q2R least -> exp eps <= Q2R high ->
   count_dual one key begin last D keys high eta least mult tests = true ->

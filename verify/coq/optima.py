@@ -16,8 +16,7 @@ ZERO = fmpq(0)
 MOST_COUNTS = 200
 """Of one theorem; each has its law."""
 COSTS = {"variance": "square", "absolute": "absolute", "error": "error"}
-
-
+"""Objective → its name in the chapter."""
 Test = tuple[tuple[int, int], fmpq, dict[int, fmpq]]
 """Two true answers, the largest weight, and the weights of outputs."""
 

@@ -135,6 +135,20 @@ Proof.
   apply FinFun.Injective_map_NoDup; [|apply seq_NoDup]. intros a b equal. lia.
 Qed.
 
+Lemma at_zero_sum (c : R) (p : Z -> R) low n : (low <= 0 < low + Z.of_nat n)%Z ->
+  sum (fun z => (if (z =? 0)%Z then c else 0) * p z) (range low n) = c * p 0%Z.
+Proof.
+  intros inside. pose proof (in_range low n 0 inside) as is_in.
+  pose proof (NoDup_range low n) as different. revert is_in different. generalize (range low n). clear.
+  induction l as [|z l IH]; simpl; [tauto|]. intros is_in different.
+  inversion different as [|? ? new rest]; subst. destruct (Z.eqb_spec z 0) as [-> |other].
+  - enough (sum (fun z => (if (z =? 0)%Z then c else 0) * p z) l = 0) by lra.
+    clear - new. induction l as [|z l IH]; simpl; [reflexivity|].
+    rewrite IH by (intros is_in; apply new; now right).
+    destruct (Z.eqb_spec z 0) as [-> |]; [elim new; now left|lra].
+  - rewrite IH; [lra| |assumption]. destruct is_in; [congruence|assumption].
+Qed.
+
 Lemma NoDup_filter_map (w : list (Z * Q)) f :
   nodup Z.eq_dec (map fst w) = map fst w ->
   filter f (map fst w) = nil \/ NoDup (filter f (map fst w)).
@@ -172,19 +186,8 @@ Proof.
   apply Rle_trans with (expected D c p + Q2R (total (map top tests)) * delta); [|lra]. clear all.
   apply Rle_trans with (sum (fun z => Q2R (low + (if (z =? 0)%Z then fix_ else 0)) * p z) (support D)).
   - right. replace (Q2R low) with (Q2R low * sum p (support D)) by (rewrite whole; lra).
-    assert (Q2R fix_ * p 0%Z =
-            sum (fun z => (if (z =? 0)%Z then Q2R fix_ else 0) * p z) (support D)) as at_zero.
-    { assert (NoDup (support D)) as different by apply NoDup_range.
-      assert (In 0%Z (support D)) as inside by (apply in_range; lia).
-      revert different inside. generalize (support D). clear.
-      induction l as [|z l IH]; simpl; [tauto|]. intros different inside.
-      inversion different as [|? ? new rest]; subst. destruct (Z.eqb_spec z 0) as [-> |other].
-      - enough (sum (fun z => (if (z =? 0)%Z then Q2R fix_ else 0) * p z) l = 0) by lra.
-        clear - new. induction l as [|z l IH]; simpl; [reflexivity|].
-        rewrite IH by (intros is_in; apply new; now right).
-        destruct (Z.eqb_spec z 0) as [-> |]; [elim new; now left|lra].
-      - rewrite IH; [lra|assumption|]. destruct inside; [congruence|assumption]. }
-    rewrite at_zero. clear. induction (support D) as [|z l IH]; simpl; [lra|].
+    rewrite <- (at_zero_sum (Q2R fix_) p (- Z.of_nat D) (2 * D + 1)) by lia. fold (support D).
+    clear. induction (support D) as [|z l IH]; simpl; [lra|].
     rewrite Q2R_plus. destruct (z =? 0)%Z; [|rewrite Q2R_zero]; lra.
   - apply dual; clear dual.
     + apply FinFun.Injective_map_NoDup; [|apply NoDup_range]. now intros a b [= ->].

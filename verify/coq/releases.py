@@ -114,7 +114,7 @@ def _event(
 
     most = gain(*(above((first - m) / scale) for m in (shift, arb(0))))
     unit = int(float(scale.log() / arb(10).log()) // 1)
-    for digits in range(2, 40):
+    for digits in range(2, 40) if most > 0 else ():
         a = terms.rounded(first, max(0, digits - unit))
         for width in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256):
             b = a + terms.rounded(width * scale, max(0, 2 - unit), up=True)

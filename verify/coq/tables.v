@@ -22,7 +22,8 @@ Definition apart (sensitivity x y : Z) : Prop := (Z.abs (x - y) <= sensitivity)%
 
 (** Randomized response: of [k] categories the true one is kept with odds e^e to 1. *)
 Definition response (e : R) (k x z : Z) : R :=
-  (if Z.eq_dec z x then exp e else 1) / (exp e + IZR k - 1).
+  if ((0 <=? z) && (z <? k))%Z
+  then (if Z.eq_dec z x then exp e else 1) / (exp e + IZR k - 1) else 0.
 Definition categories (k x y : Z) : Prop := (0 <= x < k /\ 0 <= y < k)%Z.
 
 Definition range (low : Z) (n : nat) : list Z := map (fun i => (low + Z.of_nat i)%Z) (seq 0 n).
@@ -204,6 +205,7 @@ Proof.
     intros out. elim out. now left. }
   assert (sum (fun z => response e k x z + - exp eps * response e k y z) S <= sum f S) as less.
   { apply sum_le. intros z _. unfold f, response, Rdiv in *.
+    destruct ((0 <=? z) && (z <? k))%Z; [|destruct (Z.eq_dec z x); lra].
     remember (/ (exp e + IZR k - 1)) as r. assert (r <= exp eps * r) as less by nra.
     assert (exp eps * r <= exp eps * (exp e * r)) by (apply Rmult_le_compat_l; nra).
     destruct (Z.eq_dec z x), (Z.eq_dec z y); nra. }

@@ -155,5 +155,7 @@ def test_what_is_not_valid_is_not_written(tmp_path: Path, capsys: Any) -> None:
     assert main(["certify", str(path), "--coq", str(out)]) == 2
     assert "one certificate" in capsys.readouterr().err
     path.write_text(json.dumps(found), "utf-8")
+    assert main(["certify", str(path), "--coq", str(tmp_path / "my-claim.v")]) == 2
+    assert "letters, digits" in capsys.readouterr().err
     assert main(["certify", str(path), "--coq", str(out)]) == 0
     assert out.read_text("utf-8") == proof(found)

@@ -17,5 +17,7 @@ def test_the_picture_has_the_exact_probability_and_what_the_claim_allows() -> No
         # The best of some tests: below the best of all, by no more than their distance tells.
         assert exact - 2e-3 < rows[prior][0] < exact + 1e-12
         assert allowed - 2e-3 < rows[prior][1] < allowed + 1e-12
-    labels = [text.get_text() for text in tradeoff.draw_guesses(table).axes[0].get_legend().texts]
+    legend = tradeoff.draw_guesses(table).axes[0].get_legend()
+    assert legend is not None
+    labels = [text.get_text() for text in legend.texts]
     assert labels == ["true", "claimed 0.8-GDP", "without the release"]

@@ -136,6 +136,14 @@ def test_numbers_beyond_doubles_are_told_apart(written: Any) -> None:
     assert found.refuted
 
 
+def test_an_exact_release_is_not_said_to_leak_by_its_bits() -> None:
+    """Too little noise shows in the binades of its values as well, and no bit is to blame."""
+    found = dpassay.audit("Laplace(1)", "0.8", samples=60_000, seed=7)
+    assert found.refuted
+    assert "tell no more than its values do" in str(found)
+    assert "floating-point noise" not in str(found)
+
+
 @pytest.mark.parametrize(
     "name", ["audit", "assert_private", "audit_samples", "audit_until_refuted", "audit_scores"]
 )

@@ -51,6 +51,8 @@ LEAK = (
     "release(…) of a mechanism (docs/audits.md)"
 )
 """What to do about last bits that tell the dataset."""
+_NO_MORE = ", which tell no more than its values do"
+"""Of last bits with the binade of the value: noise on a lattice shows no more by them."""
 _ROWS, _BAR, _LABEL = 12, 24, 40
 """Rows of the histogram in text, the length of its longest bar, and letters of a label."""
 
@@ -411,7 +413,8 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
             said = f"{Outcome.of(found.p_value, self.significance)}: " * self.claimed
             said += f"epsilon({few(found.rule.point.delta)}) ≥ {found.epsilon:.4g}"
             if found is self.bits and refuted:
-                said += f" by the {found.rule.name}; {LEAK}"
+                more = found.epsilon > self.values.epsilon
+                said += f" by the {found.rule.name}" + (f"; {LEAK}" if more else _NO_MORE)
             lines.append(f"  {name:<12} {said}")
         return lines
 

@@ -12,17 +12,9 @@ most 1, so that it is the profile of a pair, the *envelope* of F_i, which domina
 every history (Zhu, Dong and Wang 2022, Proposition 7 and Theorem 10). The product of the
 envelopes dominates all releases together.
 
-Where the pairs are tables of rational numbers, and neighbours have no others, the envelope is one
-too, and moments give a second bound from above, which many releases make the better one.
-
 So a guarantee that holds for the product of envelopes holds, and one that fails for a sequence
 fails; between the two nothing is said. The two ends meet where one pair is the worst at all ε that
 matter, which many releases bring about: they do not close at any precision in general.
-
-*Moments.* Whatever was chosen before, E[e^{(a−1)L}] of the next release is at most the largest of
-its pairs', where neighbours have no others. So the largest D_a of all releases is the sum of the
-largest of each, which one choice throughout attains; of tables it bounds
-δ ≤ e^{(a−1)(D_a − ε)} (1 − 1/a)^{a−1}/a (Canonne, Kamath and Steinke 2020, Proposition 12).
 
 *Releases whose worst neighbours depend on the question* (`enclosed`). Below: independent releases,
 each with one pair of neighbours, are attained, and each of them alone, where its losses have no
@@ -40,7 +32,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias, final
+from typing import final
 
 from flint import arb
 
@@ -50,14 +42,12 @@ from dpassay.accountant.composition.lattice import GRID, POINTS, lower_epsilon, 
 from dpassay.accountant.composition.lattice import bracket_bounds as bounds
 from dpassay.accountant.composition.product import Engine, Product, bound_of
 from dpassay.accountant.composition.tails import Table, envelope_of, releases
-from dpassay.accountant.core.arrays import NDArray, np
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair, WorstCase, only_bounded, refined
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, ball
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.numbers.solve import fraction
 from dpassay.accountant.pairs.between import Between
 from dpassay.accountant.pairs.finite import tables
 from dpassay.accountant.pairs.invert import inverse
@@ -65,8 +55,8 @@ from dpassay.accountant.pairs.subsampled import EnvelopePair, Family, envelope
 
 MOST_SEQUENCES = 24
 """Most products of chosen pairs that bound from below: more are slower, fewer bound less well."""
-_POOR = 0.1
-"""Relative width from which grids are taken to fail, not the bounds to differ."""
+_SPREAD = 5
+"""Standard deviations above the mean at which losses are compared: δ of 3e-7."""
 _LARGEST = 6
 """Tables with the largest losses that are tried alone and by two: 21 choices."""
 _ENOUGH = Fraction(1, 10**6)
@@ -88,16 +78,6 @@ _KEPT = 2
 """Sequences with the largest ε that a finer grid is asked about: with one, near ties are missed."""
 _LEAST_SIZE = Fraction(1, 10**9)
 """An ε that is smaller has a width relative to this one: else none is narrow at 0."""
-
-_ORDERS = 1 + 2.0 ** (np.arange(-96, 65) / 8)
-"""Orders that are tried, from 1.0002 to 257, a factor of 2^{1/8} apart above 1."""
-_SPREAD = 5
-"""Standard deviations above the mean at which losses are compared: δ of 3e-7."""
-_LOOKED = 8
-"""Tables with the largest losses, by which the order is chosen."""
-
-Families: TypeAlias = Sequence[tuple[Sequence[Pair], int]]
-"""The pairs of every release, and how often it is run."""
 
 
 @final
@@ -125,7 +105,7 @@ class Adaptive(Engine):
             return _as_near_as(product, epsilon, wanted)
         level = max(0, min(len(_LEVELS) - 1, (ctx.prec // 128).bit_length() - 1))
         cells = _levels(product)[level]
-        upper = bounds(product, epsilon, cells)[1].min(_by_moments(product, epsilon))
+        upper = bounds(product, epsilon, cells)[1]
         lower = _below(epsilon, cells, list(sequences(product)))
         return lower.lower().max(arb(0)).union(upper.upper())
 
@@ -138,8 +118,7 @@ class Adaptive(Engine):
         """Return the bound of all choices, exactly or on the coarsest grid."""
         if (exact := _exactly(product)) is not None:
             return exact[0].hockey_stick(epsilon).upper()
-        above = bounds(product, epsilon, _levels(product)[0])[1]
-        return above.min(_by_moments(product, epsilon)).upper()
+        return bounds(product, epsilon, _levels(product)[0])[1].upper()
 
     def inverse(self, product: Product, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose the ε with W(ε) = δ, by the points at which both bounds pass δ.
@@ -151,9 +130,6 @@ class Adaptive(Engine):
         last, chosen = math.inf, list(sequences(product))
         for cells in _levels(product):
             high = upper_epsilon(product, delta, cells)
-            if _are_tables(product):
-                also = _epsilon_by_moments(_families(product), delta).upper()
-                high = min(high, fraction(also)) if also.is_finite() else high
             lows = [(lower_epsilon(each, delta, cells), each) for each in chosen]
             lows.sort(key=lambda entry: entry[0], reverse=True)
             low, chosen = lows[0][0], [each for _, each in lows[:_KEPT]]
@@ -164,12 +140,6 @@ class Adaptive(Engine):
             if width > _GAIN * last:
                 break
             last = width
-        if width > _POOR and _are_tables(product):
-            plain = sorted(sequences(product), key=lambda each: len(each.factors))[:_KEPT]
-            low = max([low, *_attained_epsilons(plain, delta)])
-            width = float((high - low) / max(min(abs(low), abs(high)), _LEAST_SIZE))
-            if width <= relative_width:
-                return Interval.of_exact(low, 20).hull(Interval.of_exact(high, 20))
         raise _refusal(
             "epsilon", Interval.of_exact(low, 20).hull(Interval.of_exact(high, 20)), width
         )
@@ -204,7 +174,6 @@ def _as_near_as(product: Product, epsilon: ExactReal, wanted: Fraction) -> arb:
         least, upper = bounds(product, epsilon, cells)
         if upper.is_zero():
             return arb(0)
-        upper = upper.min(_by_moments(product, epsilon))
         lower = _below(epsilon, cells, chosen)
         enough = ball(wanted) * _SPARE * (lower if lower > 0 else least.min(arb(1)))
         if upper - lower <= enough or not least - lower < enough:  # near, or no grid will do
@@ -247,30 +216,6 @@ def _between_exact(
 
 def _families(product: Product) -> list[tuple[Family, int]]:
     return [(p.family if isinstance(p, EnvelopePair) else (p,), n) for p, n in product.factors]
-
-
-def _are_tables(product: Product) -> bool:
-    """Whether moments bound the releases too."""
-    return all(tables(family) is not None for family, _ in _families(product))
-
-
-def _by_moments(product: Product, epsilon: ExactReal) -> arb:
-    if not _are_tables(product):
-        return arb(1)
-    return upper_delta(_families(product), epsilon)
-
-
-def _attained_epsilons(chosen: Sequence[Product], delta: ExactReal) -> Iterator[Fraction]:
-    """Yield an ε at which some products have δ, by their own engines.
-
-    Of few different losses grids know little: H has few corners.
-    """
-    for each in chosen:
-        try:
-            yield Fraction(inverse([choose.product(each.factors)], delta, _ENOUGH).lower)
-        except UndecidedError as refusal:
-            if refusal.interval is not None:
-                yield Fraction(refusal.interval.lower)
 
 
 def _levels(product: Product) -> tuple[int, ...]:
@@ -356,53 +301,6 @@ def by_size(listed: Sequence[Table]) -> list[int]:
         return infinite, mean + _SPREAD * sum(a * (loss - mean) ** 2 for a, loss in losses) ** 0.5
 
     return sorted(range(len(listed)), key=lambda i: size(listed[i]), reverse=True)
-
-
-def largest_renyi(families: Families, order: arb) -> arb:
-    """Return the largest D_order of all releases."""
-    total = arb(0)
-    for family, count in families:
-        total += count * functools.reduce(arb.max, [pair.renyi(order) for pair in family])
-    return total
-
-
-def best_order(families: Families, *, log_delta: float | None = None, epsilon: float = 0) -> arb:
-    """Return an order whose moment bounds ε at a δ well, or δ at an ε where no δ is given."""
-    moments = sum(count * _log_moments(tables(family) or []) for family, count in families)
-    less = _ORDERS - 1
-    rest = moments + less * np.log1p(-1 / _ORDERS) - np.log(_ORDERS)
-    bound = rest - less * epsilon if log_delta is None else (rest - log_delta) / less
-    return arb(float(_ORDERS[np.argmin(bound)]))
-
-
-def _log_moments(listed: Sequence[Table]) -> NDArray[np.float64]:
-    """Return the largest (a − 1)D_a of some tables, for every order, in floats."""
-    found = np.zeros(len(_ORDERS))
-    for i in by_size(listed)[:_LOOKED]:
-        p, q = (np.array([float(mass) for mass in law]) for law in listed[i])
-        with np.errstate(divide="ignore"):
-            losses = np.log(p[p > 0]) - np.log(q[p > 0])
-        exponents = np.outer(_ORDERS - 1, losses) + np.log(p[p > 0])
-        highest = exponents.max(axis=1)
-        with np.errstate(invalid="ignore"):
-            sums = np.exp(exponents - highest[:, np.newaxis]).sum(axis=1)
-        found = np.fmax(found, highest + np.log(sums))
-    return found
-
-
-def _epsilon_by_moments(families: Families, delta: ExactReal) -> arb:
-    """Return an ε at which all releases have at most δ > 0."""
-    log_delta = delta.ball().log()
-    a = best_order(families, log_delta=float(log_delta))
-    rest = (log_delta + a.log()) / (a - 1)
-    return largest_renyi(families, a) + (1 - 1 / a).log() - rest
-
-
-def upper_delta(families: Families, epsilon: ExactReal) -> arb:
-    """Return a bound of H(ε) of all releases."""
-    a = best_order(families, epsilon=float(epsilon))
-    exponent = largest_renyi(families, a) - epsilon.ball() + (1 - 1 / a).log()
-    return ((a - 1) * exponent - a.log()).exp()
 
 
 Case = tuple[Mechanism, int, WorstCase]

@@ -10,9 +10,7 @@
 | exact sums, or any single pair, and finite laws | `Conditional`: a sum over these |
 | *Fourier line* | |
 | random allocations, and Gaussian laws with them | `pairs.allocation` |
-| Gaussian laws, samples of them, and finite laws with them | `fourier.engine` |
-| samples of Laplace laws, many or with Gaussian ones | `fourier.engine` |
-| many samples of one release with little noise | `draws`, then `fourier.engine` |
+| Gaussian laws and samples of them | `fourier.engine` |
 | *lattice* | |
 | few and rare Gaussian samples, to widths down to 1e-7 | `lattice`, then `fourier.engine` |
 | everything else, and what the former refuse | `lattice`: two laws that bracket it |
@@ -34,7 +32,7 @@ from typing import final
 
 from flint import arb
 
-from dpassay.accountant.composition import blur, draws
+from dpassay.accountant.composition import blur
 from dpassay.accountant.composition.blur import BLURRED
 from dpassay.accountant.composition.exact import convolution
 from dpassay.accountant.composition.exact.convolution import Value
@@ -79,8 +77,8 @@ RENAMED = {"saddle": "fourier", "atoms": "grid", "pieces": "grid", "lists": "exa
 """Former names of engines, and what they are called now."""
 FOR = {
     "exact": "A closed form or an exact sum is not known for these losses.",
-    "fourier": "Fourier inversion is for (subsampled) Gaussian and Laplace noise, lists of losses "
-    "composed with them, and lattices.",
+    "fourier": "Fourier inversion is for (subsampled) Gaussian noise, and for losses on one "
+    "lattice.",
     "grid": "The grid has two laws of one product of worst pairs.",
 }
 """Why an engine may not apply."""
@@ -93,9 +91,6 @@ QUICK_WIDTH = Fraction(1, 10**7)
 MOST_CELLS, MOST_POINTS = 1 << 25, 1 << 20
 """Grid points of all its factors together, about two seconds; and of one factor alone, a quarter of
 one: of several factors each has so many times more, as contours take longer."""
-FEW = 80
-"""Releases of sampled Laplace noise up to which a grid is faster than inversion."""
-
 LEAST_WIDTH = Fraction(1, 10**12)
 """No engine of sums in floats reaches less."""
 _SMALL = -0.5
@@ -106,9 +101,8 @@ _CLOSE = 1 / 64
 """Last step of an estimate, by the root of the width: the next one would be about its square."""
 _ROUGH_BITS = 64
 """Bits of a logarithm that becomes a float."""
-_BETTER, _BETTER_DRAWN = 1e-4, 1e-2
-"""Relative width of a refusal from which on a grid, which hardly ever does better, is not asked;
-and the same of a sum over the samples drawn, where grids of little noise are wide."""
+_BETTER = 1e-4
+"""Relative width of a refusal from which on a grid, which hardly ever does better, is not asked."""
 
 
 def product(factors: Sequence[Factor]) -> Pair:
@@ -120,15 +114,9 @@ def product(factors: Sequence[Factor]) -> Pair:
     if found is None:
         single = apart(factors)
         found = _exactly(single) or _numerically(tuple(single))
-    if isinstance(found, Product) and draws.applies(found.factors):
-        contours = (found.asked(FOURIER),) if smooth(found) is not None else ()
-        return found.asked(Ladder((found.asked(_DRAWS), *contours, _on_grid(found.factors))))
     if isinstance(found, Product) and isinstance(found.engine, Ladder) and _are_few(found):
         return found.asked(Ladder(found.engine.rungs, quick=_quick(found)))
     return found
-
-
-_DRAWS = draws.Draws(functools.lru_cache(maxsize=1024)(product))
 
 
 def engine(method: str, factors: tuple[Factor, ...]) -> Pair | None:
@@ -137,9 +125,9 @@ def engine(method: str, factors: tuple[Factor, ...]) -> Pair | None:
         return _on_grid(factors)
     if method == "exact":
         return None
-    if not fourier.applies([pair for pair, _ in factors]):
-        return _on_circle(factors)
-    return _on_lines(factors) if _is_smooth(factors) else Product(factors, FOURIER)
+    if fourier.applies([pair for pair, _ in factors]):
+        return _on_lines(factors)
+    return _on_circle(factors)
 
 
 def smooth(pair: Pair) -> Product | None:
@@ -147,7 +135,7 @@ def smooth(pair: Pair) -> Product | None:
     if not (isinstance(pair, Product) and isinstance(pair.engine, Ladder)):
         return None
     first = pair.engine.rungs[0]
-    return first if first.engine == FOURIER and fourier.is_smooth(first) else None
+    return first if first.engine == FOURIER else None
 
 
 def best_of(pair: Pair, width: Fraction, ask: Callable[[Pair], T]) -> T:
@@ -207,18 +195,12 @@ def _exactly(factors: Sequence[Factor]) -> Pair | None:
 
 def _numerically(factors: tuple[Factor, ...]) -> Product:
     """Return the product for engines that reach a width, not any width."""
-    rungs: list[Product] = []
-    few = sum(count for _, count in factors) <= FEW
-    smooth = fourier.applies([pair for pair, _ in factors])
-    on_circle = None if smooth else _on_circle(factors)
+    on_circle, last = _on_circle(factors), _last(factors)
     if on_circle is not None:
-        rungs.append(on_circle)
-    elif smooth and not (few and _keep_atoms(factors)):
-        rungs.append(Product(factors, FOURIER))
-    rungs.append(_last(factors))
-    if on_circle is None and blur.applies([pair for pair, _ in factors]):
-        return Product(factors, Ladder(tuple(rungs), Product(factors, BLURRED)))
-    return rungs[0] if len(rungs) == 1 else Product(factors, Ladder(tuple(rungs)))
+        return Product(factors, Ladder((on_circle, last)))
+    if blur.applies([pair for pair, _ in factors]):
+        return Product(factors, Ladder((last,), Product(factors, BLURRED)))
+    return last
 
 
 def _last(factors: tuple[Factor, ...]) -> Product:
@@ -274,19 +256,6 @@ def _commensurable(factors: Sequence[tuple[LaplacePair, int]]) -> bool:
     """Whether all distances have rational ratios."""
     sizes = [pair.distance for pair, _ in factors]
     return all((size / sizes[0]).rational is not None for size in sizes)
-
-
-def _keep_atoms(factors: Sequence[Factor]) -> bool:
-    """Whether sampled Laplace noise leaves atoms that few releases do not make small."""
-    smooth = any(transform(pair) is not None for pair, _ in factors)
-    return not smooth and any(
-        isinstance(pair, SubsampledPair) and isinstance(pair.inner, LaplacePair)
-        for pair, _ in factors
-    )
-
-
-def _is_smooth(factors: Sequence[Factor]) -> bool:
-    return all(transform(pair) is not None for pair, _ in factors)
 
 
 def _smooth(factors: list[Factor]) -> list[Factor]:
@@ -400,10 +369,8 @@ class Ladder(Engine):
         relative_width, refusals = asked or Fraction(1), list[UndecidedError]()
         quick = None if tails or not asked else self.quick_for(asked)
         for rung in self.rungs if quick is None else (quick, *self.rungs):
-            drawn = self.rungs[0].engine is _DRAWS
-            hopeless = isinstance(rung.engine, Grid) and (drawn or relative_width < SELDOM_BELOW)
-            better = _BETTER_DRAWN if drawn else _BETTER
-            if hopeless and any(refusal.reached < better for refusal in refusals):
+            hopeless = isinstance(rung.engine, Grid) and relative_width < SELDOM_BELOW
+            if hopeless and any(refusal.reached < _BETTER for refusal in refusals):
                 break
             try:
                 return ask(rung)

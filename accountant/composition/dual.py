@@ -23,8 +23,9 @@ from fractions import Fraction
 from flint import arb
 
 from dpassay.accountant.composition import lattice
+from dpassay.accountant.composition.blur import Blurred
 from dpassay.accountant.composition.fourier.engine import FOURIER, curve
-from dpassay.accountant.composition.lattice import Grid
+from dpassay.accountant.composition.lattice import GRID, Grid
 from dpassay.accountant.composition.product import Product
 from dpassay.accountant.core.pair import Pair, max_finite_loss
 from dpassay.accountant.errors import UndecidedError
@@ -74,6 +75,8 @@ def by_values(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> 
     """
     if not (isinstance(pair, Product) and _LEAST_LEVEL < float(level) < 1 - _LEAST_LEVEL):
         return None
+    if isinstance(pair.engine, Blurred):  # its bounds have no tails
+        pair = pair.asked(GRID)
     if _is_on_grid(pair):
         return tradeoff(pair, level, max(width, FINEST), power=power)
     if pair.engine != FOURIER or width < FINEST_ON_LINES:

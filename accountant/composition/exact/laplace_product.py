@@ -449,13 +449,12 @@ def too_long(terms: float) -> UndecidedError:
 
 _GUARD_BITS = 16
 """Bits for what cancels between the terms of H at ε < 0, and of 1 − H."""
-_FEW_CONTINUOUS = 25.0
-"""x above which all coordinates are on atoms with a probability below e^−25: then |M| falls to that
-on a line, and it is tried first."""
 _WIDTH, _CLOSE = Fraction(1, 10**12), 1e-6
 """Relative width of the values of an estimate, and of its last step: the next would be finer."""
 _FEW_SHIFTS = 16
 """Coordinates of a vector for which all digits come at once."""
+_MANY = 256
+"""Coordinates from which on six digits come much sooner than nine."""
 _NEAR = 0.9
 """Share of an upper bound of ε at which sums are counted before it is known."""
 
@@ -470,7 +469,8 @@ class LaplaceSums(Engine):
         count = sum(n for _, n in product.factors)
         if count <= _FEW_SHIFTS:
             return RELATIVE_WIDTH
-        return COMPOSED_WIDTH if long(product, COMPOSED_WIDTH) is None else GRID_WIDTH
+        quick = count >= _MANY or long(product, COMPOSED_WIDTH) is not None
+        return GRID_WIDTH if quick else COMPOSED_WIDTH
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return H(ε) for any real ε."""
@@ -483,8 +483,8 @@ class LaplaceSums(Engine):
             return +value
         law, asked = lattice(product), product.relative_width
         with contextlib.suppress(UndecidedError):
-            if (other := quick(product, asked) or law.on_line(product)) is not None:
-                return other.hockey_stick(epsilon)
+            if (sooner := quick(product, asked)) is not None:
+                return sooner.hockey_stick(epsilon)
         if not law.is_short(epsilon, asked):
             return _blurred(product).hockey_stick(epsilon)
         if float(epsilon) < law.mean - math.sqrt(2 * law.mean):  # most of P has a larger loss
@@ -513,12 +513,8 @@ class LaplaceSums(Engine):
     def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
         """Return the ε with ln H(ε) = log_delta, nearly and without proof."""
         law = lattice(product)
-        line = law.on_line(product)
-        found = None if line is None else line.known.epsilon(log_delta)
-        if found is not None:
-            return found
         first = chernoff_epsilon(product, log_delta)
-        if first is None:
+        if first is None or not law.is_short(ExactReal.of_rational(0), _FINE):
             return None
 
         width = product.relative_width or _WIDTH  # so that answers share the tables
@@ -537,11 +533,8 @@ class LaplaceSums(Engine):
             return Tails(arb(0), arb(1), arb(0), arb(1))
         if epsilon < -top:
             return Tails(arb(1), arb(0), arb(1), arb(0))
-        if (line := law.on_line(product)) is not None:
-            with contextlib.suppress(UndecidedError):
-                return line.tails(epsilon)
         if not law.is_short(epsilon, asked):
-            return _blurred(product).tails(epsilon)
+            return product.asked(_grid()).tails(epsilon)
         at = float(epsilon)
         p, rest_p = law.both(epsilon, Kernel.P, Kernel.Q, asked, above=at >= law.mean)
         q, rest_q = law.both(epsilon, Kernel.Q, Kernel.P, asked, above=at >= -law.mean)
@@ -602,8 +595,6 @@ class Lattice:
     """The multiples, ascending, and how many coordinates have each."""
     mean: float
     """E_P[L], nearly"""
-    continuous: float
-    """x: all coordinates are on atoms with a probability of about e^{−x}, x = Σ tanh(t/2)."""
 
     def above(
         self, epsilon: ExactReal, kernel: Kernel, asked: Fraction | None, *, at_least: bool = False
@@ -631,21 +622,13 @@ class Lattice:
         """Whether the sums at ε have few enough terms, for a width that is asked for."""
         return is_short(self.groups, self.unit, epsilon, Kernel.EXCESS, asked)
 
-    def on_line(self, product: Product) -> Product | None:
-        """Return the same product for one contour integral, None where its atoms count."""
-        if self.continuous < _FEW_CONTINUOUS:
-            return None
-        from dpassay.accountant.composition.fourier.engine import FOURIER
-
-        return product.asked(FOURIER)
-
 
 @functools.lru_cache(maxsize=64)
 def lattice(product: Product) -> Lattice:
     """Return the distances of a product that the engine is for."""
     distances = [(pair.distance, n) for pair, n in product.factors if isinstance(pair, LaplacePair)]
     if not distances:
-        return Lattice(ExactReal.of_rational(1), (), 0.0, 0.0)
+        return Lattice(ExactReal.of_rational(1), (), 0.0)
     first = distances[0][0]
     ratios = [(distance / first).rational or Fraction(0) for distance, _ in distances]
     shared = Fraction(
@@ -657,7 +640,6 @@ def lattice(product: Product) -> Lattice:
         first * ExactReal.of_rational(shared),
         tuple((int(ratio / shared), n) for ratio, (_, n) in zip(ratios, distances, strict=True)),
         math.fsum(n * (size + math.expm1(-size)) for size, n in sizes),
-        math.fsum(n * math.tanh(size / 2) for size, n in sizes),
     )
 
 
@@ -670,8 +652,7 @@ def _top(product: Product) -> ExactReal:
 
 def long(product: Product, asked: Fraction) -> Product | None:
     """Return the same product for bounds where its sums are too long for a width, else None."""
-    law = lattice(product)
-    if law.on_line(product) is not None or law.is_short(ExactReal.of_rational(0), asked):
+    if lattice(product).is_short(ExactReal.of_rational(0), asked):
         return None
     return _blurred(product)
 
@@ -681,6 +662,13 @@ def quick(product: Product, asked: Fraction | None) -> Product | None:
     if asked is None or asked < _FINE or sum(n for _, n in product.factors) <= _FEW_SHIFTS:
         return None
     return _blurred(product)
+
+
+def _grid() -> Engine:
+    """Return the engine that takes any shifts."""
+    from dpassay.accountant.composition.lattice import GRID
+
+    return GRID
 
 
 def _blurred(product: Product) -> Product:

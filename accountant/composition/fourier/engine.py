@@ -1,7 +1,7 @@
-"""Products of losses by a contour integral: subsampled Gaussian releases, and others beside them.
+"""Products of losses by a contour integral: Gaussian releases and samples of them.
 
-Laplace noise has atoms, and so have lists: there |M| does not fall to 0 along a line, but the power
-of many releases is as good as 0 (`dpassay.accountant.composition.losses.laplace`).
+Their losses have densities, so that |M| falls to 0 along a line. Losses with atoms are for exact
+sums, on the circle where they lie on one lattice, and for the lattice engine.
 
 `Contour` is what a product asks of contour integrals, whichever way they are formed.
 """
@@ -50,7 +50,7 @@ from dpassay.accountant.composition.losses.transform import (
     MixtureTransform,
     Transform,
 )
-from dpassay.accountant.composition.product import Engine, Product, UnsuitedError
+from dpassay.accountant.composition.product import Engine, Product
 from dpassay.accountant.core.pair import Pair, Tails, max_finite_loss
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
@@ -90,32 +90,23 @@ def transform(pair: Pair) -> Transform | None:
 
 
 @functools.lru_cache(maxsize=64)
-def _transforms(pair: Pair) -> tuple[tuple[Transform, int], ...]:
-    """Return the transforms of the independent losses of a pair, none for an unknown one."""
+def _transform(pair: Pair) -> Transform | None:
+    """Return the transform of any loss that has one."""
     if (smooth := transform(pair)) is not None:
-        return ((smooth, 1),)
+        return smooth
+    from dpassay.accountant.composition.losses import laplace
+
     if isinstance(pair, LaplacePair):
-        from dpassay.accountant.composition.losses import laplace
-
-        return ((laplace.LaplaceTransform(pair.distance), 1),)
-    if isinstance(pair, SubsampledPair) and isinstance(pair.inner, LaplacePair):
-        from dpassay.accountant.composition.losses import laplace
-
-        found = pair.inner.distance, pair.sampling_prob, pair.mixed_first
-        return ((laplace.SampledLaplaceTransform(*found), 1),)
-    from dpassay.accountant.composition.losses import laplace as lists
-
+        return laplace.LaplaceTransform(pair.distance)
     if isinstance(pair, DiscreteGaussianPair):
-        return ((lists.DiscreteGaussianTransform(pair), 1),)
-    small = lists.finite_list(pair)
-    return () if small is None else ((lists.ListTransform(small), 1),)
+        return laplace.DiscreteGaussianTransform(pair)
+    small = laplace.finite_list(pair)
+    return None if small is None else laplace.ListTransform(small)
 
 
 def applies(pairs: Sequence[Pair]) -> bool:
-    """Whether all losses have a transform, and some have a density."""
-    kinds = [_transforms(pair) for pair in pairs]
-    smooth = any(not part.is_listed for kind in kinds for part, _ in kind)
-    return all(kinds) and smooth
+    """Whether every loss is Gaussian, or of a sample of Gaussian noise."""
+    return all(transform(pair) is not None for pair in pairs)
 
 
 class Contour(Engine):
@@ -244,8 +235,7 @@ def _negative(product: Product, epsilon: ExactReal) -> arb:
 class Fourier(Contour):
     """Contour integrals of the moment generating function of the loss, with all their errors.
 
-    For products that `applies` to: Gaussian, subsampled, and with atoms
-    (`dpassay.accountant.composition.fourier.measure`).
+    For products that `applies` to (`dpassay.accountant.composition.fourier.measure`).
     """
 
     def loss(self, product: Product) -> Loss:
@@ -260,8 +250,7 @@ class Fourier(Contour):
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return H(ε), for ε < 0 as 1 − e^ε and what the reversed pair adds, if anything.
 
-        Rare large losses, which make the variance, do not matter then. Raises UndecidedError where
-        too few releases have atoms, and M does not fall.
+        Rare large losses, which make the variance, do not matter then.
         """
         sure = -epsilon.ball().expm1()
         if not (sure > 0 and _sides(product)) or below_all(product, epsilon):
@@ -269,7 +258,7 @@ class Fourier(Contour):
         if self.loss(product).cumulants(0.0)[2] <= 1:
             with contextlib.suppress(UndecidedError):
                 put = self.integral(product, Kernel.CALL, PUT, epsilon)
-                return sure + put + _negative(product, epsilon)
+                return sure + put
         return super().profile(product, epsilon)
 
     def integral(self, product: Product, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
@@ -292,15 +281,10 @@ class Fourier(Contour):
                 return way(loss, kernel, strip, epsilon, bits)
             except UndecidedError as error:
                 problem = error
-        raise problem if is_smooth(product) else UnsuitedError(str(problem))
+        raise problem
 
 
 FOURIER = Fourier()
-
-
-def is_smooth(product: Product) -> bool:
-    """Whether every loss has a density: else the straight line is the only contour."""
-    return all(transform(pair) is not None for pair in product.pairs)
 
 
 def _sides(product: Product) -> set[bool]:
@@ -310,12 +294,8 @@ def _sides(product: Product) -> set[bool]:
 
 @functools.lru_cache(maxsize=64)
 def _loss(product: Product) -> Loss:
-    parts = [
-        (part, times * count)
-        for pair, count in product.factors
-        for part, times in _transforms(pair)
-    ]
-    return Loss(tuple(parts))
+    parts = ((_transform(pair), count) for pair, count in product.factors)
+    return Loss(tuple((part, count) for part, count in parts if part is not None))
 
 
 def _ways(
@@ -358,7 +338,6 @@ class _Neighbours:
         kernel, strip, bits = self._about
         for place, reach, known in reversed(self._sums):
             if abs(float(epsilon) - place) <= reach:
-                assert isinstance(known.loss, Loss)
                 found = known.at(epsilon) + _cut_off(known.loss, kernel, strip, epsilon)
                 if is_narrow(found, bits):
                     return found

@@ -10,24 +10,6 @@ Both roots decrease for 0 ≤ v ≤ π/2; the second one does as sin(2v)/(2v) �
 sin(2v)/(2v) ≤ sin²v/v², hence ≤ (sinh²x + sin²v)/(x² + v²). Beyond π/2 the first is at most 1, and
 the second at most x coth(x)/√(x² + v²). So |M| stays below A + W < 1 for good, and the power of
 many releases is negligible wherever the density alone does not show it.
-
-*Samples*: two atoms, and a Gauss rule between them. At distance τ the loss l of Laplace noise has
-under the unshifted law B atoms of ½ at −τ and of e^{−τ}/2 at τ, and the density e^{−(l + τ)/2}/4
-between. With w = 1 − q + q e^l and y = ln w
-
-    Λ(s) = E_B[w^s] = w(−τ)^s/2 + e^{−τ} w(τ)^s/2 + ∫ e^{−(l + τ)/2} w^s dl/4.
-
-*The integral.* In the ellipse with the foci ±τ and the half axes aτ, bτ, bτ < π/2, Re w ≥ 1 − q
-and |w| ≤ 1 − q + q e^{aτ}, and |arg w| is at most bτ and bτ q e^{aτ}/(1 − q). That bounds the
-integrand at s + it by M; a Gauss rule of n nodes is wrong by at most
-(64/15) τ M ρ^{−2(n − 1)}/(1 − ρ^{−2}), ρ = a + b (Trefethen 2013, Theorem 19.3).
-
-*The fall.* Tilted by w^s the atoms have masses p₋, p₊, and A = p₋ + p₊. With R = y(τ) − y(−τ),
-1 − |Λ(s + it)/Λ(s)|² ≥ 4 p₋p₊ sin²(tR/2), from the pair of atoms alone, which increases up to
-tR = π. The density of y is g = e^{−τ/2} e^{−3l/2} w^{s + 1}/(4q), log-convex in l for s ≥ −1 and
-falling for s ≤ −1: so its variation and its ends are at most 2(g(−τ) + g(τ)), or 2g(−τ), in all,
-and that over t bounds what is not of the atoms. Between both ranges |Λ| is bounded on a grid: its
-derivative is at most ΛR/2, if y is measured from the middle.
 """
 
 from __future__ import annotations
@@ -47,7 +29,7 @@ from dpassay.accountant.composition.fourier.estimates import FloatTransform
 from dpassay.accountant.composition.losses import bounds
 from dpassay.accountant.composition.losses.bounds import Decay, excess_of_exp, up
 from dpassay.accountant.composition.losses.float_mixture import log_one_plus
-from dpassay.accountant.composition.losses.transform import MixedTransform, Quadrature, Transform
+from dpassay.accountant.composition.losses.transform import Quadrature, Transform
 from dpassay.accountant.core.arrays import NDArray, np
 from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.errors import UndecidedError
@@ -119,7 +101,7 @@ class Tilted:
 class Listed(Transform):
     """M(z) = Σ p e^{zl} over outcomes, all or those that count."""
 
-    is_closed = is_listed = True
+    is_closed = True
 
     @property
     def is_whole(self) -> bool:
@@ -233,7 +215,7 @@ class ListDecay(Decay):
         )
 
     def log_ratio(self, t: float) -> float:
-        """Return 0."""
+        """Return 0: beyond every frequency M may return to its size."""
         return 0.0
 
     def log_between(self, t: float, end: float) -> float:
@@ -260,10 +242,6 @@ class ListDecay(Decay):
 
     def _near(self, u: arb) -> arb:
         return self._variance * u**2 - self._fourth * u**4 / 24
-
-    def split(self) -> tuple[arb, arb]:
-        """Return 1 and 0: there is no density."""
-        return arb(1), arb(0)
 
 
 class _FloatSums(ABC):
@@ -436,11 +414,6 @@ class LaplaceDecay(Decay):
     def _far(self, v: arb) -> arb:
         return (self._x_coth / (self._x * self._x + v * v).sqrt()).min(arb(1))
 
-    def split(self) -> tuple[arb, arb]:
-        """Return A, and C with W b(t) ≤ C/t for the bound b of the density."""
-        with ctx.workprec(_PRECISION):
-            return self.atoms, self.rest * self._x_coth / self._tau
-
 
 _FLAT = 0.05
 """x below which differences of sinh x and cosh x are summed by Taylor's formula."""
@@ -541,164 +514,3 @@ class FloatLaplace:
 
         step = rest(s + 1j * t) - rest(np.array([s + 0j]))[0]
         return step.real, side * (step.imag + t * self.tau) - t * mean
-
-
-_ROUGH = 53
-"""Bits of nodes for sums in floats."""
-_HEIGHTS = tuple(1.5 / 2**i for i in range(8))
-"""Half axes bτ that are tried, below π/2: large ones fall fast, small ones turn w^{it} less."""
-_MOST_NODES = 512
-"""Nodes of a rule: more are slower than a grid."""
-_SPARE = 4
-"""Bits by which the error of a rule is below the precision."""
-_CELL = 0.1
-"""Length of a cell of the bound in the middle, in units of 1/R: 0.025 is what it adds."""
-_MOST_CELLS = 1 << 11
-"""Cells of that bound: more take longer than a contour."""
-_ROUNDING = 1e-9
-"""Error of sums in floats of some hundred terms of sum 1, with room."""
-_FLOAT_NODES = 64
-"""Nodes of an estimate."""
-
-
-@final
-@dataclass(frozen=True)
-class SampledLaplaceTransform(MixedTransform):
-    """M(z) = Λ(z + 1) for the mixture as the first law, else Λ(−z)."""
-
-    is_closed = True
-
-    distance: ExactReal
-    sampling_prob: ExactReal
-    mixed_first: bool
-
-    def rule(self, s: Fraction, t: float) -> Quadrature:
-        """Return the sum for Λ(s + iu), |u| ≤ t, at flint's precision."""
-        return _rule(self.distance, self.sampling_prob, s, t, ctx.prec)
-
-    def decay(self, c: Fraction) -> Decay:
-        """Return the bounds at the head of this file."""
-        return SampledLaplaceDecay(self, self.tilt(c))
-
-    def estimate(self) -> FloatTransform:
-        """Return sums over the nodes of a rule in floats, L = ln w or −ln w."""
-        tau, q = float(self.distance), float(self.sampling_prob)
-        nodes = [(float(x.mid()), float(w.mid())) for x, w in _legendre(_FLOAT_NODES, _PRECISION)]
-        x, weights = np.array(nodes).T
-        rise = q * np.expm1(np.concatenate([[-tau, tau], tau * x]))  # w − 1
-        inner = tau / 4 * weights * np.exp(-tau * (x + 1) / 2)
-        masses = np.concatenate([[0.5, 0.5 * math.exp(-tau)], inner])
-        if self.mixed_first:
-            return FloatList.of(np.log1p(rise), masses * (1 + rise))
-        return FloatList.of(-np.log1p(rise), masses)
-
-
-@functools.lru_cache(maxsize=64)
-def _legendre(number: int, precision: int) -> list[tuple[arb, arb]]:
-    """Return the nodes of the rule of Gauss and Legendre on [−1, 1], and their weights."""
-    with ctx.workprec(precision):
-        return [arb.legendre_p_root(number, i, weight=True) for i in range(number)]
-
-
-def _error(tau: arb, q: arb, s: arb, t: float, height: float) -> tuple[arb, arb]:
-    """Return the bound of the error of a rule of one node, and ρ^−2."""
-    b = arb(height) / tau
-    a = (1 + b * b).sqrt()
-    far = q * (a * tau).exp()
-    angle = (far * height / (1 - q)).min(arb(height))
-    base = 1 - q + far if s >= 0 else 1 - q
-    most = ((a - 1) * tau / 2 + s * base.log() + abs(t) * angle).exp() / 4
-    fall = 1 / (a + b) ** 2
-    return 64 * tau * most / (15 * (1 - fall)), fall
-
-
-@functools.lru_cache(maxsize=64)
-def _rule(
-    distance: ExactReal, sampling_prob: ExactReal, s: Fraction, t: float, precision: int
-) -> Quadrature:
-    tau, q, tilt = distance.ball(), sampling_prob.ball(), ball(s)
-
-    def log_density(l: arb) -> arb:  # noqa: E741
-        return (1 - q + q * l.exp()).log()
-
-    ends = [log_density(-tau), log_density(tau)]
-    weights = [(tilt * ends[0]).exp() / 2, (tilt * ends[1] - tau).exp() / 2]
-    wanted = (weights[0] + weights[1]) * arb(2) ** -(precision + _SPARE)
-    best: tuple[int, arb, arb] | None = None
-    for height in _HEIGHTS:
-        size, fall = _error(tau, q, tilt, t, height)
-        needed = float(((wanted / size).log() / fall.log()).mid())
-        number = 1 + math.ceil(max(needed, 1.0))
-        if best is None or number < best[0]:
-            best = number, size, fall
-    assert best is not None
-    number, size, fall = best
-    if number > _MOST_NODES:
-        raise UndecidedError(f"The moments of sampled Laplace noise need {number} nodes.")
-    for root, weight in _legendre(number, precision):
-        loss = log_density(tau * root)
-        ends.append(loss)
-        weights.append(tau * weight * (tilt * loss - tau * (root + 1) / 2).exp() / 4)
-    return Quadrature(tuple(ends), tuple(weights), (size * fall ** (number - 1)).upper())
-
-
-@final
-class SampledLaplaceDecay(Decay):
-    """The bounds of the atoms up to tR = π, those on a grid, and A + C/t."""
-
-    def __init__(self, transform: SampledLaplaceTransform, s: Fraction) -> None:
-        with ctx.workprec(_PRECISION):
-            nodes = transform.rule(s, 0.0)
-            whole, (low, high) = nodes.total(), nodes.losses[:2]
-            first, last = (weight / whole for weight in nodes.weights[:2])
-            self.atoms, tau = first + last, transform.distance.ball()
-            q, power = transform.sampling_prob.ball(), ball(s + 1)
-            left, right = (tau + power * low).exp(), (power * high - 2 * tau).exp()
-            most = left + right if s >= -1 else left
-            self.scale = most / (2 * q * whole)
-            rest = (1 - self.atoms).max(arb(0))
-            self._range, self._product = (high - low).upper(), (first * last).lower()
-            self._end = float((2 * self.scale / rest).upper())
-            self._last = float((self.atoms + rest / 2).upper())
-            self._middle = max(self._on_grid(transform, s), self._last)
-
-    def _on_grid(self, transform: SampledLaplaceTransform, s: Fraction) -> float:
-        """Return an upper bound of |Λ(s + it)|/Λ(s) for π/R ≤ t and t below the last range."""
-        wide = float(self._range)
-        first, cell = math.pi / wide, _CELL / wide
-        number = (self._end - first) / cell
-        if not number < _MOST_CELLS:
-            return 1.0
-        if number <= 0:
-            return 0.0
-        try:
-            with ctx.workprec(_ROUGH + max(-math.frexp(wide)[1], 0)):  # bits of R, not of y
-                nodes = transform.rule(s, self._end + cell)
-                whole, middle = nodes.total(), (nodes.losses[0] + nodes.losses[1]) / 2
-                shares = [weight / whole for weight in nodes.weights]
-                places = [loss - middle for loss in nodes.losses]
-        except UndecidedError:
-            return 1.0
-        weights, losses = (np.array([float(x.mid()) for x in row]) for row in (shares, places))
-        t = first + cell * (np.arange(math.ceil(number)) + 0.5)
-        size = np.abs(np.exp(1j * np.multiply.outer(t, losses)) @ weights)
-        turned = (self._end + cell) * max(float(place.rad()) for place in places)
-        error = float((nodes.error / whole).upper()) + _ROUNDING
-        error += turned + math.fsum(float(share.rad()) for share in shares)
-        return float(size.max()) + (_CELL / 4) * (1 + _ROUNDING) + error
-
-    def log_ratio(self, t: float) -> float:
-        """Return the bound for all larger |Im z|."""
-        with ctx.workprec(_PRECISION):
-            if t >= self._end:
-                share = (self.atoms + self.scale / arb(t)).upper()
-                return min(up(float(share.log().upper())), 0.0)
-            size = arb(self._middle)
-            half = arb(t) * self._range / 2
-            if half < arb.pi() / 2:
-                size = size.max((1 - 4 * self._product * half.sin() ** 2).sqrt())
-            return min(up(float(size.log().upper())), 0.0)
-
-    def split(self) -> tuple[arb, arb] | None:
-        """Return A and C."""
-        return self.atoms, self.scale

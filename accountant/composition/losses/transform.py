@@ -75,8 +75,6 @@ class Transform(ABC):
 
     is_closed: ClassVar[bool] = False
     """Whether a closed form bounds the decay, so that no factor is left out to save time."""
-    is_listed: ClassVar[bool] = False
-    """Whether the loss has atoms alone, so that |M| does not fall to 0 along a line."""
 
     @property
     def is_whole(self) -> bool:
@@ -163,39 +161,14 @@ class Cut:
         return [kept[0].union(arb(0))] * (begin - 1) + kept if begin > 1 else kept
 
 
-class MixedTransform(Transform):
-    """The transform of a mixture and B, w its density against B, from Λ(s) = E_B[w^s].
-
-    It is Λ(z + 1) with the mixture as the first law, and Λ(−z) as the second.
-    """
-
-    mixed_first: bool
-
-    @abstractmethod
-    def rule(self, s: Fraction, t: float) -> Quadrature:
-        """Return a sum for Λ(s + iu), |u| ≤ t, at flint's precision."""
-
-    def tilt(self, c: Real) -> Real:
-        """Return the s with M(c) = Λ(s)."""
-        return c + 1 if self.mixed_first else -c
-
-    def turned(self, ratios: list[acb]) -> list[acb]:
-        """Return the ratios of M on a line from those of Λ upwards."""
-        return ratios if self.mixed_first else [value.conjugate() for value in ratios]
-
-    def value(self, c: Fraction) -> arb:
-        """Return Λ at a real point."""
-        return self.rule(self.tilt(c), 0.0).total()
-
-    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
-        """Return the ratios of Λ on the line."""
-        return self.turned(self.rule(self.tilt(c), up(float(step * count))).line(step, count))
-
-
 @final
 @dataclass(frozen=True)
-class MixtureTransform(MixedTransform):
-    """The transform of ((1 − q)B + qA, B) or (B, (1 − q)B + qA), A = N(μ, 1) and B = N(0, 1)."""
+class MixtureTransform(Transform):
+    """The transform of ((1 − q)B + qA, B) or (B, (1 − q)B + qA), A = N(μ, 1) and B = N(0, 1).
+
+    With w the density of the mixture against B and Λ(s) = E_B[w^s], it is Λ(z + 1) with the mixture
+    as the first law, and Λ(−z) as the second.
+    """
 
     pair: Pair
     sampling_prob: ExactReal
@@ -215,6 +188,22 @@ class MixtureTransform(MixedTransform):
     @cached_property
     def _hash(self) -> int:
         return hash((self.pair, self.sampling_prob, self.mixed_first, self.cut, self.rise))
+
+    def tilt(self, c: Real) -> Real:
+        """Return the s with M(c) = Λ(s)."""
+        return c + 1 if self.mixed_first else -c
+
+    def turned(self, ratios: list[acb]) -> list[acb]:
+        """Return the ratios of M on a line from those of Λ upwards."""
+        return ratios if self.mixed_first else [value.conjugate() for value in ratios]
+
+    def value(self, c: Fraction) -> arb:
+        """Return Λ at a real point."""
+        return self.rule(self.tilt(c), 0.0).total()
+
+    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
+        """Return the ratios of Λ on the line."""
+        return self.turned(self.rule(self.tilt(c), up(float(step * count))).line(step, count))
 
     def quick_line(self, c: Fraction, step: Fraction, count: int, rate: float) -> list[acb] | None:
         """Return the ratios with moments in floats, for an error of at most rate·t.
@@ -265,10 +254,6 @@ class MixtureTransform(MixedTransform):
         at, scale = ball(self.cut.at), (2 * (1 + ball(self.cut.width) ** 2)).sqrt()
         return self._of_both(lambda mean: ((at - mean) / scale).erfc() / 2)
 
-    def between(self, low: Cut, high: Cut) -> tuple[arb, arb]:
-        """Return bounds of ∫ χ(1 − χ₂) under the laws of the pair."""
-        return self._of_both(lambda mean: _between(low, high, mean))
-
     def _of_both(self, mass: Callable[[arb], arb]) -> tuple[arb, arb]:
         """Return a mass under the laws of the pair, from that under N(m, 1)."""
         q, mu = self.sampling_prob.ball(), (2 * self.pair.renyi(arb(1))).sqrt()
@@ -277,7 +262,7 @@ class MixtureTransform(MixedTransform):
         return (mixed, plain) if self.mixed_first else (plain, mixed)
 
     def rule(self, s: Fraction, t: float) -> Quadrature:
-        """Return the trapezoidal rule."""
+        """Return the trapezoidal rule for Λ(s + iu), |u| ≤ t, at flint's precision."""
         return _quadrature(self, s, t, ctx.prec, ctx.prec)
 
 
@@ -316,26 +301,6 @@ def _log_upper(of: MixtureTransform, c: Fraction, precision: int) -> arb:
 def float_mixture(floats: Mixture, mixed_first: bool) -> FloatMixture:
     """Return the float engine of a mixture."""
     return FloatMixture(floats, mixed_first)
-
-
-def overlap(part: MixtureTransform, low: Cut, high: Cut) -> float:
-    """Return ln of the larger bound of `MixtureTransform.between`."""
-    with ctx.workprec(_ROUGH):
-        return float(max(part.between(low, high)).log().mid())
-
-
-def _between(low: Cut, high: Cut, mean: arb) -> arb:
-    """Bound P(X + τZ ≤ t, X + τ₂Z₂ ≥ c) for X normal with a mean, Z and Z₂ standard normal.
-
-    With v = (t, c), less the mean, and Σ the covariance of the two, the event lies in a half-space
-    at the distance √(vᵀΣ⁻¹v) from the mean, if Σ⁻¹v has a negative and a positive component.
-    """
-    t, c = ball(low.at) - mean, ball(high.at) - mean
-    here, there = ball(low.width) ** 2, ball(high.width) ** 2
-    if not (c > (1 + there) * t and (1 + here) * c > t):
-        return arb(1)
-    square = (1 + there) * t * t - 2 * t * c + (1 + here) * c * c
-    return (square / (2 * (here + there + here * there))).sqrt().erfc() / 2
 
 
 @functools.lru_cache(maxsize=256)

@@ -22,7 +22,6 @@ from dpassay.accountant.composition.tails import (
     in_balls,
     normal_below,
     releases,
-    sums,
 )
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
@@ -30,10 +29,7 @@ from dpassay.accountant.core.pair import Pair, max_finite_loss
 from dpassay.accountant.mechanisms import (
     AdditiveNoise,
     Composed,
-    DiscreteGaussian,
-    DiscreteLaplace,
     Gaussian,
-    Guaranteed,
     Laplace,
     Logistic,
     PoissonSubsampled,
@@ -132,69 +128,6 @@ def test_the_stated_errors_of_the_larger_of_two_formulas() -> None:
     error = tail.error_p + tail.error_q + 1e-15
     assert (abs(tail.above_p - tail.above_q - true) <= error).all()
     assert (error <= 1e-5 * true).all()
-
-
-@pytest.mark.parametrize("share", ["1", "0.01"])
-@pytest.mark.parametrize(
-    "step",
-    [
-        Composed([Gaussian("1.2"), Laplace(10)]),
-        Composed([Gaussian(3), Laplace(8), Laplace(5), DiscreteLaplace(4)]),
-        Composed([Gaussian(2), Guaranteed(epsilon="1/3", delta="1e-3")]),
-        Composed([Gaussian("1.2"), DiscreteGaussian(parameter=50)]),
-    ],
-)
-def test_the_stated_errors_of_tails_of_sums(step: Mechanism, share: str) -> None:
-    """Events show no more than H but for roundings, and less by little of it, also far out."""
-    losses = np.array([-2.0, -0.3, -0.0099, -0.004, 0.0, 0.003, 0.00999, 0.02, 0.1, 0.4, 1.1])
-    sample = step if share == "1" else PoissonSubsampled(step, share)
-    for pair in sample.worst_case(BOTH).pairs(None):
-        if share == "1":
-            assert isinstance(pair, Product)
-            survival = sums(pair)
-        else:
-            ((release, _),) = releases(((pair, 1),))
-            survival = None if release.slow else release.survival
-        assert survival is not None
-        tail = survival(losses)
-        true = np.array([float(pair.hockey_stick(exact(loss)).mid()) for loss in losses.tolist()])
-        gain = tail.above_p - tail.above_q
-        assert (gain <= true + 1e-10 * tail.above_p + 1e-16).all()
-        assert (true <= gain + tail.error_p + tail.error_q + 1e-15).all()
-        assert (tail.error_p + tail.error_q <= 1e-3 * true + 1e-12)[losses < 1].all()
-
-
-def test_samples_of_two_releases_lie_between_rounded_losses() -> None:
-    """Ten samples of Gaussian and Laplace noise: all losses rounded up, and all rounded down."""
-    q, mu, step, delta = 0.01, 1 / 1.2, 2.0**-11, 1e-5
-    edges = np.arange(round(-9 / step), round(9 / step)) * step
-    normal = [normal_below(edges / mu - mu / 2 + mu - mean) for mean in (mu, 0.0)]
-    wide = np.arange(-206, 207) * step
-    below = np.where(wide < 0.1, np.exp(np.minimum(wide - 0.1, 0) / 2) / 2, 1.0)
-    below = np.where(wide < -0.1, 0.0, below)
-    p = np.convolve(np.diff(normal[0]), np.diff(below))
-    q_masses = np.convolve(np.diff(normal[1]), 1 - below[::-1][1:] - (1 - below[::-1][:-1]))
-    ends = edges[0] + wide[0] + step * np.arange(len(p))
-    found = []
-    for loss, turn in ((ends, np.floor), (ends + 2 * step, np.ceil)):
-        fine = 1e-5
-        at = turn(np.log1p(q * np.expm1(loss)) / fine).astype(int)
-        law = np.bincount(at - at.min(), (1 - q) * q_masses + q * p)
-        size = 1 << math.ceil(math.log2(10 * len(law)))
-        whole = np.fft.irfft(np.fft.rfft(law, size) ** 10, size)
-        losses = (10 * at.min() + np.arange(size)) * fine
-        low, high = 0.0, 1.0
-        for _ in range(40):
-            middle = (low + high) / 2
-            kept = losses > middle
-            excess = float(np.sum(whole[kept] * -np.expm1(middle - losses[kept])))
-            low, high = (middle, high) if excess > delta else (low, middle)
-        found.append(high)
-    ten = Composed(PoissonSubsampled(Composed([Gaussian("1.2"), Laplace(10)]), "0.01"), 10)
-    answer = profile.epsilon(ten, "1e-5", adjacency=BOTH, direction=Direction.REMOVE)
-    assert found[0] <= answer.lower <= answer.upper <= found[1] <= 1.01 * found[0]
-    assert answer.relative_width is not None
-    assert answer.relative_width <= Fraction(1, 10**4)
 
 
 def random_case(rng: random.Random) -> tuple[Composed, str, int]:

@@ -239,30 +239,6 @@ def test_at_a_pole_a_cut_law_has_less_than_the_mass_one(c: int, law: int) -> Non
         assert found.rel_accuracy_bits() > BITS // 2
 
 
-@pytest.mark.parametrize(("low", "high"), [("4", "6"), ("1", "8")])
-def test_the_mass_between_two_cuts(low: str, high: str) -> None:
-    """The bound of ∫ φχ(1 − χ₂) against a sum in mpmath, for both laws."""
-    first, second = Cut(Fraction(low), Fraction(1, 4)), Cut(Fraction(high), Fraction(1, 8))
-    one = sample("PoissonSubsampled(Gaussian(standard_deviation=1), sampling_prob='0.01')")
-    with ctx.workprec(BITS):
-        bounds = one.between(first, second)
-    with mpmath.workdps(30):
-
-        def part(x: mpmath.mpf, at: Cut, side: int) -> mpmath.mpf:
-            u = (x - mpmath.mpf(float(at.at))) / (mpmath.mpf(float(at.width)) * mpmath.sqrt(2))
-            return mpmath.erfc(side * u) / 2
-
-        def mass(mean: int) -> mpmath.mpf:
-            places = (mpmath.mpf(v) / 16 for v in range(-16 * 4, 16 * 14))
-            terms = (mpmath.npdf(x, mean) * part(x, first, 1) * part(x, second, -1) for x in places)
-            return mpmath.fsum(terms) / 16
-
-        plain, shifted = mass(0), mass(1)
-        for bound, true in zip(bounds, (0.99 * plain + 0.01 * shifted, plain), strict=True):
-            upper = mpmath.mpf(bound.upper().str(20, radius=False))
-            assert true < upper < true * 1000  # a half-space instead of a quadrant
-
-
 def test_a_characteristic_function_that_vanishes_is_no_warning() -> None:
     coin = loss_of("RandomizedResponse(epsilon='1/10')").estimate()
     size, _ = coin.log_ratio(-0.5, np.array([0.0, 5 * math.pi]))

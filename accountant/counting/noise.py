@@ -1,4 +1,4 @@
-"""The noise of counters, drawn in floats or exactly."""
+"""The noise of counters, drawn exactly."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, Final, final
 
 from flint import fmpq
 
-from dpassay.accountant.core.arrays import NDArray, np
-from dpassay.accountant.core.randomness import Randomness, floating
+from dpassay.accountant.core.arrays import np
+from dpassay.accountant.core.randomness import Randomness
 from dpassay.accountant.counting.counters import DiscreteKaryTree, LinearCounter
 from dpassay.accountant.errors import expected
 from dpassay.accountant.numbers.exact import ExactReal
@@ -25,79 +25,8 @@ _BUFFERED: Final = 1 << 13
 """Variables drawn at once: fewer cost time for each, more are drawn in vain by a short stream."""
 
 
-class NoiseSource(ABC):
-    """Independent noise variables of one mechanism: Laplace or Gaussian, as it says.
-
-    A process adds them and multiplies them by rationals; `zero` and `number` give its constants in
-    the arithmetic of the variables.
-    """
-
-    zero: Any
-
-    def __init__(self) -> None:
-        self._ready: list[Any] = []  # drawn, and not used by any output
-
-    def one(self) -> Any:
-        """Draw one variable, from a buffer."""
-        if not self._ready:
-            self._ready = self.draw(_BUFFERED).tolist()
-        return self._ready.pop()
-
-    @abstractmethod
-    def draw(self, count: int) -> NDArray[Any]:
-        """Draw many."""
-
-    @abstractmethod
-    def number(self, value: Fraction) -> Any:
-        """Return a constant in the arithmetic of the variables."""
-
-
-@final
-class FloatSource(NoiseSource):
-    """Doubles: for simulation, since their bits tell about the inputs they are added to.
-
-    Parameters
-    ----------
-    mechanism
-        Tells the kind and the scale.
-    rng
-        Draws.
-
-    Raises InvalidInputError for `SECURE`, which draws integers only.
-    """
-
-    zero = 0.0
-
-    def __init__(self, mechanism: LinearCounter, rng: Randomness) -> None:
-        super().__init__()
-        self._gaussian = mechanism.mu is not None
-        self._scale = mechanism.spread
-        self._rng = floating(rng)
-
-    def number(self, value: Fraction) -> float:
-        """Return a double."""
-        return float(value)
-
-    def draw(self, count: int) -> NDArray[np.float64]:
-        """Draw many."""
-        if self._gaussian:
-            return self._rng.standard_normal(count) * self._scale
-        return laplace_doubles(self._scale, self._rng, count)
-
-
-def laplace_doubles(scale: float, rng: np.random.Generator, count: int) -> NDArray[np.float64]:
-    """Draw random signs of exponentials, six times faster than `rng.laplace`."""
-    noise = rng.standard_exponential(count)
-    np.negative(noise, out=noise, where=rng.integers(0, 2, count, dtype=np.bool_))
-    noise *= scale
-    return noise
-
-
 class NoiseProcess(ABC):
-    """The noise of the outputs in their order, L z, with little stored.
-
-    Its source draws doubles, or rationals, one at a time then.
-    """
+    """The noise of the outputs in their order, L z, with little stored."""
 
     @abstractmethod
     def one(self) -> Any:
@@ -121,22 +50,16 @@ class NoiseProcess(ABC):
 
 
 def finite(name: str, values: object, length: int | None = None) -> list[Any]:
-    """Return the finite floats or rationals of a record, as many as `length` if it is given."""
-    if not isinstance(values, list) or not all(map(_is_finite, values)):
-        raise expected(name, values, "to be a list of finite numbers")
+    """Return the rationals of a record, as many as `length` if it is given."""
+    if not isinstance(values, list) or not all(isinstance(value, fmpq) for value in values):
+        raise expected(name, values, "to be a list of rationals")
     if length is not None and len(values) != length:
         raise expected(name, values, f"to be {length} numbers")
-    return [value if isinstance(value, fmpq) else float(value) for value in values]
-
-
-def _is_finite(value: object) -> bool:
-    if isinstance(value, fmpq):
-        return True
-    return isinstance(value, (int, float)) and type(value) is not bool and math.isfinite(value)
+    return values
 
 
 def rows(name: str, values: object, lengths: Sequence[int]) -> list[list[Any]]:
-    """Return lists of finite numbers of the given lengths from a record."""
+    """Return lists of rationals of the given lengths from a record."""
     if not isinstance(values, list) or len(values) != len(lengths):
         raise expected(name, values, f"to be {len(lengths)} lists")
     return [finite(name, row, length) for row, length in zip(values, lengths, strict=True)]
@@ -165,10 +88,10 @@ _HALF: Final = fmpq(1, 2)
 
 
 @final
-class WholeSource(NoiseSource):
-    """Real noise rounded to whole steps of a lattice, as rationals (`…streams.rounding`).
+class NoiseSource:
+    """Independent noise variables, Laplace or Gaussian, rounded to whole steps of a lattice.
 
-    The step is 2^exponent. The noise of a `DiscreteKaryTree` is integers.
+    They are rationals. The step is 2^exponent. The noise of a `DiscreteKaryTree` is integers.
     """
 
     zero = fmpq(0)
@@ -176,9 +99,9 @@ class WholeSource(NoiseSource):
     def __init__(
         self, mechanism: LinearCounter | DiscreteKaryTree, exponent: int, rng: Randomness
     ) -> None:
-        super().__init__()
         self.exponent, self.rng = exponent, rng
         self._mechanism = mechanism
+        self._ready: list[fmpq] = []  # drawn, and not used by any output
 
     @functools.cached_property
     def _sampler(self) -> LatticeSampler:
@@ -190,15 +113,18 @@ class WholeSource(NoiseSource):
         """Return a rational."""
         return fmpq(value.numerator, value.denominator)
 
-    def draw(self, count: int) -> NDArray[Any]:
-        """Draw many."""
+    def one(self) -> fmpq:
+        """Draw one variable, from a buffer."""
+        if not self._ready:
+            self._ready = self._draw(_BUFFERED)
+        return self._ready.pop()
+
+    def _draw(self, count: int) -> list[fmpq]:
         if isinstance(self._mechanism, DiscreteKaryTree):
             drawn = discrete_laplace(self._mechanism.scale, count, rng=self.rng)
         else:
             drawn = self._sampler.whole_steps(np.zeros((count, 1)), rng=self.rng)[:, 0]
-        found = np.empty(count, dtype=object)
-        found[:] = [fmpq(steps) for steps in drawn.tolist()]
-        return found
+        return [fmpq(steps) for steps in drawn.tolist()]
 
 
 def whole_steps(scale: ExactReal, exponent: int, law: str) -> LatticeSampler:
@@ -229,9 +155,9 @@ class Rounding:
         """The distance between neighbours of the lattice."""
         return Fraction(2) ** self.exponent
 
-    def source(self, rng: Randomness) -> WholeSource:
+    def source(self, rng: Randomness) -> NoiseSource:
         """Return what draws the noise, in steps."""
-        return WholeSource(self._mechanism, self.exponent, rng)
+        return NoiseSource(self._mechanism, self.exponent, rng)
 
     def input(self, x: float) -> int:
         """Return an input of [0, 1] in steps: the nearest integer, in [0, 1/step]."""

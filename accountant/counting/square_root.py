@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, final
@@ -17,10 +16,8 @@ from dpassay.accountant.core.validate import Integer, OptionalPositive, declared
 from dpassay.accountant.counting.counters import MOST_LISTED, LinearCounter
 from dpassay.accountant.counting.grids import Rows
 from dpassay.accountant.counting.noise import (
-    FloatSource,
     NoiseProcess,
     NoiseSource,
-    WholeSource,
     finite,
 )
 from dpassay.accountant.errors import NotApplicableError, expected
@@ -162,7 +159,9 @@ class SquareRootFactorization(LinearCounter):
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` whole streams, one row each, by the fast Fourier transform."""
-        return square_root_rows(self, size, rng)
+        shape = size, self.steps
+        drawn = rng.laplace(size=shape) if self.mu is None else rng.standard_normal(shape)
+        return _convolved(self.spread * drawn)
 
     def _require_rational(self) -> None:
         if self.steps > _FACTORIZATION_MOST_RATIONAL:
@@ -211,21 +210,18 @@ class SquareRootNoise(NoiseProcess):
                 "It stores all its noise; BridgedTree stores little.",
             )
         self._mechanism, self._source = mechanism, source
-        self._noise: Sequence[Any] | NDArray[np.float64] | None = None
+        self._noise: list[fmpq] | None = None
         self._at = 0
 
-    def one(self) -> Any:
+    def one(self) -> fmpq:
         """Return the next entry."""
         self._at += 1
         return self._whole()[self._at - 1]
 
-    def _whole(self) -> Sequence[Any] | NDArray[np.float64]:
+    def _whole(self) -> list[fmpq]:
         if self._noise is None:
             source = self._source
-            if isinstance(source, WholeSource):
-                self._noise = rounded_product(self._mechanism, source.exponent, rng=source.rng)
-            else:
-                self._noise = _convolved(source.draw(self._steps)[None, :])[0]
+            self._noise = rounded_product(self._mechanism, source.exponent, rng=source.rng)
         return self._noise
 
     @property
@@ -235,23 +231,12 @@ class SquareRootNoise(NoiseProcess):
 
     def record(self) -> dict[str, Any]:
         """Return the entries ahead."""
-        ahead = self._whole()[self._at :]
-        return {"ahead": ahead.tolist() if isinstance(ahead, np.ndarray) else ahead}
+        return {"ahead": self._whole()[self._at :]}
 
     def resume(self, record: dict[str, Any], counted: int) -> None:
         """Go on from a record."""
         ahead = finite("ahead", record["ahead"], self._steps - counted)
-        entries = [self._source.zero] * counted + ahead
-        self._noise = entries if isinstance(self._source, WholeSource) else np.array(entries)
-        self._at = counted
-
-
-def square_root_rows(
-    mechanism: SquareRootFactorization, size: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """Return the noise of `size` whole streams, one row each."""
-    drawn = FloatSource(mechanism, rng).draw(size * mechanism.steps)
-    return _convolved(drawn.reshape(size, mechanism.steps))
+        self._noise, self._at = [self._source.zero] * counted + ahead, counted
 
 
 def _convolved(rows: NDArray[np.float64]) -> NDArray[np.float64]:

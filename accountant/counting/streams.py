@@ -31,7 +31,6 @@ from dpassay.accountant.counting.counters import (
 )
 from dpassay.accountant.counting.grids import Grids, Tree, own_weight
 from dpassay.accountant.counting.noise import (
-    FloatSource,
     NoiseProcess,
     NoiseSource,
     Rounding,
@@ -508,9 +507,6 @@ class StreamCounter:
     of the mechanism, and δ grows by nothing. The noise of a `DiscreteKaryTree` is integers, and its
     inputs are 0 or 1.
 
-    With `insecure_floats` noise and sums are doubles, some times faster: the guarantee is then that
-    of real numbers, and the bits of an output tell about the inputs. For simulation.
-
     A counter takes as many inputs as the mechanism has steps; its state is continued at most once.
 
     Parameters
@@ -519,34 +515,21 @@ class StreamCounter:
         Which factorisation, for how many steps.
     rng
         Draws the noise; a generator of NumPy can be guessed.
-    insecure_floats
-        Whether to simulate in floating point.
     """
 
-    def __init__(
-        self,
-        mechanism: Streamed,
-        *,
-        rng: Randomness = SECURE,
-        insecure_floats: bool = False,
-    ) -> None:
+    def __init__(self, mechanism: Streamed, *, rng: Randomness = SECURE) -> None:
         self._mechanism, self._rng = mechanism, rng
         self._steps = mechanism.steps
         self._discrete = isinstance(mechanism, DiscreteKaryTree)
-        floats = insecure_floats and not self._discrete
-        self._rounding = None if floats else Rounding(mechanism)
+        self._rounding = Rounding(mechanism)
         self._open = True
         self._clear()
 
     def _clear(self) -> None:
         """Begin with no inputs and new noise."""
         self._counted = 0
-        self._sum: float = 0 if self._rounding else 0.0  # in steps of the lattice, or a double
-        if self._rounding is not None:
-            self._noise = process(self._mechanism, self._rounding.source(self._rng))
-        else:
-            assert isinstance(self._mechanism, LinearCounter)
-            self._noise = process(self._mechanism, FloatSource(self._mechanism, self._rng))
+        self._sum = 0  # in steps of the lattice
+        self._noise = process(self._mechanism, self._rounding.source(self._rng))
 
     @property
     def mechanism(self) -> Streamed:
@@ -559,9 +542,9 @@ class StreamCounter:
         return self._counted
 
     @property
-    def step(self) -> Fraction | None:
-        """The step of the lattice, if there is one."""
-        return None if self._rounding is None else self._rounding.step
+    def step(self) -> Fraction:
+        """The step of the lattice."""
+        return self._rounding.step
 
     @property
     def stored(self) -> int:
@@ -576,10 +559,7 @@ class StreamCounter:
         if self._counted >= self._steps or not self._open:
             raise self._refusal(1)
         self._counted += 1
-        if self._rounding is not None:
-            return self._rounded([x], self._rounding)[0]
-        self._sum += x
-        return self._sum + float(self._noise.one())
+        return self._rounded([x])[0]
 
     def extend(self, block: ArrayLike) -> NDArray[np.float64]:
         """Take a block of inputs and return their estimates.
@@ -593,18 +573,11 @@ class StreamCounter:
         if not len(inputs):
             return np.empty(0)
         self._counted += len(inputs)
-        if self._rounding is not None:
-            return np.array(self._rounded(inputs.tolist(), self._rounding), dtype=np.float64)
-        sums = np.cumsum(inputs)
-        sums += self._sum
-        self._sum = float(sums[-1])
-        one = self._noise.one
-        sums += np.fromiter((one() for _ in inputs), np.float64, len(inputs))
-        return sums
+        return np.array(self._rounded(inputs.tolist()), dtype=np.float64)
 
-    def _rounded(self, inputs: list[float], rounding: Rounding) -> list[float]:
+    def _rounded(self, inputs: list[float]) -> list[float]:
         """Return the next outputs on the lattice."""
-        found, total, one = [], int(self._sum), self._noise.one
+        found, total, one, rounding = [], self._sum, self._noise.one, self._rounding
         for x in inputs:
             total += rounding.input(x)
             found.append(rounding.output(total + rounding.noise(one())))
@@ -631,7 +604,6 @@ class StreamCounter:
         """
         return {
             "mechanism": repr(self._mechanism),
-            "floats": self._rounding is None,
             "counted": self._counted,
             "sum": self._sum,
             "noise": packed(self._noise.record()),
@@ -642,13 +614,11 @@ class StreamCounter:
         counted, total, noise = record["counted"], record["sum"], record["noise"]
         if type(counted) is not int or not 0 <= counted <= self._steps:
             raise expected("counted", counted, f"to be an integer in 0..{self._steps}")
-        unit = 1 if self.step is None else self.step
-        kinds = (int, float) if self.step is None else (int,)
-        if type(total) not in kinds or not (math.isfinite(total) and 0 <= total * unit <= counted):
-            raise expected("sum", total, f"in [0, {counted / unit}]")
+        if type(total) is not int or not 0 <= total * self.step <= counted:
+            raise expected("sum", total, f"to be an integer in [0, {counted / self.step}]")
         if not isinstance(noise, dict):
             raise expected("noise", noise, "to be the record of a noise process")
-        self._noise.resume(noise if self.step is None else unpacked(noise), counted)
+        self._noise.resume(unpacked(noise), counted)
         self._counted, self._sum = counted, total
 
     def _refusal(self, wanted: int) -> InvalidInputError | NotApplicableError:
@@ -663,14 +633,12 @@ class StreamCounter:
         )
 
 
-def counter_of(
-    mechanism: object, *, rng: Randomness = SECURE, insecure_floats: bool = False
-) -> StreamCounter:
+def counter_of(mechanism: object, *, rng: Randomness = SECURE) -> StreamCounter:
     """Return a counter at its beginning.
 
     Its outputs are multiples of one power of two (integers, of `DiscreteKaryTree`) and its noise
-    is the operating system's, so that neither the bits nor the noise tell about the inputs. With
-    `insecure_floats`, or a generator of NumPy, they may: that is for simulation.
+    is the operating system's, so that neither the bits nor the noise tell about the inputs. A
+    generator of NumPy can be guessed: that is for simulation.
 
     Raises InvalidInputError for what is not for streams.
     """
@@ -682,7 +650,7 @@ def counter_of(
             "Known: BinaryTree, BridgedTree, DelannoyCounter, DiscreteKaryTree, HonakerTree, "
             "KaryTree, SmoothBinary, SquareRootFactorization.",
         )
-    return StreamCounter(mechanism, rng=rng, insecure_floats=insecure_floats)
+    return StreamCounter(mechanism, rng=rng)
 
 
 def continued(record: dict[str, Any], *, rng: Randomness = SECURE) -> StreamCounter:
@@ -692,7 +660,7 @@ def continued(record: dict[str, Any], *, rng: Randomness = SECURE) -> StreamCoun
     """
     try:
         mechanism = notation.parse(record["mechanism"])
-        counter = counter_of(mechanism, rng=rng, insecure_floats=record["floats"] is True)
+        counter = counter_of(mechanism, rng=rng)
         counter._resume(record)
     except KeyError as error:
         raise InvalidInputError(

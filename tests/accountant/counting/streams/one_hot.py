@@ -20,27 +20,22 @@ STEPS = 2**44
 
 
 class OneHot:
-    """Stands for a generator of doubles, and of whole steps where `exact_variables` is in force."""
+    """Stands for a generator, of whole steps where `exact_variables` is in force."""
 
     def __init__(self, hot: int) -> None:
         self.hot, self.drawn = hot, 0
 
-    def standard_exponential(self, count: int) -> NDArray[np.float64]:
+    def draw(self, count: int) -> NDArray[np.float64]:
         found = np.zeros(count)
         if self.drawn <= self.hot < self.drawn + count:
             found[self.hot - self.drawn] = 1
         self.drawn += count
         return found
 
-    standard_normal = standard_exponential
-
-    def integers(self, low: int, high: int, count: int, dtype: Any) -> NDArray[Any]:
-        return np.zeros(count, dtype=dtype)
-
 
 class _Sampler:
     def whole_steps(self, rows: NDArray[Any], *, rng: OneHot) -> NDArray[Any]:
-        found: NDArray[Any] = (STEPS * rng.standard_exponential(len(rows))).astype(np.int64)
+        found: NDArray[Any] = (STEPS * rng.draw(len(rows))).astype(np.int64)
         return found[:, np.newaxis]
 
 

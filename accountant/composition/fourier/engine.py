@@ -33,13 +33,10 @@ from dpassay.accountant.composition.fourier.measure import (
     Loss,
     Sum,
     accuracy,
-    chosen,
-    coarse,
     estimator,
     falls_soon,
     integral,
     is_narrow,
-    lost,
     plan_contour,
     takes_apart,
 )
@@ -302,23 +299,19 @@ def _ways(
     product: Product, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int
 ) -> Sequence[Way]:
     """Return the contours that may serve, the best first."""
-    whole, at, planned = FOURIER.loss(product), near(float(epsilon)), coarse(bits)
+    whole, at = FOURIER.loss(product), near(float(epsilon))
     if not (takes_apart(whole) and math.isinf(strip.high)):
         return [_straight]
-    if falls_soon(chosen(whole, strip, at, planned), kernel, strip, at, bits):
+    if falls_soon(whole, kernel, strip, at, bits):
         return [_straight, _apart]
     return [_apart, _straight]
 
 
 def _straight(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
-    """Return the integral on a vertical line, with losses cut off that are rare and large."""
-    short = loss
-    if any(isinstance(part, MixtureTransform) for part, _ in loss.factors):
-        short = chosen(loss, strip, near(float(epsilon)), coarse(bits))
-    if (found := _neighbours(loss, kernel, strip, bits).widen(short, epsilon)) is not None:
+    """Return the integral on a vertical line."""
+    if (found := _neighbours(loss, kernel, strip, bits).widen(loss, epsilon)) is not None:
         return found
-    rest = _cut_off(short, kernel, strip, epsilon)
-    found = integral(short, kernel, strip, epsilon, bits, added=rest)
+    found = integral(loss, kernel, strip, epsilon, bits)
     if found.rel_accuracy_bits() < bits - LOSS:
         raise UndecidedError(f"The contour does not give {bits} bits.")
     return found
@@ -335,11 +328,10 @@ class _Neighbours:
 
     def at(self, epsilon: ExactReal) -> arb | None:
         """Return the integral by a line that was made, None where none is near or narrow enough."""
-        kernel, strip, bits = self._about
         for place, reach, known in reversed(self._sums):
             if abs(float(epsilon) - place) <= reach:
-                found = known.at(epsilon) + _cut_off(known.loss, kernel, strip, epsilon)
-                if is_narrow(found, bits):
+                found = known.at(epsilon)
+                if is_narrow(found, self._about[2]):
                     return found
         return None
 
@@ -383,11 +375,3 @@ def _apart(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: i
     from dpassay.accountant.composition.fourier.jumps import jump_integral
 
     return jump_integral(loss, kernel, strip, epsilon, bits)
-
-
-def _cut_off(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
-    """Return [0, b]: what large losses that are cut off can add to the integral."""
-    first, second = lost(loss)
-    if kernel == Kernel.ABOVE_Q or strip == PUT:
-        first = (second * epsilon.ball().exp()).upper()
-    return arb(0).union(first)

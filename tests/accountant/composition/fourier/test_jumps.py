@@ -15,9 +15,9 @@ from mpmath import mp, mpf
 
 from dpassay.accountant.composition.choose import smooth
 from dpassay.accountant.composition.fourier.engine import FOURIER
-from dpassay.accountant.composition.fourier.measure import Loss, cut_off
+from dpassay.accountant.composition.fourier.measure import Loss
 from dpassay.accountant.composition.losses.bounds import Mixture
-from dpassay.accountant.composition.losses.transform import MixtureTransform
+from dpassay.accountant.composition.losses.transform import Cut, MixtureTransform
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
 from dpassay.accountant.questions import profile
@@ -56,7 +56,11 @@ def test_two_releases_by_an_integral_over_one(sigma: str, q: str, epsilon: str) 
     """Few rare samples are for the grid; the integral is mpmath's."""
     mechanism = Composed(PoissonSubsampled(Gaussian(standard_deviation=sigma), q), 2)
     found = profile.delta(
-        mechanism, epsilon, adjacency="add-remove", direction="remove", relative_width=COARSE
+        mechanism,
+        epsilon,
+        adjacency="add-remove",
+        direction=Direction.REMOVE,
+        relative_width=COARSE,
     )
     known = two_releases(sigma, q, epsilon, mixed_first=True)
     with mp.workdps(30):
@@ -145,9 +149,9 @@ def test_beyond_the_cut_the_integrand_stays_below_its_geometric_bound(
 @pytest.mark.parametrize("s", quick([0.0, 5.0, 20.0], 2))
 def test_the_rule_beside_two_cuts(s: float) -> None:
     """The transform of large losses against a fine sum in mpmath."""
-    loss = cut_off(loss_of(("1", "0.01", 2)), 40.0, 30.0)
-    ((part, _),) = loss.factors
+    ((part, _),) = loss_of(("1", "0.01", 2)).factors
     assert isinstance(part, MixtureTransform)
+    part = replace(part, cut=Cut(Fraction(10), Fraction(1, 4)))
     assert part.cut is not None
     large = replace(part, rise=replace(part.cut, at=Fraction(4), width=Fraction(1, 8)))
     with ctx.workprec(PRECISION):

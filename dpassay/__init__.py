@@ -28,7 +28,7 @@ _PUBLIC = {
     "accountant.core.adjacency": "Adjacency Direction",
     "accountant.core.asking": "Results",
     "accountant.counting.best_counter": "BestCounter best_counter",
-    "accountant.budget.calibrate": "Calibration EpsilonDelta Mu ProfileBelow Rho",
+    "accountant.budget.calibrate": "Calibration EpsilonDelta Mu Rho",
     "accountant.errors": "AdjacencyError DpassayError InvalidInputError NotApplicableError "
     "UndecidedError",
     "lp.problem": "CountNoiseProblem",

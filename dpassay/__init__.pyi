@@ -37,7 +37,6 @@ from dpassay.accountant.ask import variance as variance
 from dpassay.accountant.budget.calibrate import Calibration as Calibration
 from dpassay.accountant.budget.calibrate import EpsilonDelta as EpsilonDelta
 from dpassay.accountant.budget.calibrate import Mu as Mu
-from dpassay.accountant.budget.calibrate import ProfileBelow as ProfileBelow
 from dpassay.accountant.budget.calibrate import Rho as Rho
 from dpassay.accountant.core.adjacency import Adjacency as Adjacency
 from dpassay.accountant.core.adjacency import Direction as Direction

@@ -193,7 +193,7 @@ def calibrate(
     name
         The mechanism, by its name in the notation or its class.
     target
-        A guarantee as an object (`EpsilonDelta`, `Mu`, `Rho`, `ProfileBelow`); or name it:
+        A guarantee as an object (`EpsilonDelta`, `Mu`, `Rho`); or name it:
     epsilon, delta, mu, rho
         (ε, δ)-DP, ε-DP where δ is left out; μ-GDP; ρ-zCDP.
     adjacency

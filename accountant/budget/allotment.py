@@ -16,7 +16,7 @@ from typing import final
 from flint import arb
 
 from dpassay.accountant.budget.calibrate import calibrate
-from dpassay.accountant.budget.target import EpsilonDelta, ProfileBelow, Target, Width
+from dpassay.accountant.budget.target import EpsilonDelta, Target, Width
 from dpassay.accountant.composition.choose import smooth
 from dpassay.accountant.composition.fourier.engine import FOURIER
 from dpassay.accountant.composition.product import Product
@@ -35,12 +35,11 @@ from dpassay.accountant.mechanisms.wrappers.composed import Composed, Guaranteed
 from dpassay.accountant.mechanisms.wrappers.sampling import PoissonSubsampled
 from dpassay.accountant.numbers import solve
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
-from dpassay.accountant.numbers.interval import START_PRECISION, Interval, sign
-from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.interval import Interval, sign
 from dpassay.accountant.numbers.solve import first
 from dpassay.accountant.questions import profile
 from dpassay.accountant.questions.estimate import estimate_log_delta
-from dpassay.accountant.questions.threshold import MissingError, Search, to_zero
+from dpassay.accountant.questions.threshold import to_zero
 
 WIDTH = Fraction(1, 10**12)
 MOST_RELEASES = 10**12
@@ -80,10 +79,6 @@ def most_releases(
         If a count cannot be decided.
     """
     relation = Adjacency.read(adjacency)
-    if isinstance(target, ProfileBelow):
-        most = _below_a_profile(mechanism, target, relation)
-        if most is not None:
-            return most
 
     def fits(count: int, width: Width = None) -> bool:
         whole = Composed(mechanism, count)
@@ -147,43 +142,6 @@ def _estimated_count(
         return float(found) - log_delta
 
     return _search_count(excess, _normal_count(pair, epsilon, log_delta))
-
-
-def _below_a_profile(
-    mechanism: Mechanism, target: ProfileBelow, relation: Adjacency | None
-) -> int | None:
-    """Return the largest count whose profile keeps below one up to an end, proved on both sides.
-
-    None where it is not about several subsampled Gaussian releases and an end.
-    """
-    stop, pair = target.end(), _smooth(mechanism, relation)
-    if stop is None or pair is None:
-        return None
-    limit = target.curve()
-    search = Search(limit, stop)
-
-    def pairs(count: int) -> Sequence[Pair]:
-        return Composed(mechanism, count).worst_case(relation).pairs(None)
-
-    def excess(count: int) -> float:
-        try:
-            return search.largest(pairs(count))
-        except MissingError:
-            return -math.inf
-
-    with ctx.workprec(START_PRECISION):
-        log_limit = float(limit(ExactReal.of_rational(stop)).log().mid())
-    near = _search_count(excess, _normal_count(pair, float(stop), log_limit))
-    if near.count < 2:
-        return None
-    kept = search.keeps(pairs(near.count), near.width)
-    search.largest(pairs(near.count + 1))
-    if not kept or not search.exceeds(pairs(near.count + 1), near.width):
-        raise UndecidedError(
-            f"It was not proved that {near.count} releases, and no more, meet {target}. Give "
-            "another up_to."
-        )
-    return near.count
 
 
 def _smooth(mechanism: Mechanism, relation: Adjacency | None) -> Product | None:

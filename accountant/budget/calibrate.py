@@ -17,7 +17,7 @@ from flint import arb
 
 from dpassay.accountant import notation
 from dpassay.accountant.aliases import translated
-from dpassay.accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
+from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho, Target
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair
@@ -46,7 +46,7 @@ from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.questions.accuracy import mean_squared_error
 from dpassay.accountant.questions.profile import usual
 
-__all__ = ["Calibration", "EpsilonDelta", "Mu", "ProfileBelow", "Rho", "Target", "calibrate"]
+__all__ = ["Calibration", "EpsilonDelta", "Mu", "Rho", "Target", "calibrate"]
 
 
 """What a calibration is asked, and what it answers."""
@@ -221,7 +221,7 @@ def calibrate(
     name
         The mechanism, by its name in the notation or its class.
     target
-        `EpsilonDelta`, `Mu`, `Rho`, or `ProfileBelow` a mechanism's profile or a function.
+        `EpsilonDelta`, `Mu` or `Rho`.
     adjacency
         The neighbouring relation, where it matters; an argument of this name is the same one.
     direction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias, final
@@ -19,11 +19,10 @@ from dpassay.accountant.errors import (
     InvalidInputError,
     NotApplicableError,
     UndecidedError,
-    expected,
 )
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.numbers.dominance import largest_ratio
-from dpassay.accountant.numbers.exact import ExactReal, Number, exact, in_short
+from dpassay.accountant.numbers.exact import ExactReal, in_short
 from dpassay.accountant.numbers.interval import START_PRECISION, Interval, ball, enclose, sign
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs import invert
@@ -41,7 +40,6 @@ _RHO_MARGIN = 1000
 """Widths by which ρ must miss the budget for a coarser width to do."""
 _TIE_PRECISION = 2048
 """Bits after which a budget counts as met exactly where no exact number is known."""
-_MOST_EPSILON = ExactReal.of_rational(10**9)
 _FAR_ABOVE = 16
 """A ratio of profiles that need not be known any better."""
 _UNBOUNDED = 10**9
@@ -208,10 +206,13 @@ class Mu(Target):
     mu: Positive = Positive()
 
     def excess(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> arb:
-        """Return ln(μ'/μ) for a mechanism with a known least μ', else that of the profiles."""
+        """Return ln(μ'/μ) for a mechanism with a known least μ'.
+
+        Else ln of the largest δ(ε)/δ_μ(ε), or of another ratio beside 1.
+        """
         value = _least_mu(mechanism, adjacency)
         if value is None:
-            return self._profile().excess(mechanism, adjacency, width)
+            return log_ratio(self._ratio(mechanism, adjacency, width), arb(1))
         return log_ratio(value, self.mu.ball())
 
     def holds(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> bool:
@@ -222,7 +223,11 @@ class Mu(Target):
     def achieved(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
         """Enclose μ', or the largest ratio of the profiles."""
         if _least_mu(mechanism, adjacency) is None:
-            return self._profile().achieved(mechanism, adjacency)
+            width = ACHIEVED_WIDTH
+            ratio = enclose(
+                lambda: self.excess(mechanism, adjacency, width).exp(), relative_width=width
+            )
+            return {"ratio": ratio}
         return {"mu": enclose(lambda: _least_mu(mechanism, adjacency) or arb(0))}  # 0 is false
 
     def beside_estimates(
@@ -234,10 +239,37 @@ class Mu(Target):
         pairs = family(ExactReal.of_rational(first))
         if not all(map(is_laplace, pairs)):
             return None
-        return self._profile().touched(family, None, first, relative_width)
+        found = touching(family, self._curve, first, relative_width=relative_width)
+        if found is None:
+            return None
 
-    def _profile(self) -> ProfileBelow:
-        return ProfileBelow(Gaussian(standard_deviation=1, l2_sensitivity=self.mu))
+        def achieved(pairs: Sequence[Pair]) -> dict[str, Interval]:
+            with ctx.workprec(START_PRECISION):
+                value = invert.hockey_stick(invert.to_width(pairs, relative_width), found.at)
+                ratio = value / self._curve(found.at)
+            return {"ratio": Interval(Interval.of_ball(ratio, _MET_DIGITS).lower, Decimal(1))}
+
+        return Found(found.least, achieved)
+
+    def _curve(self, epsilon: ExactReal) -> arb:
+        """Return δ_μ(ε)."""
+        gaussian = Gaussian(standard_deviation=1, l2_sensitivity=self.mu)
+        return invert.hockey_stick(gaussian.worst_case(None).pairs(None), epsilon)
+
+    def _ratio(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width) -> arb:
+        """Return the largest δ(ε)/δ_μ(ε); far above 1 a lower bound stands for it."""
+        pairs = invert.to_width(mechanism.worst_case(adjacency).pairs(None), width)
+        end = invert.most([pair.max_loss() for pair in pairs])
+        if not end.is_finite():
+            raise NotApplicableError(
+                f"The privacy loss of {type(mechanism).__name__} is unbounded, and its least mu is "
+                "not known: its profile cannot be compared with a Gaussian one over all epsilon. "
+                "Calibrate it to (epsilon, delta) or rho."
+            )
+        stop = Fraction(Interval.of_ball(end, 30).upper)
+        return largest_ratio(
+            lambda at: invert.hockey_stick(pairs, at), self._curve, stop, enough=_FAR_ABOVE
+        )
 
     def __str__(self) -> str:
         return f"mu={in_short(self.mu)}"
@@ -278,158 +310,6 @@ class Rho(Target):
         return f"rho={in_short(self.rho)}"
 
 
-@final
-@dataclass(frozen=True)
-class ProfileBelow(Target):
-    """δ(ε) ≤ limit(ε) for every ε ≥ 0, or for those up to an end.
-
-    Parameters
-    ----------
-    limit
-        A mechanism, whose profile is the limit; or a function that returns a ball for the limit
-        at an exact ε. The function must be a profile: non-increasing, and convex in e^ε.
-    relation
-        The neighbouring relation of a mechanism that is the limit, where it needs one.
-    up_to
-        The largest ε that is compared, a rational number > 0; None compares all. An unbounded
-        loss needs it: far out, profiles of subsampled releases say what all of them taken show.
-    """
-
-    limit: Mechanism | Callable[[ExactReal], arb]
-    relation: Adjacency | None = None
-    up_to: Number | None = None
-
-    def __post_init__(self) -> None:
-        """Read the end."""
-        if self.up_to is not None and (exact(self.up_to, "up_to").rational or 0) <= 0:
-            raise expected("up_to", self.up_to, "to be a rational number > 0")
-
-    def end(self) -> Fraction | None:
-        """Return the largest ε that is compared, None for no largest."""
-        if self.up_to is None:
-            return None
-        stop = exact(self.up_to, "up_to")
-        if stop > _MOST_EPSILON:
-            raise expected(
-                "up_to", self.up_to, "≤ 1e9", "Compare the profiles up to a smaller one."
-            )
-        return stop.rational
-
-    def excess(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> arb:
-        """Return the logarithm of the largest δ(ε)/limit(ε), or of another ratio beside 1.
-
-        Far above 1 a lower bound of the ratio stands for it.
-
-        Profiles that coincide at the least noise leave no room to prove anything near it. They
-        are told apart by μ where both are Gaussian, and by the noise argument where the limit
-        is of the mechanism's own family.
-        """
-        if isinstance(self.limit, Mechanism) and self.up_to is None:
-            noise = self._noise(mechanism, adjacency)
-            if noise is not None:
-                return log_ratio(*noise)
-            try:
-                mu = mechanism.gaussian_mu(adjacency), self.limit.gaussian_mu(self.relation)
-            except NotApplicableError:
-                pass
-            else:
-                return log_ratio(*mu)
-        return log_ratio(self._ratio(mechanism, adjacency, width), arb(1))
-
-    def holds(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> bool:
-        """Whether it is proved; a mechanism meets its own profile."""
-        if mechanism == self.limit and adjacency == self.relation:
-            return True
-        try:
-            return super().holds(mechanism, adjacency, width)
-        except UndecidedError:  # the profiles touch, or nearly
-            return False
-
-    def _noise(self, mechanism: Mechanism, adjacency: Adjacency | None) -> tuple[arb, arb] | None:
-        """Return the noise arguments, more noise last, of two mechanisms of one family."""
-        name = mechanism.noise_argument
-        if type(mechanism) is not type(self.limit) or name is None or adjacency != self.relation:
-            return None
-        if replace(mechanism, **{name: getattr(self.limit, name)}) != self.limit:  # type: ignore[type-var]  # all are dataclasses
-            return None
-        own, other = (exact(getattr(each, name)).ball() for each in (mechanism, self.limit))
-        return (other, own) if mechanism.noise_grows else (own, other)
-
-    def _ratio(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width) -> arb:
-        pairs = invert.to_width(mechanism.worst_case(adjacency).pairs(None), width)
-        end, stop = invert.most([pair.max_loss() for pair in pairs]), self.end()
-        if not end.is_finite() and stop is None:
-            raise NotApplicableError(
-                f"The privacy loss of {type(mechanism).__name__} is unbounded: its profile cannot "
-                "be compared with another one over all epsilon. Give an up_to, or calibrate it to "
-                "(epsilon, delta), mu or rho."
-            )
-        if end.is_finite():
-            largest = Fraction(Interval.of_ball(end, 30).upper)
-            stop = largest if stop is None else min(stop, largest)
-        assert stop is not None
-        return largest_ratio(
-            lambda at: invert.hockey_stick(pairs, at), self.curve(), stop, enough=_FAR_ABOVE
-        )
-
-    def curve(self) -> Callable[[ExactReal], arb]:
-        """Return the limit as a function of ε."""
-        if not isinstance(self.limit, Mechanism):
-            return self.limit
-        limits = self.limit.worst_case(self.relation).pairs(None)
-        return lambda at: invert.hockey_stick(limits, at)
-
-    def beside_estimates(
-        self, family: Family, first: Fraction, relative_width: Fraction
-    ) -> Found | None:
-        """Enclose the argument at which the profile of subsampled Gaussian releases keeps below.
-
-        Raises UndecidedError where the profiles come too near each other, or estimates fail.
-        """
-        from dpassay.accountant.composition.choose import smooth  # slow to import
-
-        stop = self.end()
-        pairs = family(ExactReal.of_rational(first))
-        if stop is None or None in map(smooth, pairs):
-            return None
-        found = self.touched(family, stop, first, relative_width)
-        if found is None:
-            raise UndecidedError(
-                f"Where a profile keeps below that of {self.limit!r} up to epsilon={self.up_to} "
-                "was not proved. Ask for a larger relative_width, or another up_to."
-            )
-        return found
-
-    def touched(
-        self, family: Family, stop: Fraction | None, first: Fraction, relative_width: Fraction
-    ) -> Found | None:
-        """Enclose the argument at which the profiles touch, up to an end; None if unknown."""
-        curve = self.curve()
-        found = touching(family, curve, stop, first, relative_width=relative_width)
-        if found is None:
-            return None
-
-        def achieved(pairs: Sequence[Pair]) -> dict[str, Interval]:
-            with ctx.workprec(START_PRECISION):
-                value = invert.hockey_stick(invert.to_width(pairs, relative_width), found.at)
-                ratio = value / curve(found.at)
-            return {"ratio": Interval(Interval.of_ball(ratio, _MET_DIGITS).lower, Decimal(1))}
-
-        return Found(found.least, achieved)
-
-    def achieved(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
-        """Enclose the largest δ(ε)/limit(ε) (of exact Gaussian profiles: μ'/μ)."""
-        width = ACHIEVED_WIDTH
-        value = enclose(
-            lambda: self.excess(mechanism, adjacency, width).exp(), relative_width=width
-        )
-        return {"ratio": value}
-
-    def __str__(self) -> str:
-        end = "" if self.up_to is None else f" up to epsilon={self.up_to}"
-        return f"the profile of {self.limit!r}{end}"
-
-
 def _least_mu(mechanism: Mechanism, adjacency: Adjacency | None) -> arb | None:
     """Return the least μ for which a mechanism is μ-GDP, where it is known without a search."""
     try:
@@ -466,26 +346,16 @@ def finite(value: arb) -> arb:
 
 
 def read_target(given: Mapping[str, Any]) -> Target:
-    """Return the one guarantee that epsilon (and delta), mu, rho or profile name."""
-    names = [name for name in ("epsilon", "mu", "rho", "profile") if given.get(name) is not None]
+    """Return the one guarantee that epsilon (and delta), mu or rho name."""
+    names = [name for name in ("epsilon", "mu", "rho") if given.get(name) is not None]
     has_delta = given.get("delta") is not None
     if len(names) != 1 or (has_delta and names != ["epsilon"]):
         said = ", ".join([*names, *["delta"] * has_delta]) or "none"
         raise InvalidInputError(
-            f"Expected one target: epsilon (with delta, else 0), mu, rho or profile; given: "
+            f"Expected one target: epsilon (with delta, else 0), mu or rho; given: "
             f"{said}. Write epsilon=1, delta=1e-5 (--epsilon 1 --delta 1e-5)."
         )
-    if given.get("up_to") is not None and names != ["profile"]:
-        raise InvalidInputError("Expected --up-to together with --profile only.")
-    match names[0]:
-        case "epsilon":
-            delta = given.get("delta")
-            return EpsilonDelta(given["epsilon"], 0 if delta is None else delta)
-        case "mu":
-            return Mu(given["mu"])
-        case "rho":
-            return Rho(given["rho"])
-    from dpassay.accountant import notation  # knows every mechanism, which most targets need not
-
-    relation = Adjacency.read(given.get("adjacency"))
-    return ProfileBelow(notation.parse(str(given["profile"])), relation, given.get("up_to"))
+    if names == ["epsilon"]:
+        delta = given.get("delta")
+        return EpsilonDelta(given["epsilon"], 0 if delta is None else delta)
+    return Mu(given["mu"]) if names == ["mu"] else Rho(given["rho"])

@@ -8,7 +8,6 @@ no narrower than its slope asks for; for the other pairs one rough enclosure abo
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -214,54 +213,54 @@ class Touching:
 def touching(
     family: Family,
     limit: Limit,
-    stop: Fraction | None,
     first: Fraction,
     *,
     relative_width: Fraction,
 ) -> Touching | None:
-    """Enclose the argument at which δ(ε) ≤ limit(ε) for all ε in [0, stop]; None where that fails.
+    """Enclose the argument at which δ(ε) ≤ limit(ε) up to the largest loss; None where that fails.
 
     Parameters
     ----------
     family
         Returns the worst pairs at an argument.
     limit
-        Returns a ball for the limit at an exact ε, > 0 on [0, stop].
-    stop
-        The end of the range, > 0; None where losses are bounded: their largest.
+        Returns a ball for the limit at an exact ε, > 0 up to the largest loss, which is finite.
     first
         Where the search begins, > 0.
     """
     if relative_width < FINEST:
         return None
-    search = Search(limit, stop)
-    if not search.run(family, float(first)):
+    search = _Search(limit)
+
+    def excess(x: float) -> float:
+        return search.largest(family(ExactReal.of_rational(Fraction(x))))
+
+    if (root := falling_root(excess, float(first))) is None:
         return None
-    near = Fraction(search.root)
+    near = Fraction(root[0])
     slack = near * relative_width * HALF
-    margin = Fraction(search.slope) * relative_width * HALF
+    margin = Fraction(root[1]) * relative_width * HALF
     if not search.exceeds(family(ExactReal.of_rational(near - slack)), margin):
         return None
-    if not search.keeps(family(ExactReal.of_rational(near + slack)), margin):
+    if not search.keeps(family(ExactReal.of_rational(near + slack))):
         return None
     found = Interval.of_exact(near - slack).hull(Interval.of_exact(near + slack))
     return Touching(found, search.at)
 
 
 @final
-class Search:
-    """How a profile stands to a limit on [0, stop]: by estimates, and proved."""
+class _Search:
+    """How the profile of bounded losses stands to a limit: by estimates, and proved."""
 
-    def __init__(self, limit: Limit, stop: Fraction | None) -> None:
-        self._limit, self._given = limit, stop
+    def __init__(self, limit: Limit) -> None:
+        self._limit = limit
         self._known: dict[float, float] = {}
-        self.root = self.slope = self.touch = 0.0
+        self._touch = 0.0
 
     @property
     def at(self) -> ExactReal:
         """The ε where `largest` was last found."""
-        touch = Fraction(self.touch)
-        return ExactReal.of_rational(touch if self._given is None else min(touch, self._given))
+        return ExactReal.of_rational(Fraction(self._touch))
 
     def exceeds(self, pairs: Sequence[Pair], margin: Fraction) -> bool:
         """Whether δ > limit is proved at `at`, by an enclosure of relative width `margin`."""
@@ -269,73 +268,34 @@ class Search:
         with ctx.workprec(START_PRECISION):
             return bool(invert.hockey_stick(asked, self.at) > self._limit(self.at))
 
-    def keeps(self, pairs: Sequence[Pair], margin: Fraction) -> bool:
-        """Whether δ ≤ limit is proved on [0, stop], with room of about `margin` at the least."""
-        if self._given is None:
-            with ctx.workprec(START_PRECISION):
-                return self._below(lambda at: invert.hockey_stick(pairs, at), self._end(pairs))
-
-        def value(at: ExactReal) -> arb:
-            room = -self.excess(pairs, float(at))
-            width = Fraction(max(room / _SHARE, float(margin) / _SHARE))
-            return invert.hockey_stick(invert.to_width(pairs, width), at)
-
+    def keeps(self, pairs: Sequence[Pair]) -> bool:
+        """Whether δ ≤ limit is proved up to the largest loss."""
         with ctx.workprec(START_PRECISION):
-            return self._below(value, self._given)
+            try:
+                return proved_below(
+                    lambda at: invert.hockey_stick(pairs, at), self._limit, _end(pairs)
+                )
+            except UndecidedError:
+                return False
 
-    def _below(self, value: Limit, end: Fraction) -> bool:
-        try:
-            return proved_below(value, self._limit, end)
-        except (MissingError, UndecidedError):
-            return False
-
-    def _end(self, pairs: Sequence[Pair]) -> Fraction:
-        """Return the end of the range that matters for some pairs."""
-        if self._given is not None:
-            return self._given
-        with ctx.workprec(_ROUGH):
-            largest = invert.most([pair.max_loss() for pair in pairs])
-        return Fraction(Interval.of_ball(largest, 30).upper)
-
-    def run(self, family: Family, first: float) -> bool:
-        """Find the root, −d ln δ/d ln x, and where they touch; False where estimates do not."""
-
-        def excess(x: float) -> float:
-            return self.largest(family(ExactReal.of_rational(Fraction(x))))
-
-        with contextlib.suppress(MissingError):
-            if (found := falling_root(excess, first)) is not None:
-                self.root, self.slope = found
-                return True
-        return False
-
-    def excess(self, pairs: Sequence[Pair], epsilon: float) -> float:
+    def _excess(self, pairs: Sequence[Pair], epsilon: float) -> float:
         """Return an estimate of ln δ − ln limit."""
-        found = [self._estimate(pair, epsilon) for pair in pairs]
-        known = [value for value in found if value is not None]
-        if len(known) < len(found):
-            raise MissingError
-        if epsilon not in self._known:
-            with ctx.workprec(_ROUGH):
-                limit = self._limit(ExactReal.of_rational(Fraction(epsilon)))
-                self._known[epsilon] = float(limit.log().mid())
-        return max(known) - self._known[epsilon]
-
-    def _estimate(self, pair: Pair, epsilon: float) -> float | None:
-        if self._given is not None:
-            return pair.known.log_delta(epsilon)
+        at = ExactReal.of_rational(Fraction(epsilon))
         with ctx.workprec(_ROUGH):
-            value = pair.hockey_stick(ExactReal.of_rational(Fraction(epsilon)))
-            return float(value.log().mid()) if value > 0 else _NOTHING
+            if epsilon not in self._known:
+                self._known[epsilon] = float(self._limit(at).log().mid())
+            value = invert.hockey_stick(pairs, at)
+            log = float(value.log().mid()) if value > 0 else _NOTHING
+        return log - self._known[epsilon]
 
     def largest(self, pairs: Sequence[Pair]) -> float:
-        """Return the largest excess over ε in [0, stop]; `touch` is where it is."""
-        stop = float(self._end(pairs))
+        """Return the largest excess over ε up to the largest loss; `at` is where it is."""
+        stop = float(_end(pairs))
         grid = [stop * i / _GRID for i in range(_GRID + 1)]
-        values = [self.excess(pairs, at) for at in grid]
+        values = [self._excess(pairs, at) for at in grid]
         best = max(range(len(grid)), key=lambda i: values[i])
         if best in (0, _GRID):
-            self.touch = grid[best]
+            self._touch = grid[best]
             return values[best]
         left, middle, right = grid[best - 1 : best + 2]
         low, top, high = values[best - 1 : best + 2]
@@ -345,7 +305,7 @@ class Search:
             wanted = 0.5 * (left + middle) - 0.5 * rise / bend if bend < 0 else middle
             if abs(wanted - middle) <= _CLOSE * stop or not left < wanted < right:
                 break
-            new = self.excess(pairs, wanted)
+            new = self._excess(pairs, wanted)
             if new < top:
                 left, low, right, high = (
                     (wanted, new, right, high) if wanted < middle else (left, low, wanted, new)
@@ -354,9 +314,12 @@ class Search:
                 middle, top, right, high = wanted, new, middle, top
             else:
                 left, low, middle, top = middle, top, wanted, new
-        self.touch = middle
+        self._touch = middle
         return top
 
 
-class MissingError(Exception):
-    """No estimate is known."""
+def _end(pairs: Sequence[Pair]) -> Fraction:
+    """Return the largest loss of some pairs, rounded up."""
+    with ctx.workprec(_ROUGH):
+        largest = invert.most([pair.max_loss() for pair in pairs])
+    return Fraction(Interval.of_ball(largest, 30).upper)

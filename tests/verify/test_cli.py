@@ -210,9 +210,6 @@ def test_calibrate(capsys: pytest.CaptureFixture[str]) -> None:
     relation = ["--adjacency", "add-remove", "release_size=False"]
     assert main(["calibrate", "CorrelatedGaussian", "--mu", "1", "dimension=4", *relation]) == 0
     assert "release_size=False" in capsys.readouterr().out
-    options = ["--profile", "Laplace(scale=3)", "--quiet"]
-    assert main(["calibrate", "Laplace", *options]) == 0
-    assert capsys.readouterr().out == "Laplace(scale=3)\n"
 
 
 # ---------------------------------------------------------------- verify

@@ -118,8 +118,6 @@ fixed KEY=VALUE *  the other arguments of the mechanism
 --delta D  with --epsilon; 0 (pure) if left out
 --mu M  for mu-Gaussian DP
 --rho R  for rho-zCDP
---profile MECHANISM  for a profile nowhere above this mechanism's
---up-to E  with --profile: compare for epsilon from 0 to E only
 --find {noise,count,sampling-prob,epsilon} =noise  the least noise, or the most releases, the
     largest sampling rate, the largest shares of epsilon that keep the guarantee
 --shares W1,W2,… =  with --find epsilon: in these proportions

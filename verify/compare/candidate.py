@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, final
 
 from dpassay.accountant.budget.calibrate import calibrate
-from dpassay.accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
+from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho, Target
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.validate import Integer, Probability, Relation
@@ -32,7 +32,7 @@ class Budget:
     Parameters
     ----------
     target
-        `EpsilonDelta`, `Mu`, `Rho`, or `ProfileBelow` a mechanism's profile.
+        `EpsilonDelta`, `Mu` or `Rho`.
     adjacency
         Who is a neighbour. The sensitivities of the workload are those for this relation.
     releases
@@ -51,9 +51,6 @@ class Budget:
         target = self.target
         if not isinstance(target, Target):
             raise expected("target", target, "to be a target", "Write epsilon=1, delta=1e-5.")
-        if isinstance(target, ProfileBelow) and target.relation is None:
-            # A profile that needs no relation is the same under the one that is meant here.
-            object.__setattr__(self, "target", replace(target, relation=self.adjacency))
         if objection := self.target.objection():
             raise InvalidInputError(objection)
         if self.sampling_prob.sign == 0:

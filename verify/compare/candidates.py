@@ -12,7 +12,7 @@ from functools import partial, singledispatch
 
 from flint import arb
 
-from dpassay.accountant.budget.target import Mu, ProfileBelow
+from dpassay.accountant.budget.target import Mu
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.validate import probability
 from dpassay.accountant.counting.counters import LinearCounter
@@ -685,7 +685,7 @@ def _gaussian(layout: Layout, l2: ExactReal, budget: Budget) -> Found:
 
 def _independent(moved: int, budget: Budget) -> Found:
     """Yield scalar laws put on every count, of which `moved` change by 1."""
-    if moved * budget.releases > 1 and isinstance(budget.target, (Mu, ProfileBelow)):
+    if moved * budget.releases > 1 and isinstance(budget.target, Mu):
         reason = (
             "several counts with this noise are no Gaussian mechanism: their whole profile would "
             "have to be searched at every amount of noise. Name one to have it judged"

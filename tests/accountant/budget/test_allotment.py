@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-import numpy as np
 import pytest
 
 from dpassay.accountant.budget.allotment import (
     equal_epsilon,
-    largest_sampling_prob,
     most_releases,
     shares_of_epsilon,
 )
-from dpassay.accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
+from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho, Target
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.mechanisms import (
@@ -22,12 +20,10 @@ from dpassay.accountant.mechanisms import (
     Gaussian,
     Guaranteed,
     Laplace,
-    PoissonSubsampled,
     RandomizedResponse,
 )
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions import profile
-from dpassay.accountant.questions.estimate import estimate_log_delta
 from tests.quick import quick
 
 BUDGET = EpsilonDelta(epsilon=1, delta="1e-5")
@@ -57,36 +53,6 @@ def test_equal_shares_of_epsilon() -> None:
     assert equal_epsilon(EpsilonDelta(epsilon=1), 4).safe == Fraction(1, 4)
 
 
-@pytest.mark.slow
-def test_the_largest_rate_and_count_below_a_profile() -> None:
-    most = Gaussian(standard_deviation=3)
-    limit = ProfileBelow(most, up_to=2)
-    share = largest_sampling_prob(Gaussian(1), limit, 1000, relative_width=Fraction(1, 10**9))
-    assert (share.largest.relative_width or 1) <= Fraction(1, 10**9)
-    assert share.safe <= Fraction(share.largest.lower)
-    step = PoissonSubsampled(Gaussian(1), "0.01")
-    count = most_releases(step, limit, adjacency="add-remove")
-
-    def excess(mechanism: Mechanism) -> float:
-        """Return the largest ln δ − ln limit by estimates on a grid."""
-        points = np.linspace(0, 2, 9)
-        own = estimate_log_delta(mechanism, points, adjacency="add-remove")
-        return float(np.max(own - estimate_log_delta(most, points)))
-
-    def rate(factor: str) -> Mechanism:
-        return Composed(PoissonSubsampled(Gaussian(1), share.safe * Fraction(factor)), 1000)
-
-    assert excess(rate("1")) < 0 < excess(rate("1.0002"))
-    assert excess(Composed(step, count)) < 0 < excess(Composed(step, count + 1))
-
-
-def test_no_count_of_a_release_that_is_above_the_profile() -> None:
-    limit = ProfileBelow(Gaussian(standard_deviation=100), up_to=2)
-    step = PoissonSubsampled(Gaussian(1), "0.5")
-    with pytest.raises(NotApplicableError, match="Not even one"):
-        most_releases(step, limit, adjacency="add-remove")
-
-
 def test_shares_of_epsilon_in_proportion() -> None:
     weights = ["3", "1/2", "1"]
     share = shares_of_epsilon(BUDGET, weights, count=4)
@@ -107,9 +73,7 @@ def test_shares_of_epsilon_in_proportion() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "target", quick([Mu("1/2"), Rho("1/10"), ProfileBelow(Gaussian(standard_deviation=3))], 1)
-)
+@pytest.mark.parametrize("target", quick([Mu("1/2"), Rho("1/10")], 1))
 def test_shares_of_epsilon_for_other_targets(target: Target) -> None:
     share = shares_of_epsilon(target, [1, 2], count=3)
 

@@ -16,7 +16,6 @@ from dpassay.accountant.budget.calibrate import (
     Calibration,
     EpsilonDelta,
     Mu,
-    ProfileBelow,
     Rho,
     Target,
     calibrate,
@@ -29,7 +28,7 @@ from dpassay.accountant.mechanisms.additive.integers import DiscreteLaplace
 from dpassay.accountant.mechanisms.additive.laplace import Laplace
 from dpassay.accountant.mechanisms.wrappers.composed import Composed
 from dpassay.accountant.numbers.dominance import largest_ratio
-from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.questions import guarantees, profile
 from tests.near import narrow
@@ -93,12 +92,6 @@ def test_agrees_with_dp_accounting(epsilon: float, delta: float) -> None:
         ("Gaussian", Mu("1/3"), "Gaussian(standard_deviation=3)"),
         ("Gaussian", Mu("0.7"), "Gaussian(standard_deviation='1.42857142858')"),
         ("Gaussian", Rho("0.005"), "Gaussian(standard_deviation=10)"),
-        (
-            "Gaussian",
-            ProfileBelow(Gaussian(standard_deviation="0.1")),
-            "Gaussian(standard_deviation='0.1')",
-        ),
-        ("Laplace", ProfileBelow(Laplace(scale=3)), "Laplace(scale=3)"),
     ],
 )
 def test_noise_that_is_just_enough_is_found(name: str, target: Target, expected: str) -> None:
@@ -155,19 +148,6 @@ def test_laplace_meets_gaussian_dp() -> None:
     assert any(misses(just_below, epsilon) for epsilon in [*epsilons, Fraction(0)])
 
 
-def test_a_function_as_the_limit() -> None:
-    def limit(epsilon: ExactReal) -> arb:
-        return (-epsilon.ball()).exp() / 100
-
-    found = calibrate("Laplace", ProfileBelow(limit))
-    for numerator in range(3):
-        epsilon = Fraction(numerator, 128)
-        bound = enclose(lambda at=epsilon: limit(ExactReal.of_rational(at)))  # type: ignore[misc]
-        assert profile.delta(found.mechanism, epsilon).lower <= bound.upper
-    assert found.achieved["ratio"].upper <= 1
-    assert found.achieved["ratio"].lower > Fraction(999999, 1000000)
-
-
 def test_largest_ratio_is_narrow_and_right() -> None:
     # sup of (1 − √(z/9))/(1 − √(z/16)) over 1 ≤ z ≤ 9 is at z = 1: (2/3)/(3/4) = 8/9
     found = enclose(
@@ -194,7 +174,6 @@ def test_largest_ratio_is_narrow_and_right() -> None:
         ("EllipticalGaussian", Mu(1), {}, "needs sensitivities"),
         ("IntegerNoise", Mu(1), {}, "no single argument.*name what is inside"),
         ("CountEllipse", Mu(1), {"dimension": 4, "sparsity": 2}, "adjacency"),
-        ("Gaussian", ProfileBelow(Laplace(scale=1)), {}, "unbounded"),
     ],
 )
 def test_bad_input(name: str, target: Target, fixed: dict[str, Any], message: str) -> None:
@@ -206,11 +185,6 @@ def test_a_floor_that_no_noise_removes() -> None:
     # μ' = √(μ² + 2²) here
     with pytest.raises(NotApplicableError, match=r"No mu makes .* meet mu=1: its mu is still 2"):
         calibrate("KnownSizeGaussian", Mu(1), adjacency="add-remove", dimension=3, size_mu=2)
-
-
-def test_a_target_that_every_noise_meets() -> None:
-    with pytest.raises(NotApplicableError, match="however little noise"):
-        calibrate("Laplace", ProfileBelow(lambda epsilon: arb(2)))
 
 
 def test_results_are_plain_data_too() -> None:
@@ -258,12 +232,6 @@ def test_digits_are_a_whole_number(digits: object) -> None:
 def test_what_is_no_mechanism_is_told_so(name: object) -> None:
     with pytest.raises(InvalidInputError, match="to be the name of a mechanism"):
         calibrate(name, EpsilonDelta(1, "1e-5"))  # type: ignore[arg-type]  # refused
-
-
-def test_an_end_beyond_floats_is_refused() -> None:
-    limit = ProfileBelow(Gaussian(3), up_to="1e400")
-    with pytest.raises(InvalidInputError, match="up_to='1e400' ≤ 1e9"):
-        calibrate("Gaussian", limit, adjacency="add-remove", count=10, sampling_prob="0.1")
 
 
 def test_a_counter_gets_the_noise_with_the_smaller_error() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpassay
-from dpassay.accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
+from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho, Target
 from dpassay.accountant.counting.best_counter import best_arities, best_counter, named_counter
 from dpassay.accountant.counting.grids import (
     Digits,
@@ -24,7 +24,7 @@ from dpassay.accountant.counting.grids import (
     parent,
 )
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.accountant.mechanisms import BridgedTree, Gaussian
+from dpassay.accountant.mechanisms import BridgedTree
 from dpassay.accountant.numbers.exact import ExactReal, Number
 from dpassay.accountant.questions import profile
 
@@ -159,7 +159,6 @@ def test_public_name_and_bad_arguments() -> None:
         ((10, 0), "epsilon=0 > 0"),
         ((10, "-1"), "epsilon='-1' > 0"),
         ((10, EpsilonDelta(0, "1e-6")), "epsilon=.* > 0"),
-        ((10, ProfileBelow(Gaussian(1))), "budget"),
     ]
     for arguments, message in cases:
         with pytest.raises(InvalidInputError, match=message):

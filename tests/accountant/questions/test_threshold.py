@@ -10,18 +10,16 @@ from flint import arb
 
 from dpassay.accountant.budget.allotment import largest_sampling_prob, most_releases
 from dpassay.accountant.budget.calibrate import calibrate
-from dpassay.accountant.budget.target import EpsilonDelta, ProfileBelow
+from dpassay.accountant.budget.target import EpsilonDelta, Mu
 from dpassay.accountant.core.adjacency import Adjacency
-from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair
-from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
 from dpassay.accountant.numbers.dominance import proved_below
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.questions import profile
 from dpassay.accountant.questions.threshold import FINEST, Limit, threshold
 from tests.near import narrow
-from tests.quick import quick
 
 BOTH = Adjacency.ADD_REMOVE
 NARROW = Fraction(1, 10**12)
@@ -129,52 +127,9 @@ def steep(epsilon: ExactReal) -> arb:
     return (-10 * epsilon.ball()).exp() / 5
 
 
-def room(mechanism: Mechanism, limit: Limit, epsilon: Fraction) -> float:
-    """Return 1 − δ/limit, whose sign is proved."""
-    own = profile.delta(mechanism, epsilon, adjacency=BOTH, relative_width=FINE)
-    found = 1 - own.ball() / limit(ExactReal.of_rational(epsilon))
-    assert not found.contains(0)
-    return float(found)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("q", "count", "limit", "stop", "inside"),
-    quick([("0.01", 1000, gaussian, Fraction(1), False), ("0.5", 20, steep, Fraction(1), True)], 1),
-)
-def test_the_profile_keeps_below_and_hardly_less_noise_does_not(
-    q: str, count: int, limit: Limit, stop: Fraction, inside: bool
-) -> None:
-    target = ProfileBelow(limit, BOTH, stop)
-    found = calibrate(
-        "Gaussian", target, adjacency=BOTH, count=count, sampling_prob=q, relative_width=SIX_DIGITS
-    )
-    assert narrow(found.least, SIX_DIGITS)
-    ratio = found.achieved["ratio"]
-    assert ratio.upper == 1
-    assert ratio.lower > Fraction(999, 1000)
-    grid = [stop * i / 12 for i in range(13)]
-    margins = [room(found.whole, limit, at) for at in grid]
-    nearest = margins.index(min(margins))
-    assert min(margins) > 0
-    assert (0 < nearest < 12) is inside
-    less = training(Fraction(found.least.lower) * Fraction(99, 100), q, count)
-    assert room(less, limit, grid[nearest]) < 0
-
-
-def test_an_unbounded_loss_needs_an_end() -> None:
-    with pytest.raises(NotApplicableError, match="Give an up_to"):
-        calibrate(
-            "Gaussian",
-            ProfileBelow(Gaussian(standard_deviation=3)),
-            adjacency=BOTH,
-            count=10,
-            sampling_prob="0.1",
-        )
-    for wrong in (0, -1):
-        with pytest.raises(InvalidInputError, match=f"up_to={wrong} to be a rational number > 0"):
-            ProfileBelow(Gaussian(standard_deviation=3), up_to=wrong)
-    assert str(ProfileBelow(Gaussian(standard_deviation=3), up_to="1/2")).endswith("epsilon=1/2")
+def test_an_unbounded_loss_has_no_mu_that_is_searched() -> None:
+    with pytest.raises(NotApplicableError, match="Calibrate it to"):
+        calibrate("Gaussian", Mu(1), adjacency=BOTH, count=10, sampling_prob="0.1")
 
 
 def test_a_profile_is_proved_to_keep_below_another_one_or_is_not() -> None:

@@ -30,8 +30,8 @@ def test_the_most_releases(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)["count"] == count
 
 
-def test_releases_below_a_profile(capsys: pytest.CaptureFixture[str]) -> None:
-    below = ["--profile", "Gaussian(standard_deviation=2)", "--quiet"]
+def test_releases_below_a_mu(capsys: pytest.CaptureFixture[str]) -> None:
+    below = ["--mu", "1/2", "--quiet"]
     assert main(["calibrate", "Laplace(scale=6)", "--find", "count", *below]) == 0
     count = int(capsys.readouterr().out)
     assert 5 < count < 12  # the mu of a composition is near sqrt(count)/6

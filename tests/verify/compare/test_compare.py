@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dpassay.accountant.budget.calibrate import calibrate
-from dpassay.accountant.budget.target import EpsilonDelta, Mu, ProfileBelow, Rho, Target
+from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho, Target
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.counting.best_counter import best_counter
 from dpassay.accountant.errors import InvalidInputError
@@ -269,7 +269,7 @@ def test_linear_queries_get_the_optimal_shape() -> None:
     [
         (Rho("0.5"), MatrixRelease(3, 4)),
         (Mu("0.5"), GroupedCounts(3, 4)),
-        (ProfileBelow(Laplace(scale=1)), VectorSum(2, l1_sensitivity=1)),
+        (EpsilonDelta(1), VectorSum(2, l1_sensitivity=1)),
         (Rho("0.5"), Count(2)),
     ],
     ids=str,

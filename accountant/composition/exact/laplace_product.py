@@ -469,7 +469,7 @@ class LaplaceSums(Engine):
         count = sum(n for _, n in product.factors)
         if count <= _FEW_SHIFTS:
             return RELATIVE_WIDTH
-        quick = count >= _MANY or long(product, COMPOSED_WIDTH) is not None
+        quick = count >= _MANY or is_long(product, COMPOSED_WIDTH)
         return GRID_WIDTH if quick else COMPOSED_WIDTH
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
@@ -486,7 +486,7 @@ class LaplaceSums(Engine):
             if (sooner := quick(product, asked)) is not None:
                 return sooner.hockey_stick(epsilon)
         if not law.is_short(epsilon, asked):
-            return _blurred(product).hockey_stick(epsilon)
+            return by_bounds(product, lambda form: form.hockey_stick(epsilon))
         if float(epsilon) < law.mean - math.sqrt(2 * law.mean):  # most of P has a larger loss
             with ctx.workprec(ctx.prec + _GUARD_BITS):
                 rest = law.above(-epsilon, Kernel.Q, asked, at_least=True)
@@ -501,20 +501,21 @@ class LaplaceSums(Engine):
         if (sooner := quick(product, relative_width)) is not None:
             with contextlib.suppress(UndecidedError):
                 return sooner.known.inverse(delta, relative_width)
-        other = long(product, relative_width)
-        if other is None:
+        if not is_long(product, relative_width):
             return None
         first = chernoff_epsilon(product, float(delta.ball().log().mid()))  # at least ε(δ)
         near = ExactReal.of_rational(Fraction((first or 0.0) * _NEAR))
         if lattice(product).is_short(near, relative_width):  # few sums reach as far as ε
             return None
-        return other.known.inverse(delta, relative_width)
+        return by_bounds(product, lambda form: form.known.inverse(delta, relative_width))
 
     def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
         """Return the ε with ln H(ε) = log_delta, nearly and without proof."""
         law = lattice(product)
         first = chernoff_epsilon(product, log_delta)
-        if first is None or not law.is_short(ExactReal.of_rational(0), _FINE):
+        if first is None:
+            return None
+        if not law.is_short(ExactReal.of_rational(Fraction(first * _NEAR)), _FINE):
             return None
 
         width = product.relative_width or _WIDTH  # so that answers share the tables
@@ -534,7 +535,7 @@ class LaplaceSums(Engine):
         if epsilon < -top:
             return Tails(arb(1), arb(0), arb(1), arb(0))
         if not law.is_short(epsilon, asked):
-            return product.asked(_grid()).tails(epsilon)
+            return _on_grid(product).tails(epsilon)
         at = float(epsilon)
         p, rest_p = law.both(epsilon, Kernel.P, Kernel.Q, asked, above=at >= law.mean)
         q, rest_q = law.both(epsilon, Kernel.Q, Kernel.P, asked, above=at >= -law.mean)
@@ -545,7 +546,7 @@ class LaplaceSums(Engine):
         if (sooner := quick(product, width)) is not None:
             with contextlib.suppress(UndecidedError):
                 return ask(sooner)
-        return ask(long(product, width) or product)
+        return by_bounds(product, ask) if is_long(product, width) else ask(product)
 
     def law(self, product: Product) -> dict[str, object]:
         """Return {"law": "laplace-product", "unit", "multiples"}."""
@@ -650,11 +651,16 @@ def _top(product: Product) -> ExactReal:
     return top
 
 
-def long(product: Product, asked: Fraction) -> Product | None:
-    """Return the same product for bounds where its sums are too long for a width, else None."""
-    if lattice(product).is_short(ExactReal.of_rational(0), asked):
-        return None
-    return _blurred(product)
+def is_long(product: Product, asked: Fraction) -> bool:
+    """Whether the sums are too long for a width."""
+    return not lattice(product).is_short(ExactReal.of_rational(0), asked)
+
+
+def by_bounds(product: Product, ask: Callable[[Product], T]) -> T:
+    """Return the answer of added noise, or of a grid where that takes too long."""
+    with contextlib.suppress(UndecidedError):
+        return ask(_blurred(product))
+    return ask(_on_grid(product))
 
 
 def quick(product: Product, asked: Fraction | None) -> Product | None:
@@ -664,11 +670,11 @@ def quick(product: Product, asked: Fraction | None) -> Product | None:
     return _blurred(product)
 
 
-def _grid() -> Engine:
-    """Return the engine that takes any shifts."""
+def _on_grid(product: Product) -> Product:
+    """Return the same product for the engine that takes any shifts."""
     from dpassay.accountant.composition.lattice import GRID
 
-    return GRID
+    return product.asked(GRID)
 
 
 def _blurred(product: Product) -> Product:

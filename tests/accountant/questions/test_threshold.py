@@ -10,10 +10,9 @@ from flint import arb
 
 from dpassay.accountant.budget.allotment import largest_sampling_prob, most_releases
 from dpassay.accountant.budget.calibrate import calibrate
-from dpassay.accountant.budget.target import EpsilonDelta, Mu
+from dpassay.accountant.budget.target import EpsilonDelta
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.pair import Pair
-from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
 from dpassay.accountant.numbers.dominance import proved_below
 from dpassay.accountant.numbers.exact import ExactReal, exact
@@ -125,11 +124,6 @@ def gaussian(epsilon: ExactReal) -> arb:
 def steep(epsilon: ExactReal) -> arb:
     """Return e^{−10ε}/5, which a profile like that of Gaussian noise touches inside."""
     return (-10 * epsilon.ball()).exp() / 5
-
-
-def test_an_unbounded_loss_has_no_mu_that_is_searched() -> None:
-    with pytest.raises(NotApplicableError, match="Calibrate it to"):
-        calibrate("Gaussian", Mu(1), adjacency=BOTH, count=10, sampling_prob="0.1")
 
 
 def test_a_profile_is_proved_to_keep_below_another_one_or_is_not() -> None:

@@ -3,8 +3,9 @@
 `schema`, `theorem`, `check`: what comes in, and what is said. `numbers`, `notation`, `expressions`,
 `cases`: formulas at points. `laws`, `lemmas`, `quantities`, `releases`: what a mechanism
 guarantees; for some also `noises`, `particular`, `densities`, `compositions` and `lattice`.
-`questions`: what a formula asks of a mechanism. `boxes`, `proofs`, `statements`: formulas over
-ranges. `programs`, `statistics`: optima and audits. A file is loaded where a theorem needs it.
+`questions`, `functions`: what a formula asks of a mechanism, and the rarer functions. `boxes`,
+`proofs`, `statements`: formulas over ranges. `programs`, `statistics`: optima and audits. A file is
+loaded where a theorem needs it.
 
 It imports python-flint and the standard library, and nothing else of dpassay.
 """

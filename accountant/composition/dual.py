@@ -25,7 +25,7 @@ from flint import arb
 from dpassay.accountant.composition import lattice
 from dpassay.accountant.composition.blur import Blurred
 from dpassay.accountant.composition.fourier.engine import FOURIER, curve
-from dpassay.accountant.composition.lattice import GRID, Grid
+from dpassay.accountant.composition.lattice import Grid
 from dpassay.accountant.composition.product import Product
 from dpassay.accountant.core.pair import Pair, max_finite_loss
 from dpassay.accountant.errors import UndecidedError
@@ -64,6 +64,8 @@ _FAR = 0.1
 _SLOW_HALVINGS, _LESS = 3, 0.9
 """Then the distances from the best point to the next ones are halved, until so many halvings leave
 more than this share: at a kink of H, where losses have an atom, no parabola tells where."""
+_TWO_DIGITS = Fraction(1, 100)
+"""The width of values that only choose."""
 _SHARE = 16
 """The width of the answer by that of values of H: each enters the bound about three times."""
 
@@ -75,9 +77,7 @@ def by_values(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> 
     """
     if not (isinstance(pair, Product) and _LEAST_LEVEL < float(level) < 1 - _LEAST_LEVEL):
         return None
-    if isinstance(pair.engine, Blurred):  # its bounds have no tails
-        pair = pair.asked(GRID)
-    if _is_on_grid(pair):
+    if _has_bounds(pair):
         return tradeoff(pair, level, max(width, FINEST), power=power)
     if pair.engine != FOURIER or width < FINEST_ON_LINES:
         return None
@@ -97,7 +97,7 @@ def tradeoff(product: Product, level: ExactReal, width: Fraction, *, power: bool
         _held(-float(max_finite_loss(product.reverse()))),
         _held(float(max_finite_loss(product))),
     )
-    rough = lattice.roughly(product) if _is_on_grid(product) else _estimates(product)
+    rough = _roughly(product)
     epsilon, drop = _start(product, rough, float(alpha), ends)
     least = 1 - _float(rough(epsilon)) - math.exp(epsilon) * float(alpha)
     size = 1 - least if power else least
@@ -153,8 +153,8 @@ def tradeoff(product: Product, level: ExactReal, width: Fraction, *, power: bool
     )
 
 
-def _is_on_grid(product: Product) -> bool:
-    return isinstance(product.engine, Grid)
+def _has_bounds(product: Product) -> bool:
+    return isinstance(product.engine, Grid | Blurred)
 
 
 def _is_within(found: Interval, width: Fraction) -> bool:
@@ -166,7 +166,7 @@ def _start(
     product: Product, rough: Values, alpha: float, ends: tuple[float, float]
 ) -> tuple[float, float]:
     """Return about the ε where g is largest, and c > 0 with g(ε + d) ≈ g(ε) − c d²."""
-    if _is_on_grid(product):
+    if _has_bounds(product):
         start = lattice.start(product, math.log(alpha))
         room = 2 * abs(start) + _CLOSE
         return _between(rough, alpha, (start - room, start + room), ends)
@@ -260,6 +260,18 @@ def _values(product: Product, wanted: float, size: float) -> Callable[[float], V
     furthest = lattice.start(product, math.log(wanted) / 2)
     most = min(product.engine.most or _MOST_POINTS, _MOST_POINTS)
     return lambda place: lattice.values_near(product, min(place, furthest), relative, most)
+
+
+def _roughly(product: Product) -> Values:
+    """Return H to two digits or so."""
+    if isinstance(product.engine, Grid):
+        return lattice.roughly(product)
+    return _coarse(product) if _has_bounds(product) else _estimates(product)
+
+
+def _coarse(product: Product) -> Values:
+    asked = product.to_width(_TWO_DIGITS)
+    return lambda at: asked.hockey_stick(ExactReal.of_rational(Fraction(at)))
 
 
 def _estimates(product: Product) -> Values:

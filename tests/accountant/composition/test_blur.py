@@ -144,3 +144,14 @@ def test_what_floats_or_lines_do_not_hold_is_refused() -> None:
 def test_what_it_is_for() -> None:
     assert applies([LaplacePair(exact(1)), gaussian("1")[0]])
     assert not applies([gaussian("1")[0]])
+
+
+def test_beta_of_many_scales_agrees_with_values_of_delta() -> None:
+    """β(α) ≥ 1 − δ(ε) − e^ε α at every ε, and a coarse grid has it to three digits."""
+    mechanism = dpassay.Composed([dpassay.Laplace(f"{140 + i}/7") for i in range(25)])
+    found = dpassay.beta(mechanism, "0.1", relative_width="1e-6")
+    assert found.upper - found.lower <= found.upper / 10**6
+    assert found.overlaps(dpassay.beta(mechanism, "0.1", relative_width="1e-3", method="grid"))
+    for epsilon in (0.5, 0.75, 1.0):
+        delta = dpassay.delta(mechanism, epsilon, relative_width="1e-6")
+        assert float(found.upper) >= 1 - float(delta.upper) - math.exp(epsilon) / 10

@@ -29,7 +29,7 @@ def normal(sigma: str) -> str:
 
 
 COIN, TENTH = "RandomizedResponse(epsilon='{}')", sampled(normal("1"), "1/10")
-STEP, MOST = sampled(normal("1.1"), "256/60000"), sampled(normal("1"), "9/10")
+STEP = sampled(normal("1.1"), "256/60000")
 THREE = (
     "MixtureOfGaussians(standard_deviation=2, sensitivities=[0, 1, 2], "
     "sampling_probs=['0.5', '0.3', '0.2'])"
@@ -75,9 +75,7 @@ MECHANISMS = {
     "fixed-size": f"SampledWithoutReplacement(mechanism={normal('2')}, sample_size=10, "
     "population=1000)",
     "replaced": sampled(normal("2"), "0.1"),
-    "tenth": TENTH,
     "tenths": times(TENTH, 3),
-    "nine-tenths": MOST,
     "integer": "DiscreteGaussian(parameter=4)",
     "integer-2": "DiscreteGaussian(parameter=2)",
     "coarse": "DiscreteGaussian(parameter='1/4', sensitivity=3)",

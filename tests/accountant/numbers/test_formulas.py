@@ -243,50 +243,15 @@ def test_the_divergence_of_infinite_order_is_the_largest_loss() -> None:
     assert dpassay.renyi("RandomizedResponse(2)", "inf") == 2
 
 
-def _laplace(a: mpmath.mpf, b: int) -> mpmath.mpf:
-    """∫ p^a q^{1−a} of Laplace noise of scale b and a shift of 1."""
-    c = 2 * a - 1
-    return (a * mpmath.exp((a - 1) / b) - (1 - a) * mpmath.exp(-a / b)) / c
-
-
-def _sampled(a: mpmath.mpf, p: bool) -> mpmath.mpf:
-    """Moment a of N(0, 1) against N(0, 1)·9/10 + N(1, 1)/10, or the other way round."""
-
-    def density(x: mpmath.mpf) -> mpmath.mpf:
-        ratio = mpmath.mpf("0.9") + mpmath.mpf("0.1") * mpmath.exp(x - 0.5)
-        return mpmath.npdf(x) * ratio ** (a if p else 1 - a)
-
-    return mpmath.quad(density, [-12, -4, -1, 1, 4, 12])
-
-
-@pytest.mark.parametrize("order", ["1/4", "1/3", "exp(-1)", "0.9"])
-def test_orders_below_one_are_those_of_the_integral(order: str) -> None:
-    a = mpmath.mpf(float(exact(order)))
-    e, p = mpmath.e, mpmath.mpf("0.75")
-    cases = {
-        "Laplace(1)": _laplace(a, 1),
-        "Laplace(3)": _laplace(a, 3),
-        'RandomizedResponse("log(3)")': p**a * (1 - p) ** (1 - a) + (1 - p) ** a * p ** (1 - a),
-        'Tabulated(["1/2", "1/2", 0], ["1/2", 0, "1/2"])': mpmath.mpf("0.5"),
-        "DiscreteLaplace(1)": mpmath.nsum(
-            lambda z: mpmath.exp(-a * abs(z) - (1 - a) * abs(z - 1)) * (e - 1) / (e + 1),
-            [-mpmath.inf, mpmath.inf],
-        ),
-        'PoissonSubsampled(Gaussian(1), "0.1")': min(_sampled(a, p=True), _sampled(a, p=False)),
-        "Composed([Laplace(1), Gaussian(1)])": _laplace(a, 1) * mpmath.exp(-a * (1 - a) / 2),
-    }
-    for mechanism, moment in cases.items():
-        relation = "add-remove" if "Poisson" in mechanism else None
-        found = dpassay.renyi(mechanism, order, adjacency=relation)
-        near = float(-mpmath.log(moment) / (1 - a))
-        assert float(found.lower) * (1 - 1e-12) <= near <= float(found.upper) * (1 + 1e-12)
-        assert found.upper - found.lower < found.lower / 1000
+@pytest.mark.parametrize("mechanism", ["Laplace(1)", "Tabulated([1, 0], [0, 1])"])
+def test_orders_below_one_are_those_of_gaussian_noise_alone(mechanism: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"order='1/2' ≥ 1"):
+        dpassay.renyi(mechanism, "1/2")
 
 
 def test_an_order_below_one_is_exact_for_gaussian_noise() -> None:
     assert dpassay.renyi("Gaussian(1)", "1/2") == Fraction(1, 4)
     assert dpassay.renyi("Gaussian(2)", "1/4") == Fraction(1, 32)
-    assert dpassay.renyi("Tabulated([1, 0], [0, 1])", "1/2").lower == math.inf
     with pytest.raises(InvalidInputError, match=r"order=0\.5 ≥ 1"):
         dpassay.verify("Gaussian(1) is (1/2, 0.3)-RDP")
     for order in (0, -1, "-inf"):

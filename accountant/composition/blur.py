@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     Complexes: TypeAlias = NDArray[np.complex128]
 
 _UNIT = 2.0**-53
+"""The relative rounding of a float."""
 _TIMES = 2.3
 """√5, rounded up: the relative error of a complex product, in units."""
 _ROOM = 1 + 1e-9
@@ -353,7 +354,10 @@ def _summed(  # noqa: PLR0917  # all of it is the key
 
 
 def _turns(angle: float, count: int) -> Complexes:
-    """Return e^{ij·angle} for j < count, to (3 + 3j|angle|) units."""
+    """Return e^{ij·angle} for j < count, to (6 + 3j|angle|) units.
+
+    Both factors have 2, and their product √5.
+    """
     inner = math.isqrt(count) + 1
     near = angle * np.arange(inner)
     far = (angle * inner) * np.arange(-(-count // inner))

@@ -235,6 +235,8 @@ def _convex(
     """
     z = np.exp(l)
     widths = np.concatenate([[z[0]], z[:-1] * np.expm1(gaps)])
+    if not widths.all():
+        raise UndecidedError("A grid of floats is too coarse for so many releases.")
     slopes = np.diff(np.concatenate([[most], values])) / widths
     fitted = _increasing(slopes, widths)
     gamma = np.maximum(-fitted, 0.0)

@@ -54,10 +54,48 @@ def is_true(data: Data) -> bool:
             claim["at"] = sorted({theorem["claimed"], witness["rival"]}, key=Fraction)
     by = {"method": "sweep"} if theorem["verdict"] == "HOLDS" and theorem["for_all"] else {}
     claim |= {"id": "c", "source": "", "proof": witness.get("proof", by)}
+    if claim.get("mu") == "0":  # no guarantee that may be claimed, and the same as 0-DP
+        claim |= {"kind": "pure-dp", "epsilon": claim.pop("mu")}
     found = _decided(json.dumps(claim))
     if theorem["verdict"] == "ARGUED":
         return found != "REFUTED"
-    return found == theorem["verdict"] or (found, theorem["verdict"]) == ("HOLDS", "SUPPORTED")
+    if found == theorem["verdict"] or (found, theorem["verdict"]) == ("HOLDS", "SUPPORTED"):
+        return True
+    is_range = theorem["verdict"] == "HOLDS" and bool(theorem["for_all"])
+    return is_range and found != "REFUTED" and _at_points(claim)
+
+
+def _at_points(claim: Data) -> bool:
+    """Whether a claim over ranges that nothing but the kernel proves is true at 17 points of each.
+
+    Of a range without points nothing is said.
+    """
+    grids = {}
+    for name, domain in claim["for_all"].items():
+        ends = [domain.get("low", domain.get("above")), domain.get("high", domain.get("below"))]
+        try:
+            low, high = (None if end is None else Fraction(end) for end in ends)
+        except ValueError:
+            return False
+        low = low if low is not None else (Fraction(0) if high is None else high - 16)
+        high = high if high is not None else low + 16
+        points = [low + (high - low) * k / 16 for k in range(17)]
+        points = points[1 * ("above" in domain) : len(points) - 1 * ("below" in domain)]
+        points = [point for point in points if point.denominator == 1 or not domain.get("integer")]
+        if low > high or not points:
+            return True
+        grids[name] = [str(point) for point in points]
+    if claim["kind"] == "approximate-dp":
+        about = [claim["mechanism"], claim["epsilon"]]
+        about += [f"adjacency='{claim['adjacency']}'"] if "adjacency" in claim else []
+        words = {"kind": "relation", "claim": f"delta({', '.join(about)}) <= {claim['delta']}"}
+        words |= {"let": claim["let"]} if "let" in claim else {}
+    elif claim["kind"] == "relation":
+        words = {k: v for k, v in claim.items() if k not in ("for_all", "proof")}
+    else:
+        return False
+    where = {**claim.get("where", {}), **grids}
+    return _decided(json.dumps({**words, "id": "c", "source": "", "where": where})) == "HOLDS"
 
 
 def _given(value: Any) -> Any:

@@ -248,6 +248,8 @@ class Facts:
         if not low.is_finite():
             return None
         man, exp = low.man_exp()
+        if abs(exp) > numbers.MOST_BITS:  # flint ends the process where it has no room for a number
+            return fmpq(0) if low >= 0 else None
         return fmpq(man) * fmpq(2) ** int(exp) if exp >= 0 else fmpq(man) / fmpq(2) ** int(-exp)
 
     def positive(self, node: Node) -> bool:

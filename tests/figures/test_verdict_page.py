@@ -40,7 +40,7 @@ def test_a_refutation_has_its_remedy_its_event_and_a_certificate_that_is_valid(
     assert code == 1
     assert "needs standard_deviation ≥ 3.7307; true at ε ≥ 1.2711" in page
     assert "0.00230326613170" in page  # P(S): the normal tail beyond 3.1666… − 1/3
-    assert len(re.findall("<svg", page)) == 3
+    assert len(re.findall("<svg", page)) == 4
     ((name, data),) = _DATA.findall(page)
     assert name == "approximate-dp.json"
     certificate = json.loads(base64.b64decode(data))

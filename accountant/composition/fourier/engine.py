@@ -33,10 +33,13 @@ from dpassay.accountant.composition.fourier.measure import (
     Loss,
     Sum,
     accuracy,
+    chosen,
+    coarse,
     estimator,
     falls_soon,
     integral,
     is_narrow,
+    lost,
     plan_contour,
     takes_apart,
 )
@@ -255,7 +258,7 @@ class Fourier(Contour):
         if self.loss(product).cumulants(0.0)[2] <= 1:
             with contextlib.suppress(UndecidedError):
                 put = self.integral(product, Kernel.CALL, PUT, epsilon)
-                return sure + put
+                return sure + put + _negative(product, epsilon)
         return super().profile(product, epsilon)
 
     def integral(self, product: Product, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
@@ -299,19 +302,23 @@ def _ways(
     product: Product, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int
 ) -> Sequence[Way]:
     """Return the contours that may serve, the best first."""
-    whole, at = FOURIER.loss(product), near(float(epsilon))
+    whole, at, planned = FOURIER.loss(product), near(float(epsilon)), coarse(bits)
     if not (takes_apart(whole) and math.isinf(strip.high)):
         return [_straight]
-    if falls_soon(whole, kernel, strip, at, bits):
+    if falls_soon(chosen(whole, strip, at, planned), kernel, strip, at, bits):
         return [_straight, _apart]
     return [_apart, _straight]
 
 
 def _straight(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
-    """Return the integral on a vertical line."""
-    if (found := _neighbours(loss, kernel, strip, bits).widen(loss, epsilon)) is not None:
+    """Return the integral on a vertical line, with losses cut off that are rare and large."""
+    short = loss
+    if any(isinstance(part, MixtureTransform) for part, _ in loss.factors):
+        short = chosen(loss, strip, near(float(epsilon)), coarse(bits))
+    if (found := _neighbours(loss, kernel, strip, bits).widen(short, epsilon)) is not None:
         return found
-    found = integral(loss, kernel, strip, epsilon, bits)
+    rest = _cut_off(short, kernel, strip, epsilon)
+    found = integral(short, kernel, strip, epsilon, bits, added=rest)
     if found.rel_accuracy_bits() < bits - LOSS:
         raise UndecidedError(f"The contour does not give {bits} bits.")
     return found
@@ -328,10 +335,12 @@ class _Neighbours:
 
     def at(self, epsilon: ExactReal) -> arb | None:
         """Return the integral by a line that was made, None where none is near or narrow enough."""
+        kernel, strip, bits = self._about
         for place, reach, known in reversed(self._sums):
             if abs(float(epsilon) - place) <= reach:
-                found = known.at(epsilon)
-                if is_narrow(found, self._about[2]):
+                assert isinstance(known.loss, Loss)
+                found = known.at(epsilon) + _cut_off(known.loss, kernel, strip, epsilon)
+                if is_narrow(found, bits):
                     return found
         return None
 
@@ -375,3 +384,11 @@ def _apart(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: i
     from dpassay.accountant.composition.fourier.jumps import jump_integral
 
     return jump_integral(loss, kernel, strip, epsilon, bits)
+
+
+def _cut_off(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
+    """Return [0, b]: what large losses that are cut off can add to the integral."""
+    first, second = lost(loss)
+    if kernel == Kernel.ABOVE_Q or strip == PUT:
+        first = (second * epsilon.ball().exp()).upper()
+    return arb(0).union(first)

@@ -1,6 +1,16 @@
-"""Sums of losses by their transforms: what a contour integral asks of them.
+"""Measures of sums of losses by their transforms: what a contour integral asks of them.
 
 On a vertical line Re z = c only ratios M(c + it)/M(c) are formed, and bounds of their decay.
+
+*Cutting rare large losses off*, where their moments explode although they do not matter. The
+moments of a subsampled Gaussian loss grow like e^{s²μ²/2} q^s: for large s they belong to a jump
+that is far less likely than δ itself, and the line through their saddle says nothing. With
+the normal density φ replaced by φχ, χ ≤ 1 (`losses.transform.Cut`), the two laws lose the masses
+p and q of the factors; a bounded function of the losses, 0 ≤ g ≤ b, then satisfies
+
+    E[g; φχ] ≤ E[g] ≤ E[g; φχ] + b Σ k_i p_i,
+
+and the masses are closed forms. So the cut is put where Σ k_i p_i is far below what is asked for.
 """
 
 from __future__ import annotations
@@ -12,7 +22,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, final
+from typing import ClassVar, Protocol, final
 
 from flint import acb, acb_mat, arb
 
@@ -21,6 +31,7 @@ from dpassay.accountant.composition.fourier.saddle import Saddle, Strip, nearest
 from dpassay.accountant.composition.losses.bounds import LEAST_RATE, Decay, powered
 from dpassay.accountant.composition.losses.transform import (
     Cut,
+    GaussianTransform,
     MixtureTransform,
     Transform,
     turn,
@@ -49,6 +60,37 @@ take longer."""
 
 LOSS = 12
 """By how many bits an integral may miss what is aimed at: what is asked is that much wider."""
+
+
+class Measure(Protocol):
+    """The transform M of a positive measure, as far as a contour integral asks for it."""
+
+    def cumulants(self, c: float) -> tuple[float, float, float]:
+        """Return ln M(c) and its first two derivatives, without proof."""
+
+    def log_value(self, c: Fraction) -> arb:
+        """Return ln M(c)."""
+
+    def log_upper(self, c: Fraction) -> arb:
+        """Return an upper bound of ln M(c), where its value takes too many nodes."""
+
+    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
+        """Return M(c + ij·step)/M(c) for j < count."""
+
+    def quick_line(self, c: Fraction, step: Fraction, count: int) -> list[acb] | None:
+        """Return the same from floats, None where their error matters."""
+
+    def log_ratio(self, c: Fraction, t: float) -> float:
+        """Return an upper bound of ln(|M(c + iu)|/M(c)) for all u ≥ t."""
+
+    def far(self, c: Fraction) -> tuple[float, int]:
+        """Return ln C and k with |M(c + it)|/M(c) ≤ (C/t)^k."""
+
+    @property
+    def count(self) -> int:
+        """The number of independent losses."""
+
+    def __hash__(self) -> int: ...
 
 
 @final
@@ -130,6 +172,22 @@ class Loss:
             raise UndecidedError("No rate of decay is known of these losses.")
         return max(found, key=lambda row: row[1])
 
+    def atoms(self, c: Fraction) -> tuple[arb, arb, int] | None:
+        """Return a(c)/M(c), Σ k_i C_i and k: see the head of this file.
+
+        None where a loss has a density alone, and all of them fall.
+        """
+        share, rate, least = arb(1), arb(0), self.count
+        for decay, count in _decays(self, c):
+            split = decay.split()
+            if split is None:
+                return None
+            own, fall = split
+            share *= own**count
+            rate += count * fall
+            least = min(least, count) if fall > 0 else least
+        return share, rate, least
+
     @property
     def count(self) -> int:
         """The number of independent losses."""
@@ -199,7 +257,7 @@ def _product_of_sums(
     ]
 
 
-def quick_rate(measure: Loss, c: Fraction, reach: float) -> float:
+def quick_rate(measure: Measure, c: Fraction, reach: float) -> float:
     """Return the error per t that ratios on a line may have, at flint's current precision.
 
     It is about what is asked for over the deviation of the tilted loss, or, where the line reaches
@@ -208,7 +266,7 @@ def quick_rate(measure: Loss, c: Fraction, reach: float) -> float:
     return _allowed(measure, c) * min(math.sqrt(measure.cumulants(float(c))[2]), _USUAL / reach)
 
 
-def _allowed(measure: Loss, c: Fraction) -> float:
+def _allowed(measure: Measure, c: Fraction) -> float:
     """Return about the error that ratios on a line may have at all."""
     bits = ctx.prec - guard(measure.count, measure.cumulants(float(c))[0]) - _QUICK
     return math.ldexp(1.0, -bits)
@@ -278,15 +336,65 @@ def _between(loss: Loss, c: Fraction, low: float, high: float) -> float:
     return sum(count * decay.log_between(low, high) for decay, count in decays) * (1 - 1e-9)
 
 
+_ROUNDS = 12
+"""Times that cuts are placed anew for the value they give; the last ones are as valid."""
 _GRAIN = 16
 """Bits to which an accuracy is rounded up: fewer are shared by fewer questions, more cost time."""
 _GAIN = 3.0
 """Difference of ln G from which on two saddle-point values are told apart: they are that rough."""
+_SPURIOUS = 4.0
+"""Ratio of the tilts of a cut and a whole loss from which on large losses held the saddle back."""
+_FIRST = 20.0
+"""How much lower than 4 times the last guess ln G is guessed where a cut leaves no saddle."""
 _FURTHEST = 1.3
 """Distance of the largest tilt that is needed, in those at which a normal law falls to the
 accuracy: with less a cut is smoother than its aliasing bounds allow."""
+_NEGLIGIBLE = 36.0
+"""−ln of a share that no float shows: what is that small needs no cut, or does not change one."""
+_MARGIN = 14.0
+"""−ln of the share of what may be lost that cuts do lose: with more they lie where moments
+explode."""
+_EDGE = 4.0
+"""Widths before its place at which a smooth cut begins to matter."""
+_REACH = 9.0
+"""Distance at which a normal law has fallen below e^−40."""
+_POINTS = 256
+"""Places at which a tilted law is looked at: with fewer a narrow peak near a cut is missed."""
 _LEFT, _MEASURE_BEYOND = -40.0, 12.0
 """Where a tilted law is taken to begin, and the widths beyond a cut where its fall is asked for."""
+_WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 8))
+"""Widths of cuts, the smoothest first: the sharper one is, the finer the nodes beside it."""
+
+
+@functools.lru_cache(maxsize=128)
+def chosen(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
+    """Return the loss, cut where that lowers the saddle-point value of the integral.
+
+    Nothing that is proved rests on the place of the cut.
+    """
+    whole = saddle_value(loss, strip, epsilon, bits)
+    if whole is not None and _far_off(loss, bits * _LOG_2 - whole.log_value, whole.furthest):
+        return loss
+    best, level = loss, 0.0 if whole is None else whole.log_value
+    found: Level | None = None
+    tilt = start = None
+    for _ in range(_ROUNDS):
+        shorter = cut_off(loss, -level + bits * _LOG_2, tilt)
+        found = saddle_value(shorter, strip, epsilon, bits, start)
+        if found is None and best is loss:
+            level = 4 * level - _FIRST  # ε lies beyond what is kept
+            continue
+        if found is None:
+            break
+        if whole is not None and best is loss and _same(whole, found):
+            return loss
+        first, last = best is loss, level
+        best, level, tilt, start = shorter, found.log_value, rounded(found.furthest), found.c
+        if not first and abs(last - level) < _GAIN:
+            break
+    if whole is None or found is None:
+        return best
+    return loss if _same(whole, found) else best
 
 
 @final
@@ -302,10 +410,34 @@ class Level:
     """The largest tilt that is needed."""
 
 
-def saddle_value(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Level | None:
+def _same(whole: Level, cut: Level) -> bool:
+    """Whether a cut changes little; else jumps hold the saddle back."""
+    lower = whole.log_value - cut.log_value
+    return lower < _GAIN and cut.furthest < _SPURIOUS * whole.furthest
+
+
+def _far_off(loss: Loss, log_mass: float, tilt: float) -> bool:
+    """Whether cuts that lose e^−log_mass lie where nothing is, tilted as far as that."""
+    for (part, count), (shorter, _) in zip(
+        loss.factors, cut_off(loss, log_mass).factors, strict=True
+    ):
+        if isinstance(part, MixtureTransform) and isinstance(shorter, MixtureTransform):
+            assert shorter.cut is not None
+            s = max(part.tilt(tilt), 0.0)
+            edge = float(shorter.cut.at) - _EDGE * float(shorter.cut.width)
+            x = np.linspace(-_REACH, max(edge, s * part.floats().mu) + _REACH, _POINTS)
+            size = part.floats().bell(x) + s * part.floats().log_density(x)
+            if size[x >= edge].max() > size.max() - _NEGLIGIBLE - math.log(count):
+                return False
+    return True
+
+
+def saddle_value(
+    loss: Measure, strip: Strip, epsilon: float, bits: int, start: float | None = None
+) -> Level | None:
     """Return the saddle-point approximation of G(ε), None where there is no saddle."""
     try:
-        point = saddle(loss, strip, epsilon)
+        point = saddle(loss, strip, epsilon, start=start)
     except (ArithmeticError, UndecidedError):
         return None
     value = loss.cumulants(point.c)[0] - point.c * epsilon
@@ -331,10 +463,46 @@ def rounded(value: float) -> float:
     return shortened(value, 4)
 
 
+@functools.lru_cache(maxsize=128)
+def cut_off(loss: Loss, log_mass: float, tilt: float | None = None) -> Loss:
+    """Return the loss with each normal law cut, so that about e^−log_mass is lost in all.
+
+    The cuts are as smooth as a contour through `tilt` allows.
+    """
+    factors: list[tuple[Transform, int]] = []
+    for part, count in loss.factors:
+        if isinstance(part, MixtureTransform):
+            needed = max(log_mass, 0.0) + math.log(count) + math.log(len(loss.factors)) + _MARGIN
+            s = None if tilt is None else part.tilt(tilt)
+            factors.append((replace(part, cut=_cut(part, needed, s)), count))
+        else:
+            factors.append((part, count))
+    return Loss(tuple(factors))
+
+
+def _cut(part: MixtureTransform, needed: float, s: float | None) -> Cut:
+    """Return a cut of mass e^−needed, sharp enough for φχw^s to vanish beyond it.
+
+    Without a tilt s it is twice the one at which φ(x) w(x)^s is as large at the cut as at 0.
+    """
+    floats = part.floats()
+    shifted = floats.mu + math.sqrt(2 * max(needed + floats.log_share, 0.0))
+    at = max(math.sqrt(2 * needed), shifted)
+    if s is None:
+        s = largest_tilt(part, at)
+    for width in _WIDTHS:
+        place = Fraction(math.ceil(at * math.sqrt(1 + float(width) ** 2) * 16), 16)
+        cut = Cut(place, width)
+        if is_tame(part, cut, s):
+            break
+    return cut
+
+
 def takes_apart(loss: Loss) -> bool:
-    """Whether large losses may be rare."""
+    """Whether large losses may be rare, and all others are smooth."""
+    smooth = all(isinstance(p, (GaussianTransform, MixtureTransform)) for p, _ in loss.factors)
     mixtures = [part for part, _ in loss.factors if isinstance(part, MixtureTransform)]
-    return bool(mixtures) and all(part.mixed_first for part in mixtures)
+    return smooth and bool(mixtures) and all(part.mixed_first for part in mixtures)
 
 
 def are_tame(loss: Loss, tilt: float) -> bool:
@@ -350,6 +518,22 @@ def is_tame(part: MixtureTransform, cut: Cut, s: float) -> bool:
     """Whether φχw^s falls beyond a cut."""
     end = float(cut.at) + _MEASURE_BEYOND * float(cut.width)
     return replace(part, cut=cut).floats().rates(_LEFT, end, s, 0.0)[1] >= LEAST_RATE
+
+
+def largest_tilt(part: MixtureTransform, at: float) -> float:
+    """Return twice the tilt s at which φ(x) w(x)^s is as large at a place as at 0."""
+    ends = part.floats().log_density(np.array([0.0, at]))
+    return at * at / max(float(ends[1] - ends[0]), 1e-300)
+
+
+def lost(loss: Loss) -> tuple[arb, arb]:
+    """Return the masses that the cuts take from the products P and Q."""
+    first, second = arb(0), arb(0)
+    for part, count in loss.factors:
+        if isinstance(part, MixtureTransform):
+            p, q = part.lost()
+            first, second = first + count * p, second + count * q
+    return first.upper(), second.upper()
 
 
 """Certified contour integrals for the profile and the tails of a sum of losses.
@@ -373,7 +557,10 @@ at most E(s₁)/(e^{(c−s₁)B} − 1) + E(s₂)/(e^{(s₂−c)B} − 1).
 
 *Truncation.* |M(c + it)| ≤ r(T) M(c) for |t| ≥ T, with r from the transforms; where κ falls like
 1/t only, the part beyond a far point, from where |M(c + it)| ≤ M(c) (C/t)^m, is bounded apart.
-Losses with atoms do not fall so; only sums over the circle have them (`exact.convolution`).
+Losses with atoms do not fall so: what is left of a = Π a_i^{k_i}, the transform of the atoms
+alone, is taken away before the integral and added after it, as [0, a(c) e^{−cε}]. If r(T) is made
+of bounds of |M_i| and |a_i|, and |M_i − a_i| ≤ M_i(c) C_i/t, then |M − a| is at most
+M(c) r(T)^{1 − 1/k} Σ k_i C_i/t, k the least k_i with C_i > 0.
 
 The contour is chosen by floats (c near the saddle of E·|κ|); nothing that is proved rests on that.
 """
@@ -387,6 +574,7 @@ _BEYOND = (1.0, 1.25, 1.5)
 _WORD = 64
 """Bits of a word of flint: fewer are as slow, and bounds of the decay take as many."""
 _LOG_2 = math.log(2)
+_NOTHING = arb(0)
 _AGAIN = 4
 """Part of the bits that a second try has more of, by which it is more accurate: sums in floats
 often miss a width by a bit."""
@@ -464,15 +652,16 @@ class Plan:
 
 
 def integral(
-    loss: Loss,
+    loss: Measure,
     kernel: Kernel,
     strip: Strip,
     epsilon: ExactReal,
     bits: int,
     *,
+    added: arb = _NOTHING,
     most: int = MOST_NODES,
 ) -> arb:
-    """Return a ball around G(ε) of relative accuracy of about 2^−bits.
+    """Return a ball around G(ε), and what is added to it, of relative accuracy of about 2^−bits.
 
     Raises UndecidedError where that needs too many nodes, or more than `most` in balls.
     """
@@ -480,7 +669,7 @@ def integral(
     line = plan.line
     quick = Sum.of(loss, kernel, plan, bits, quick=True)
     if quick is not None:
-        found = quick.at(epsilon)
+        found = quick.at(epsilon) + added
         strict = most < MOST_NODES  # other ways come before long sums in balls
         if is_narrow(found, bits) if strict else found.rel_accuracy_bits() >= bits - LOSS:
             return found
@@ -488,7 +677,7 @@ def integral(
         raise UndecidedError(f"Sums in floats do not give {bits} bits.")
     whole = Sum.of(loss, kernel, plan, bits, quick=False)
     assert whole is not None
-    return whole.at(epsilon)
+    return whole.at(epsilon) + added
 
 
 @final
@@ -496,13 +685,13 @@ def integral(
 class Sum:
     """A contour that was formed, to be asked at any ε: the nearer to the plan's, the narrower."""
 
-    loss: Loss
+    loss: Measure
     plan: Plan
     contour: _Contour
     precision: int
 
     @staticmethod
-    def of(loss: Loss, kernel: Kernel, plan: Plan, bits: int, *, quick: bool) -> Sum | None:
+    def of(loss: Measure, kernel: Kernel, plan: Plan, bits: int, *, quick: bool) -> Sum | None:
         """Form it in balls, or quickly, from floats; None where these err too much."""
         precision = _precision(loss, float(plan.line.c), bits)
         with ctx.workprec(precision):
@@ -515,7 +704,7 @@ class Sum:
             return _summed(self.loss, self.plan, self.contour, epsilon)
 
 
-def _precision(loss: Loss, c: float, bits: int) -> int:
+def _precision(loss: Measure, c: float, bits: int) -> int:
     """Return the precision of the moments on a line: one word at least, so that all share them."""
     return max(_WORD, bits + guard(loss.count, loss.cumulants(c)[0]))
 
@@ -525,7 +714,7 @@ def near(epsilon: float) -> float:
     return shortened(epsilon, 20, math.trunc)
 
 
-def _summed(loss: Loss, plan: Plan, contour: _Contour, epsilon: ExactReal) -> arb:
+def _summed(loss: Measure, plan: Plan, contour: _Contour, epsilon: ExactReal) -> arb:
     """Return the sum over a contour, with its truncation and its aliases."""
     line = plan.line
     eps, h = epsilon.ball(), ball(line.step)
@@ -560,7 +749,7 @@ def _chernoff(log_moment: arb, c: Fraction, epsilon: arb) -> arb:
     return (log_moment - ball(c) * epsilon).exp()
 
 
-def alias(loss: Loss, s: Fraction, distance: Fraction, period: arb, epsilon: arb) -> arb:
+def alias(loss: Measure, s: Fraction, distance: Fraction, period: arb, epsilon: arb) -> arb:
     """Return E(s)/(e^{distance·B} − 1), a bound that needs few digits."""
     with ctx.workprec(guard(loss.count, loss.cumulants(float(s))[0])):
         moment = _log_upper(loss, s, ctx.prec)
@@ -569,13 +758,13 @@ def alias(loss: Loss, s: Fraction, distance: Fraction, period: arb, epsilon: arb
 
 
 @functools.lru_cache(maxsize=256)
-def _log_value(loss: Loss, s: Fraction, precision: int) -> arb:
+def _log_value(loss: Measure, s: Fraction, precision: int) -> arb:
     with ctx.workprec(precision):
         return loss.log_value(s)
 
 
 @functools.lru_cache(maxsize=256)
-def _log_upper(loss: Loss, s: Fraction, precision: int) -> arb:
+def _log_upper(loss: Measure, s: Fraction, precision: int) -> arb:
     with ctx.workprec(precision):
         return loss.log_upper(s)
 
@@ -596,7 +785,7 @@ class _Contour:
 
 @functools.lru_cache(maxsize=32)
 def _contour(
-    loss: Loss, kernel: Kernel, line: Line, precision: int, quick: bool
+    loss: Measure, kernel: Kernel, line: Line, precision: int, quick: bool
 ) -> _Contour | None:
     """Return it by sums in balls, or quickly, by those of floats; None where they err too much."""
     c, step = line.c, line.step
@@ -609,7 +798,7 @@ def _contour(
     return _Contour(_in_rows(terms), terms[0].real, size, _truncation(loss, kernel, line))
 
 
-def _truncation(loss: Loss, kernel: Kernel, line: Line) -> arb:
+def _truncation(loss: Measure, kernel: Kernel, line: Line) -> arb:
     """Bound Σ_{j ≥ N} |M(c + ijh)/M(c)| |κ(c + ijh)|, where |κ(c + it)| ≤ 1/t^m for m poles."""
     step, count = line.step, line.count
     h, last = float(step), count - 1
@@ -617,6 +806,12 @@ def _truncation(loss: Loss, kernel: Kernel, line: Line) -> arb:
     if (order := len(kernel.poles)) >= 2:
         fall = ball(step) ** order
         return ratio / (fall * arb(last) ** (order - 1))
+    atoms = loss.atoms(line.c) if isinstance(loss, Loss) else None
+    if atoms is not None:
+        share, rate, least = atoms
+        added = arb.pi() / ball(step) + count * abs(kernel.at(acb(ball(line.c))))
+        fallen = ratio ** (1 - 1 / arb(least))
+        return fallen * rate / (ball(step) ** 2 * last) + share * added
     scale, times = loss.far(line.c)
     doublings = 2 + (ctx.prec + 32) // times
     log_far = max(scale, math.log(h * count)) + doublings * _LOG_2
@@ -626,7 +821,7 @@ def _truncation(loss: Loss, kernel: Kernel, line: Line) -> arb:
 
 
 @functools.lru_cache(maxsize=256)
-def plan_contour(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits: int) -> Plan:
+def plan_contour(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, bits: int) -> Plan:
     """Choose a contour for about 2^bits; raise UndecidedError where there is no short one."""
     target = bits * _LOG_2
     place = _place(loss, kernel, strip, epsilon, target)
@@ -653,8 +848,10 @@ def plan_contour(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits:
 
 @functools.lru_cache(maxsize=64)
 def falls_soon(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits: int) -> bool:
-    """Whether M has fallen enough after `LONG` nodes, in floats."""
+    """Whether M has fallen enough after `LONG` nodes: in floats, where nothing is cut off."""
     with contextlib.suppress(UndecidedError):
+        if any(not part.is_whole for part, _ in loss.factors):
+            return plan_contour(loss, kernel, strip, epsilon, bits).line.count <= LONG
         place = _place(loss, kernel, strip, epsilon, bits * _LOG_2)
         end = float(place.step) * LONG * np.array(_BEYOND)
         return bool(estimator(loss).log_ratio(float(place.c), end)[0].max() < -bits * _LOG_2)
@@ -673,7 +870,7 @@ class _Place:
 
 
 @functools.lru_cache(maxsize=256)
-def _place(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, target: float) -> _Place:
+def _place(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, target: float) -> _Place:
     try:
         point = saddle(loss, strip, epsilon)
     except ArithmeticError as error:
@@ -703,7 +900,7 @@ def _rest(kernel: Kernel, t: float) -> float:
     return (order - 1) * math.log(t) if order >= 2 else -_FAR_LOG
 
 
-def _abscissa(loss: Loss, kernel: Kernel, point: Saddle, epsilon: float) -> Fraction:
+def _abscissa(loss: Measure, kernel: Kernel, point: Saddle, epsilon: float) -> Fraction:
     """Round the saddle to few bits, where the slope is still small against the curvature."""
     width = 1 / math.sqrt(point.curvature)
     quantum = Fraction(2) ** (math.frexp(_COARSE * width)[1] - 1)

@@ -66,7 +66,7 @@ def test_one_law_has_one_answer(relation: str, one: str, other: str) -> None:
             for interval in found if ask is profile.delta else []:
                 width = interval.relative_width  # type: ignore[union-attr]
                 exact = interval.lower == interval.upper  # type: ignore[union-attr]
-                most = Fraction(1, 10 ** (9 if "Composed" in one else 12))
+                most = Fraction(1, 10 ** (6 if "Composed" in one else 12))
                 assert exact or (width is not None and width <= most), at
     for question in OF_THE_NOISE:
         noise = [answer(question, each) for each in both]

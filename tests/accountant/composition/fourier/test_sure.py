@@ -18,9 +18,11 @@ from dpassay.accountant.composition.fourier.engine import FOURIER
 from dpassay.accountant.composition.fourier.jumps import (
     beyond,
     decided_cut,
+    jump_integral,
     sure_cut,
 )
-from dpassay.accountant.composition.fourier.measure import Kernel, Loss, integral
+from dpassay.accountant.composition.fourier.measure import Kernel, Loss, cut_off, integral, lost
+from dpassay.accountant.composition.fourier.saddle import Strip
 from dpassay.accountant.composition.losses.bounds import Mixture
 from dpassay.accountant.composition.losses.transform import Cut, MixtureTransform
 from dpassay.accountant.composition.product import Product
@@ -41,6 +43,37 @@ def one_release(sigma: str, q: str) -> Product:
     mechanism = PoissonSubsampled(Gaussian(standard_deviation=sigma), q)
     (found,) = mechanism.worst_case(Adjacency.ADD_REMOVE).pairs(Direction.REMOVE)
     return Product(((found, 1),), FOURIER)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "strip"),
+    [
+        (Kernel.CALL, saddle.CALL),
+        (Kernel.ABOVE_P, saddle.ABOVE_P),
+        (Kernel.ABOVE_Q, saddle.ABOVE_Q),
+    ],
+)
+@pytest.mark.parametrize(
+    ("sigma", "q", "epsilon"),
+    quick([("1", "0.3", "3.5"), ("3", "0.0001", "0.01"), ("0.5", "0.001", "9")], 0),
+)
+def test_one_release_in_parts(
+    kernel: Kernel, strip: Strip, sigma: str, q: str, epsilon: str
+) -> None:
+    """The integral below the cut, and what is beyond it, against the closed form."""
+    pair = one_release(sigma, q)
+    ((one, _),) = pair.factors
+    at = exact(epsilon, "epsilon")
+    with ctx.workprec(PRECISION):
+        tails = one.tails(at)
+        known = {
+            Kernel.CALL: one.hockey_stick(at),
+            Kernel.ABOVE_P: tails.p_above,
+            Kernel.ABOVE_Q: tails.q_above * at.ball().exp(),
+        }[kernel]
+        found = jump_integral(FOURIER.loss(pair), kernel, strip, at, BITS)
+        assert found.overlaps(known)
+        assert found.rel_accuracy_bits() > BITS - 12
 
 
 def test_what_is_beyond_a_sure_cut_matters_and_is_known() -> None:
@@ -122,15 +155,12 @@ def test_nothing_is_sure_to_decide_below_zero() -> None:
 
 def test_what_is_negligible_is_only_bounded() -> None:
     loss = FOURIER.loss(one_release("1", "0.3"))
-    ((part, count),) = loss.factors
-    assert isinstance(part, MixtureTransform)
-    short = replace(part, cut=Cut(Fraction(13), Fraction(1, 4)))
-    cut = Loss(((short, count),))
+    cut = cut_off(loss, 60.0)
     with ctx.workprec(PRECISION):
         found = beyond(loss, cut, Kernel.CALL, exact("3.5", "epsilon"), arb(1), BITS)
         assert found.contains(0)
         assert found < arb(2) ** -BITS
-        assert not short.lost()[0] < found.mid()
+        assert not lost(cut)[0] < found.mid()
 
 
 @given(

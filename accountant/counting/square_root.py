@@ -172,12 +172,6 @@ class SquareRootFactorization(LinearCounter):
             )
 
 
-"""Continual counting with the square root of prefix sums, its columns of one length."""
-
-MOST_STEPS = 1 << 17
-"""Steps of the error: some seconds for the variances of all."""
-
-
 """The noise of `SquareRootFactorization`: a convolution, computed for the whole stream at once.
 
 In whole steps of a lattice g·ℤ an entry of M z is ⌊y + 1/2⌋ for y = Σ_j c_j z_{t−j}, c_j = b f_j/g,

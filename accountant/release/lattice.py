@@ -34,7 +34,7 @@ from dpassay.accountant.core.arrays import Array, ArrayLike, NDArray, np
 from dpassay.accountant.core.randomness import SECURE, Randomness
 from dpassay.accountant.errors import InvalidInputError, expected
 from dpassay.accountant.numbers.exact import ExactReal, factor
-from dpassay.accountant.numbers.interval import Interval, ball
+from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.release import sampling
 from dpassay.accountant.release.sampling import WORD, LazyReals, Numbers, laplace, normal
@@ -226,15 +226,6 @@ class LatticeSampler:
     def lattice(self) -> tuple[Fraction, ...]:
         """The step of every coordinate: a power of two that the released value does not change."""
         return tuple(Fraction(2) ** exponent for exponent in self._exponents)
-
-    @property
-    def extra_delta(self) -> Interval:
-        """What the lattice costs in δ: nothing, since rounding the real output looks at no value.
-
-        It is exactly 0 for every ε and every sensitivity; the law has no approximation whose
-        total variation distance would have to be charged.
-        """
-        return Interval.of_exact(0)
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE

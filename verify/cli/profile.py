@@ -200,6 +200,7 @@ _HINTS = {
     **OF_MECHANISMS,
     "--mu": "To claim a mu: dpassay verify MECHANISM --mu M",
     "--rho": "To claim a rho: dpassay verify MECHANISM --rho R",
+    "--estimate": "In Python: dpassay.estimate_epsilon(MECHANISM, delta) and its like",
 }
 QUESTIONS = (
     Question("epsilon", "profile.delta", "delta"),
@@ -319,8 +320,8 @@ def _ask(
     given = ("adjacency", "method", "relative_width") if "adjacency" in known else ()
     words = {name: getattr(options, name) for name in given if name in known}
     try:
-        given_at = argument.split(",", 1) if question.name == "posterior" else [argument]
-        value: Value = function(mechanism, *filter(None, given_at), **words)
+        numbers = argument.split(",", 1 if question.name == "posterior" else 0) if argument else []
+        value: Value = function(mechanism, *numbers, **words)
     except NotApplicableError:
         if question.key != "mu" or exact:
             raise

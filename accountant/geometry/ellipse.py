@@ -31,9 +31,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
-from typing import Final, final
+from typing import final
 
-from flint import arb, fmpq
+from flint import arb
 
 from dpassay.accountant.core.arrays import Array, np
 from dpassay.accountant.core.validate import (
@@ -47,7 +47,14 @@ from dpassay.accountant.core.validate import (
     rational_rows,
 )
 from dpassay.accountant.errors import InvalidInputError, expected
-from dpassay.accountant.numbers.exact import Number, Rows, Surd, factor, least_eigenvalue
+from dpassay.accountant.numbers.exact import (
+    ExactReal,
+    Number,
+    Rows,
+    exact,
+    factor,
+    least_eigenvalue,
+)
 from dpassay.accountant.numbers.interval import ball
 
 """Covariance matrices with a notation, rational and exact."""
@@ -329,9 +336,6 @@ def covariance_field() -> Instance[Covariance]:
     )
 
 
-_ONE: Final = fmpq(1)
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class Ellipse:
@@ -353,30 +357,30 @@ class Ellipse:
 
     dimension: int
     sparsity: int
-    axis_ones: Surd
-    axis_rest: Surd
-    weights: tuple[tuple[int, fmpq], ...]
+    axis_ones: ExactReal
+    axis_rest: ExactReal
+    weights: tuple[tuple[int, Fraction], ...]
 
     @property
-    def trace(self) -> Surd:
+    def trace(self) -> ExactReal:
         """Sum of the variances of the d queries."""
         return self.axis_ones + self.axis_rest.times(self.dimension - 1)
 
     @property
-    def query_variance(self) -> Surd:
+    def query_variance(self) -> ExactReal:
         """Variance of each query."""
-        return self.trace.times(fmpq(1, self.dimension))
+        return self.trace.times(Fraction(1, self.dimension))
 
     @property
-    def correlated_variance(self) -> Surd:
+    def correlated_variance(self) -> ExactReal:
         """Covariance of two queries: the variance of the noise that all of them share."""
-        return (self.axis_ones - self.axis_rest).times(fmpq(1, self.dimension))
+        return (self.axis_ones - self.axis_rest).times(Fraction(1, self.dimension))
 
-    def squared_norm(self, nonzero: int, total: int) -> Surd:
+    def squared_norm(self, nonzero: int, total: int) -> ExactReal:
         """Return w'Σ⁻¹w for w in {−1,0,1}^d with `nonzero` non-zero entries that sum to `total`."""
-        along = fmpq(total * total, self.dimension)
-        ones = self.axis_ones.reciprocal().times(along)
-        return ones + self.axis_rest.reciprocal().times(nonzero - along)
+        along = Fraction(total * total, self.dimension)
+        across = nonzero - along
+        return exact(along) / self.axis_ones + exact(across) / self.axis_rest
 
 
 def optimal_ellipse(dimension: int, sparsity: int) -> Ellipse:
@@ -433,11 +437,17 @@ def _one_binding(dimension: int, sparsity: int, ones: int) -> Ellipse:
     """Return the ellipse of least trace through the vectors with `ones` ones."""
     d, j = dimension, ones
     if d == 1:
-        return Ellipse(1, 1, Surd.of(1), Surd.of(1), ((1, _ONE),))
-    radicand = (d - 1) * j * (d - j)
-    axis_ones = Surd.of(fmpq(j * j, d), fmpq(j, d), radicand)
-    axis_rest = Surd.of(fmpq(j * (d - j), d), fmpq(j, d * (d - 1)), radicand)
-    return Ellipse(d, sparsity, axis_ones, axis_rest, ((j, _ONE),))
+        return Ellipse(1, 1, exact(1), exact(1), ((1, Fraction(1)),))
+    root = ExactReal.of_root(Fraction((d - 1) * j * (d - j)))
+    axis_ones = exact(j * j) + root.times(j)
+    axis_rest = exact(j * (d - j)) + root.times(Fraction(j, d - 1))
+    return Ellipse(
+        d,
+        sparsity,
+        axis_ones.times(Fraction(1, d)),
+        axis_rest.times(Fraction(1, d)),
+        ((j, Fraction(1)),),
+    )
 
 
 def _two_binding(dimension: int, sparsity: int, root: int) -> Ellipse:
@@ -446,12 +456,12 @@ def _two_binding(dimension: int, sparsity: int, root: int) -> Ellipse:
     low = (d + s - 1) // 2
     product = low * (low + 1)
     offset = d - s * s
-    upper_weight = fmpq((2 + offset) * s * (s + 1) + 2 * offset, 4 * (d + s))
+    upper_weight = Fraction((2 + offset) * s * (s + 1) + 2 * offset, 4 * (d + s))
     return Ellipse(
         d,
         sparsity,
-        Surd.of(fmpq(product, s)),
-        Surd.of(fmpq(product, d + s)),
+        exact(Fraction(product, s)),
+        exact(Fraction(product, d + s)),
         ((low, 1 - upper_weight), (low + 1, upper_weight)),
     )
 

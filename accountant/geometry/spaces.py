@@ -12,9 +12,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Final, final
+from typing import ClassVar, final
 
-from flint import arb, fmpq
+from flint import arb
 
 from dpassay.accountant.core.validate import (
     Description,
@@ -37,7 +37,7 @@ from dpassay.accountant.geometry.ellipse import (
     outside_range,
     require_sparsity,
 )
-from dpassay.accountant.numbers.exact import ExactReal, Number, Surd, inverse, largest_value
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact, inverse, largest_value
 
 
 @final
@@ -276,7 +276,7 @@ def common_root(name: str, entries: Sequence[ExactReal]) -> tuple[ExactReal, lis
     """
     unit = next(entry for entry in entries if entry.sign)
     if unit.rational is not None:
-        unit = ExactReal.of_rational(1)
+        unit = exact(1)
     ratios = []
     for index, entry in enumerate(entries):
         ratio = (entry / unit).rational
@@ -293,7 +293,7 @@ def common_root(name: str, entries: Sequence[ExactReal]) -> tuple[ExactReal, lis
 
 def _independent_sum(variances: Sequence[Fraction], bounds: Sequence[ExactReal]) -> ExactReal:
     """Return Σ bound²/variance over the coordinates that change."""
-    total = ExactReal.of_rational(0)
+    total = exact(0)
     for index, (variance, bound) in enumerate(zip(variances, bounds, strict=True)):
         if bound.sign and not variance:
             raise outside_range(f"a change of coordinate {index}, of variance 0,")
@@ -315,15 +315,13 @@ Q/(d−1), Q = E[j] − P, with multiplicity d − 1: the bound is (√P + √((
 All checks here are exact, and independent of how the ellipse was made.
 """
 
-_ZERO: Final = fmpq(0)
 
-
-def dual_bound(dimension: int, weights: tuple[tuple[int, fmpq], ...]) -> Surd:
+def dual_bound(dimension: int, weights: tuple[tuple[int, Fraction], ...]) -> ExactReal:
     """Return (√P + √((d−1)Q))², a lower bound on the trace of every private covariance."""
-    mean = sum((weight * j for j, weight in weights), _ZERO)
-    along = sum((weight * j * j for j, weight in weights), _ZERO) / dimension
+    mean = sum((weight * j for j, weight in weights), Fraction(0))
+    along = sum((weight * j * j for j, weight in weights), Fraction(0)) / dimension
     across = (dimension - 1) * (mean - along)
-    return Surd.of(along + across, 2, along * across)
+    return exact(along + across) + ExactReal.of_root(along * across).times(2)
 
 
 def defects(ellipse: Ellipse) -> tuple[str, ...]:
@@ -335,19 +333,19 @@ def defects(ellipse: Ellipse) -> tuple[str, ...]:
     d, k = ellipse.dimension, ellipse.sparsity
     if not 1 <= k <= d:
         return (f"Expected sparsity={k} between 1 and dimension={d}.",)
-    if ellipse.axis_ones.sign() <= 0 or ellipse.axis_rest.sign() <= 0:
+    if ellipse.axis_ones.sign <= 0 or ellipse.axis_rest.sign <= 0:
         return ("Expected positive axes.",)
     numbers = [j for j, _ in ellipse.weights]
     if not numbers or not all(1 <= j <= k for j in numbers):
         return (f"Expected weights on numbers of ones {numbers} within 1..{k}.",)
     probabilities = [weight for _, weight in ellipse.weights]
-    if any(weight < 0 for weight in probabilities) or sum(probabilities, _ZERO) != 1:
+    if any(weight < 0 for weight in probabilities) or sum(probabilities) != 1:
         return (f"Expected weights {probabilities} ≥ 0 that sum to 1.",)
     found = []
     if not _is_private(ellipse, numbers[0]):
         found.append(f"Expected v'Σ⁻¹v ≤ 1 for up to {k} ones.")
     bound = dual_bound(d, ellipse.weights)
-    if not bound.equals(ellipse.trace):
+    if bound != ellipse.trace:
         found.append(f"Expected trace {ellipse.trace} = dual bound {bound}.")
     return tuple(found)
 
@@ -359,16 +357,17 @@ def _is_private(ellipse: Ellipse, peak: int) -> bool:
     neighbours is the maximum over the integers.
     """
     d, k = ellipse.dimension, ellipse.sparsity
-    linear = ellipse.axis_rest.reciprocal() if d > 1 else Surd.of(0)
-    quadratic = (ellipse.axis_ones.reciprocal() - linear).times(fmpq(1, d))
+    one = exact(1)
+    linear = one / ellipse.axis_rest if d > 1 else exact(0)
+    quadratic = (one / ellipse.axis_ones - linear).times(Fraction(1, d))
 
-    def excess(j: int) -> Surd:
-        return quadratic.times(j * j) + linear.times(j) + Surd.of(-1)
+    def excess(j: int) -> ExactReal:
+        return quadratic.times(j * j) + linear.times(j) - one
 
-    if quadratic.sign() >= 0:
-        return excess(k).sign() <= 0
+    if quadratic.sign >= 0:
+        return excess(k).sign <= 0
     # h(j+1) − h(j) = quadratic·(2j+1) + linear
     step_down = quadratic.times(2 * peak - 1) + linear
     step_up = quadratic.times(2 * peak + 1) + linear
-    is_peak = step_down.sign() >= 0 and (peak == k or step_up.sign() <= 0)
-    return is_peak and excess(peak).sign() <= 0
+    is_peak = step_down.sign >= 0 and (peak == k or step_up.sign <= 0)
+    return is_peak and excess(peak).sign <= 0

@@ -159,8 +159,13 @@ def _least_size(terms: Sum) -> arb:
     Times its common denominator, the sum is an algebraic integer, as the coefficients of the sums
     under its roots are whole. Its degree d is at most the product of those of the roots, and its
     conjugates are at most u, the sum of the sizes of the terms with each root at its largest. If it
-    is not 0, its norm is at least 1: it is at least u^{1−d}.
+    is not 0, its norm is at least 1: it is at least u^{1−d}. Of two roots x and y, which may be of
+    integers whose factors are not known, the squares decide: |x + y| ≥ |x² − y²|/(|x| + |y|).
     """
+    if len(terms) == 2 and not any(key.exponent or key.factors for key in terms):
+        x, y = (c * c * key.root for key, c in terms.items())
+        roots = _rational(x).sqrt() + _rational(y).sqrt()
+        return _rational(abs(x - y)) / roots if x != y else arb.pos_inf()
     degrees: dict[object, int] = {}
     try:
         size = _largest_conjugate(terms, degrees)

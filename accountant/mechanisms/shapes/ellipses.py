@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from flint import arb, fmpq
+from flint import arb
 
 from dpassay.accountant.core.adjacency import Adjacency, require
 from dpassay.accountant.core.arrays import Array, np
@@ -19,7 +19,7 @@ from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.geometry.ellipse import Ellipse, count_ellipse, optimal_ellipse
 from dpassay.accountant.mechanisms.additive.gaussian import normal_quantile
 from dpassay.accountant.mechanisms.shapes.correlated import SharedNoise
-from dpassay.accountant.numbers.exact import ExactReal, Surd
+from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.release.lattice import LatticeSampler, LinearNoise, independent
 
@@ -72,19 +72,15 @@ class EllipseMechanism(SharedNoise):
         """Return the same where its square is rational."""
         if require(adjacency, self) is Adjacency.ADD_REMOVE:
             return self.mu
-        square = self._worst_difference()
-        if square.coefficient != 0:
-            return None
-        rational = Fraction(int(square.rational.p), int(square.rational.q))
-        return self.mu * ExactReal.of_root(rational)
+        square = self._worst_difference().rational
+        return None if square is None else self.mu * ExactReal.of_root(square)
 
-    def _worst_difference(self) -> Surd:
+    def _worst_difference(self) -> ExactReal:
         nonzero = min(2 * self.sparsity, self.dimension)
         return self.ellipse.squared_norm(nonzero, nonzero % 2)
 
-    def _over_mu_squared(self, value: Surd) -> arb:
-        square = self.mu.square
-        return value.times(fmpq(square.denominator, square.numerator)).ball()
+    def _over_mu_squared(self, value: ExactReal) -> arb:
+        return value.times(1 / self.mu.square).ball()
 
     def worst_shift(self) -> Any:
         """Return a record with as many ones as it may have."""
@@ -315,28 +311,28 @@ class OptimalGroups(GaussianNoise):
         return self.groups * self.counts
 
     @property
-    def axes(self) -> tuple[Surd, Surd, Surd]:
+    def axes(self) -> tuple[ExactReal, ExactReal, ExactReal]:
         """α, β and γ for μ = 1."""
         m, d = self.groups, self.counts
         if self.adjacency is Adjacency.ADD_REMOVE:
             ellipse = optimal_ellipse(d, d)
             return ellipse.axis_ones, ellipse.axis_ones, ellipse.axis_rest
         if d % 2 == 0 or d == 1 or (m + 1) ** 2 <= 4 * (d + 1):
-            return Surd.of(fmpq(2 * d, m + 1)), Surd.of(2 * d), Surd.of(d)
-        apart = m * (d * d - 1)  # γ = d(apart + r)/whole with r = √(d + 1), and α = γ/r
-        whole = apart + fmpq(m + 1, 2)
-        along = Surd.of(d / whole, d * apart / (whole * (d + 1)), d + 1)
-        return along, Surd.of(2 * d), Surd.of(d * apart / whole, d / whole, d + 1)
+            return exact(Fraction(2 * d, m + 1)), exact(2 * d), exact(d)
+        size = m * (d * d - 1)  # γ = d(size + r)/(size + (m + 1)/2) with r = √(d + 1), α = γ/r
+        root = ExactReal.of_root(Fraction(d + 1))
+        across = (exact(size) + root).times(d / (size + Fraction(m + 1, 2)))
+        return across / root, exact(2 * d), across
 
-    def _entries(self) -> tuple[Surd, Surd, Surd]:
+    def _entries(self) -> tuple[ExactReal, ExactReal, ExactReal]:
         """Return, for μ = 1, the variance of a count, and its covariance in and out of its group.
 
         Σ = γ·I + (β − γ)/d·(1 inside groups) + (α − β)/(md)·11'.
         """
         along, between, across = self.axes
         m, d = self.groups, self.counts
-        out = (along - between).times(fmpq(1, m * d))
-        within = (between - across).times(fmpq(1, d)) + out
+        out = (along - between).times(Fraction(1, m * d))
+        within = (between - across).times(Fraction(1, d)) + out
         return across + within, within, out
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
@@ -358,31 +354,28 @@ class OptimalGroups(GaussianNoise):
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
         """Return the same where its square is rational."""
-        square = self._square(adjacency)
-        if square.coefficient != 0:
-            return None
-        rational = Fraction(int(square.rational.p), int(square.rational.q))
-        return self.mu * ExactReal.of_root(rational)
+        square = self._square(adjacency).rational
+        return None if square is None else self.mu * ExactReal.of_root(square)
 
-    def _square(self, adjacency: Adjacency | None) -> Surd:
+    def _square(self, adjacency: Adjacency | None) -> ExactReal:
         """Return (μ'/μ)², exactly; see the module for the norms."""
         relation = self.adjacency if adjacency is None else adjacency
         m, d = self.groups, self.counts
         if relation is self.adjacency:
-            return Surd.of(1)
+            return exact(1)
         along, between, across = self.axes
         if relation is Adjacency.REPLACE_ONE:  # a group for itself: d entries ±1, or two records
             inside = optimal_ellipse(d, d).squared_norm(d, d % 2)
-            moved = Surd.of(min(2, m))
-            return inside if (inside - moved).sign() > 0 else moved
-        mean = along.reciprocal() + between.reciprocal().times(m - 1)
-        record = Ellipse(d, d, mean.times(fmpq(1, m)).reciprocal(), across, ())
-        bend = mean.times(fmpq(1, m * d)) - across.reciprocal().times(fmpq(1, d))  # −h
-        peak = d if bend.sign() >= 0 else int(-0.5 / float(across.ball() * bend.ball()))
+            moved = exact(min(2, m))
+            return max(inside, moved)
+        mean = exact(1) / along + exact(m - 1) / between
+        record = Ellipse(d, d, exact(m) / mean, across, ())
+        bend = mean.times(Fraction(1, m * d)) - exact(Fraction(1, d)) / across  # −h
+        peak = d if bend.sign >= 0 else int(-0.5 / float(across.ball() * bend.ball()))
         best = record.squared_norm(d, d)  # concave in the number of ones: the peak is near
         for ones in range(max(1, peak - 1), min(d, peak + 2) + 1):
             norm = record.squared_norm(ones, ones)
-            best = norm if (norm - best).sign() > 0 else best
+            best = max(norm, best)
         return best
 
     def lattice_sampler(self) -> LatticeSampler:

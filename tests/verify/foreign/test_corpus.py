@@ -13,7 +13,7 @@ from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.numbers.reading import few
 from dpassay.accountant.questions import profile
 from dpassay.verifier.foreign import events
-from tests.peers.rows import event_of
+from tests.peers.test_tables import event_of
 
 ROOT = Path(__file__).parents[3]
 CORPUS: list[dict[str, Any]] = json.loads(

@@ -12,19 +12,16 @@ from dpassay.accountant.budget.allotment import (
     most_releases,
     shares_of_epsilon,
 )
-from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho, Target
-from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.budget.target import EpsilonDelta, Mu
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.mechanisms import (
     Composed,
     Gaussian,
     Guaranteed,
     Laplace,
-    RandomizedResponse,
 )
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions import profile
-from tests.quick import quick
 
 BUDGET = EpsilonDelta(epsilon=1, delta="1e-5")
 
@@ -70,18 +67,6 @@ def test_shares_of_epsilon_in_proportion() -> None:
     )
     equal = equal_epsilon(BUDGET, 20)
     assert shares_of_epsilon(BUDGET, [1], count=20).largest.overlaps(equal.largest)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("target", quick([Mu("1/2"), Rho("1/10")], 1))
-def test_shares_of_epsilon_for_other_targets(target: Target) -> None:
-    share = shares_of_epsilon(target, [1, 2], count=3)
-
-    def parts(unit: Fraction) -> Mechanism:
-        return Composed([RandomizedResponse(unit), RandomizedResponse(2 * unit)], 3)
-
-    assert target.holds(parts(share.safe), None)
-    assert target.excess(parts(share.safe * (1 + Fraction(1, 10**8))), None) > 0
 
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, True, None])

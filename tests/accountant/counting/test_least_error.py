@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
-from flint import arb, arb_mat, ctx, fmpq
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,53 +65,6 @@ def test_no_counter_is_below(steps: int, budget: Target | Number, contributions:
     if budget == 1:
         twice = 2 * float(least_units(steps, contributions))
         assert math.isclose(float(found.bound.lower), twice, rel_tol=1e-12)
-
-
-def mean_of_partitions(steps: int) -> list[list[Fraction]]:
-    """Return a Gram matrix with diagonal 1 that is a mean of those of partitions into intervals.
-
-    It is the best one for Gaussian noise, (WA'AW)^{1/2} with a diagonal of ones, in multiples of
-    2⁻⁴⁰. A partition has the probability of its cells; [a, b] is a cell with the probability
-    G_ab − G_{a−1,b} − G_{a,b+1} + G_{a−1,b+1} ≥ 0, and as many cells end at b as begin at b + 1.
-    """
-    prefix, x = np.tril(np.ones((steps, steps))), (np.arange(steps) + 0.5) / steps
-    w = np.log(6 * steps / np.tan(np.pi * x / 2))
-    _, values, axes = np.linalg.svd(prefix * w, full_matrices=False)
-    gram = (axes.T * values) @ axes
-    gram /= np.sqrt(np.outer(np.diag(gram), np.diag(gram)))
-    unit = 1 << 40
-    whole = np.rint((gram + gram.T) / 2 * unit).astype(np.int64)
-    np.fill_diagonal(whole, unit)
-    framed = np.zeros((steps + 2, steps + 2), dtype=np.int64)
-    framed[1:-1, 1:-1] = whole
-    cells = framed[1:-1, 1:-1] - framed[:-2, 1:-1] - framed[1:-1, 2:] + framed[:-2, 2:]
-    assert (cells[np.triu_indices(steps)] > 0).all()
-    return [[Fraction(int(entry), unit) for entry in row] for row in whole]
-
-
-@pytest.mark.parametrize(
-    "steps",
-    [
-        2,
-        10,
-        60,
-        pytest.param(300, marks=pytest.mark.slow),
-    ],
-)
-def test_no_mean_of_gram_matrices_gives_a_larger_bound(steps: int) -> None:
-    """The indicators of the cells of a partition are columns of ℓ1 norm 1.
-
-    So every bound of tr(A'AG⁻¹)/n that holds for the means G of Gram matrices of Laplace
-    factorisations is at most that of this G, which is near the bound for Gaussian noise.
-    """
-    gram = arb_mat(
-        [[arb(fmpq(c.numerator, c.denominator)) for c in row] for row in mean_of_partitions(steps)]
-    )
-    prefix = arb_mat([[arb(j <= i) for j in range(steps)] for i in range(steps)])
-    with ctx.workprec(128):
-        product = gram.solve(prefix.transpose() * prefix)
-        found = sum((product[i, i] for i in range(steps)), start=arb(0)) / steps
-        assert found < float(least_units(steps)) * (1.011 if steps < 10 else 1.006)
 
 
 def test_what_the_answer_says() -> None:

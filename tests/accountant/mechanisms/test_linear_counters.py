@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -25,7 +24,6 @@ from dpassay.accountant.mechanisms import (
     Composed,
     DelannoyCounter,
     HonakerTree,
-    KaryTree,
     LaplaceVector,
     RandomizedResponse,
     SmoothBinary,
@@ -126,23 +124,6 @@ def test_the_factors_multiply_to_prefix_sums(counter: LinearCounter) -> None:
     assert notation.parse(repr(counter)) == counter
 
 
-def test_all_generations_pooled_are_least_squares() -> None:
-    """L = A R⁺ has the least error for R; one generation has nearly all of the gain."""
-    for arities in ([2, 3, 2], [3, 4]):
-        steps = math.prod(arities)
-        pooled = BridgedTree(steps, arities, mu=1, pooled=len(arities) - 1)
-        left, right = (np.array(m, dtype=np.float64) for m in pooled.factorisation())
-        best = np.tril(np.ones((steps, steps))) @ np.linalg.pinv(right)
-        np.testing.assert_allclose(left, best, rtol=0, atol=1e-12)
-    errors = [
-        accuracy.mean_squared_error(BridgedTree(1000, [6, 14, 14], epsilon=1, pooled=r)).upper
-        for r in (0, 1, 2)
-    ]
-    assert [round(error, 2) for error in errors] == [
-        Decimal("123.23"), Decimal("117.80"), Decimal("117.61"),
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     "counter",
     [BridgedTree(17, [5, 4], epsilon="1/2"), DelannoyCounter(30, 3, mu=2, contributions=2)],
@@ -169,21 +150,6 @@ def test_delannoy_numbers_obey_their_recursion() -> None:
             assert len(words) == room == len(set(words))
             assert words == sorted(words)
             assert max(sum(map(abs, word)) for word in words) == reach == Chains(s, room).reach
-
-
-def test_no_choice_of_words_and_no_bound_on_digits_is_cheaper() -> None:
-    """The units are those of the n cheapest words; Algorithm 2 of the same height has more."""
-    for steps, levels in ((50, 2), (300, 3), (999, 3), (5000, 4)):
-        norms = [norm for norm in range(1, 60) for _ in range(_shell(levels, norm))][:steps]
-        assert Chains(levels, steps).units() == sum(norms)
-    for steps in (10**3, 10**6, 10**9):
-        for arity in range(2, 60):
-            tree = KaryTree(steps, arity, 1).tree
-            assert Chains(tree.height, steps).mean_squared_error() <= tree.mean_squared_error()
-
-
-def _shell(levels: int, norm: int) -> int:
-    return prefixes(levels, norm) - prefixes(levels, norm - 1)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 10, 100, 777, 10**4, 10**6])

@@ -146,21 +146,6 @@ def test_moments_and_quantiles_of_integer_noise(text: str) -> None:
             assert below < exact(level).mpf() <= below + masses[x] / total
 
 
-@pytest.mark.parametrize("text", [*REAL, *WHOLE])
-def test_quantiles_are_in_order_and_symmetric(text: str) -> None:
-    mechanism: Any = parse(text)
-    values = [utility.quantile(mechanism, level) for level in LEVELS]
-    assert all(a.lower <= b.upper for a, b in pairwise(values))
-    if text in REAL:
-        for level in ("1e-30", "0.3"):
-            low = utility.quantile(mechanism, level)
-            high = utility.quantile(mechanism, 1 - Fraction(level))
-            assert low.overlaps(Interval(high.upper.copy_negate(), high.lower.copy_negate()))
-    if "Truncated" not in text:
-        assert utility.quantile(mechanism, 0).lower == -INFINITY
-        assert utility.quantile(mechanism, 1).upper == INFINITY
-
-
 def test_a_law_of_few_integers_is_summed_exactly() -> None:
     law = IntegerNoise(["1/8", 0, "1/2", "1/4", "1/8"], lowest=-2)
     assert law.mean() == Fraction(1, 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -19,11 +20,15 @@ from tests.tables import rows
 LOGISTIC = "exp(-x)/(1+exp(-x))**2"
 RAPPOR = "[['4/25', '1/25', '16/25', '4/25'], ['4/25', '16/25', '1/25', '4/25']]"
 """Two bits, each kept with probability 1 − f/2 = 4/5."""
+RESPONSE = str(
+    [["exp(1)/(exp(1)+2)" if i == j else "1/(exp(1)+2)" for j in range(3)] for i in range(3)]
+)
+NAMED = {"RAPPOR": RAPPOR, "LOGISTIC": LOGISTIC, "RESPONSE": RESPONSE}
 RELATIONS = {"-": None, "law": None, "both": "add-remove", "one": "replace-one"}
 SLOW = "LOGISTIC", "1/10'), 20)"
 ROWS = [
     pytest.param(
-        *(cell.replace("RAPPOR", RAPPOR).replace("LOGISTIC", LOGISTIC) for cell in row),
+        *(functools.reduce(lambda c, n: c.replace(n, NAMED[n]), NAMED, cell) for cell in row),
         marks=[pytest.mark.slow] * any(slow in row[1] for slow in SLOW),
     )
     for row in rows(Path(__file__).with_name("same.txt"))

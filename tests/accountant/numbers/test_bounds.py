@@ -14,7 +14,7 @@ from dpassay.accountant.mechanisms import SquareRootFactorization
 from dpassay.accountant.numbers.dominance import proved_below
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.solve import log_peak, rough_log_peak
-from dpassay.accountant.numbers.theta import central, coefficients, landau
+from dpassay.accountant.numbers.theta import coefficients, landau
 from dpassay.accountant.questions import accuracy
 
 
@@ -64,15 +64,6 @@ def test_against_the_exact_sum(count: int) -> None:
             ball = landau(count)
             assert ball.contains(fmpq(exact.numerator, exact.denominator))
             assert ball.rad() < arb(2) ** (20 - precision)
-
-
-def test_squares_of_entries() -> None:
-    """f_j as a binomial number and through the gamma function agree."""
-    for index in (0, 1, 10, 1000):
-        exact = central(index)
-        ball = central(index, exact=False)
-        assert ball.contains(fmpq(exact.numerator, exact.denominator)) or index == 0
-        assert abs(ball - arb(fmpq(exact.numerator, exact.denominator))) < 1e-10
 
 
 @pytest.mark.parametrize("steps", [1, 7, 300, 1500])

@@ -32,17 +32,3 @@ def test_an_end_stays_where_no_sign_is_certain_before_it() -> None:
         low, high = crossing(rise, Fraction(-1, 1000), Fraction(1), 40)
     assert low == Fraction(-1, 1000)
     assert high > Fraction(1, 100)
-
-
-@pytest.mark.parametrize("bits", [40, 500])
-def test_more_bits_than_the_precision_has_end_too(bits: int) -> None:
-    calls = []
-
-    def rise(x: Fraction) -> arb:
-        calls.append(x)
-        return ball(x).exp() - 2
-
-    with ctx.workprec(64):
-        low, high = crossing(rise, Fraction(0), Fraction(1), bits)
-    assert low <= high
-    assert len(calls) < 200

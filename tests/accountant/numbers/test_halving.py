@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,16 +26,3 @@ def test_halved_floats_end_next_to_each_other_or_at_a_relative_width() -> None:
 @given(st.integers(-(10**9), 10**9), st.integers(-100, 100))
 def test_first_is_the_least(least: int, start: int) -> None:
     assert first(lambda n: n >= least, start) == least
-
-
-@pytest.mark.parametrize("least", [0, 1, 10**6])
-def test_first_asks_few_integers_near_its_start(least: int) -> None:
-    asked: list[int] = []
-
-    def holds(n: int) -> bool:
-        asked.append(n)
-        return n >= least
-
-    first(holds)
-    assert len(asked) == len(set(asked)) < 60
-    assert all(-1 <= n <= 2 * least + 1 for n in asked)

@@ -167,18 +167,6 @@ def test_a_good_guess_is_proved_by_few_signs() -> None:
     assert moved.overlaps(found)
 
 
-def test_two_wide_values_on_both_sides_are_centred() -> None:
-    width = Fraction(1, 1000)
-    slack = width / 2
-
-    def function(x: ExactReal) -> arb:
-        return 1 - x.ball() + arb(0, 0.75 * float(slack))
-
-    found = solve.beside(function, 1 + slack * Fraction(2, 5), relative_width=width)
-    assert found is not None  # of the first two values one is not told from 0
-    assert Fraction(found.lower) < 1 < Fraction(found.upper)
-
-
 def test_a_refusal_beyond_the_range_of_floats_is_one() -> None:
     between = Fraction(10**400), Fraction(2 * 10**400)
     with pytest.raises(UndecidedError, match=r"\[1e\+400, 2e\+400\]"):

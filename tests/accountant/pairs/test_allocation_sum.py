@@ -77,14 +77,6 @@ def test_coarse_moments_contain_fine_ones(sigma: str, steps: int) -> None:
             assert float(one.real.rad()) < 2.0 ** (9 - bits)
 
 
-def test_moments_fall_as_the_proof_says() -> None:
-    """|E W^{1−z}| ≤ e^{−vτ²/2} at every node."""
-    with ctx.workprec(120):
-        for j, value in enumerate(mean("1", 30).on_line(PERIOD, 60, 90)):
-            tau = 2 * arb.pi() * j / 6
-            assert abs(value) <= (-(tau**2) / 60).exp() + arb(2) ** -80
-
-
 @pytest.mark.parametrize("epochs", [1, 7])
 @pytest.mark.parametrize("at", ["-2", "0", "1/4", "3"])
 def test_coarse_profiles_contain_fine_ones(epochs: int, at: str) -> None:

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 import pytest
 from flint import arb
 
 import dpassay
-from dpassay.accountant.mechanisms import RankOneGaussian
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.own_density import mixture_renyi
 from dpassay.accountant.pairs.subsampled import GaussianMixturePair
-
-
-@pytest.mark.parametrize("target", [1e-3, 1e-12])
-def test_the_estimate_inverts_delta(target: float) -> None:
-    (noise,) = RankOneGaussian(10, "10").worst_case(None).pairs(None)
-    epsilon = noise.known.epsilon(math.log(target))
-    assert epsilon is not None
-    found = noise.known.log_delta(epsilon)
-    assert found is not None
-    assert math.isclose(found, math.log(target), rel_tol=1e-10)
-
-
-def test_no_epsilon_has_a_larger_delta_than_that_of_0() -> None:
-    (noise,) = RankOneGaussian(10, "10").worst_case(None).pairs(None)
-    assert noise.known.epsilon(0.0) is None
-
 
 MIXTURE = dpassay.MixtureOfGaussians(2, [0, 1, 2], ["0.5", "0.3", "0.2"])
 

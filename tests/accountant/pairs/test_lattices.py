@@ -5,23 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
-from unittest import mock
 
 import mpmath
 import pytest
 from flint import arb, ctx
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
-from dpassay.accountant.core.pair import exact_infinity_mass, max_finite_loss
-from dpassay.accountant.mechanisms import Composed, DiscreteGaussian
+from dpassay.accountant.mechanisms import Composed
 from dpassay.accountant.numbers import theta as sums
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import Interval, enclose
-from dpassay.accountant.pairs import discrete
-from dpassay.accountant.pairs.discrete import DiscreteGaussianProductPair
 from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 from dpassay.accountant.questions import profile
 
@@ -82,52 +75,12 @@ def test_ratio_of_shifted_sums(v: str, c: str) -> None:
         assert close(ratio, shifted / (1 + 2 * plain_sum(v, 1)))
 
 
-ONE = ExactReal.of_rational(1)
-
-
-def by_convolution(pair: DiscreteGaussianProductPair, epsilon: str) -> Interval:
-    with mock.patch.object(discrete, "_smooth", return_value=None):
-        return enclose(lambda: pair.hockey_stick(exact(epsilon)))
-
-
-@pytest.mark.parametrize(("parameter", "count", "shift"), [(12, 10, 1), ("25/2", 3, 2), (40, 7, 3)])
-@pytest.mark.parametrize("epsilon", ["-1", "0", "0.3", "4"])
-def test_both_routes_agree(parameter: int | str, count: int, shift: int, epsilon: str) -> None:
-    pair = DiscreteGaussianProductPair(Fraction(parameter), count, shift, 1, 0)
-    fast = enclose(lambda: pair.hockey_stick(exact(epsilon)))
-    slow = by_convolution(pair, epsilon)
-    assert fast.overlaps(slow)
-    width = fast.relative_width
-    assert width is not None
-    assert width <= Fraction(1, 10**30)
-
-
 def test_a_million_releases() -> None:
     found = calibrate("DiscreteGaussian", EpsilonDelta(1, "1e-6"), count=10**6)
     gaussian = calibrate("Gaussian", EpsilonDelta(1, "1e-6"), count=10**6)
     variance = gaussian.least.ball() ** 2
     assert abs(float(found.least.ball() / variance) - 1) < 1e-11  # as fine as theirs
     assert profile.delta(Composed(found.mechanism, 10**6), 1).upper <= Fraction(1, 10**6)
-
-
-def test_more_releases_are_less_private() -> None:
-    noise = DiscreteGaussian(parameter=100)
-    found = [profile.delta(Composed(noise, n), 1) for n in (100, 101, 200, 1000)]
-    assert all(before.upper < after.lower for before, after in pairwise(found))
-
-
-@dataclass(frozen=True)
-class Table(FiniteLaws):
-    """Two rational laws."""
-
-    p: tuple[Fraction, ...]
-    q: tuple[Fraction, ...]
-
-    def outcomes(self, index: int) -> Sequence[object]:
-        return range(len(self.p))
-
-    def rational_masses(self, index: int) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
-        return self.p, self.q
 
 
 @dataclass(frozen=True)
@@ -148,49 +101,6 @@ class Tilted(FiniteLaws):
         return [-self.epsilon, self.epsilon] if self.known else [None, None]
 
 
-def normalised(counts: list[int]) -> tuple[Fraction, ...]:
-    return tuple(Fraction(count, sum(counts)) for count in counts)
-
-
-tables = st.integers(2, 6).flatmap(
-    lambda n: st.tuples(
-        st.lists(st.integers(1, 9), min_size=n, max_size=n),
-        st.lists(st.integers(1, 9), min_size=n, max_size=n),
-    )
-)
-
-
-@given(tables=tables, order=st.integers(2, 6))
-def test_renyi_divergence_of_integer_order_is_the_exact_sum(
-    tables: tuple[list[int], list[int]], order: int
-) -> None:
-    p, q = normalised(tables[0]), normalised(tables[1])
-    pair = FinitePair(Table(p, q), 0)
-    moment = sum((a**order / b ** (order - 1) for a, b in zip(p, q, strict=True)), start=Fraction())
-    with ctx.workprec(200):
-        found = (pair.renyi(arb(order)) * (order - 1)).exp()
-        assert moment in Interval.of_ball(found, 80)
-        assert found.rel_accuracy_bits() > 150
-
-
-@given(tables=tables)
-def test_kullback_leibler_and_the_largest_loss(tables: tuple[list[int], list[int]]) -> None:
-    p, q = normalised(tables[0]), normalised(tables[1])
-    pair = FinitePair(Table(p, q), 0)
-    with ctx.workprec(200):
-        found = Interval.of_ball(pair.renyi(arb(1)))
-    with mpmath.workdps(40):
-        expected = mpmath.mpf(0)
-        for a, b in zip(p, q, strict=True):
-            ratio = a / b
-            weight = mpmath.mpf(a.numerator) / a.denominator
-            expected += weight * mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator)
-        assert abs(mpmath.mpf(str(found.lower)) - expected) <= mpmath.mpf("1e-35")
-    with ctx.workprec(200):
-        largest = max(a / b for a, b in zip(p, q, strict=True))
-        assert largest in Interval.of_ball(pair.max_loss().exp(), 80)
-
-
 def test_a_known_loss_decides_the_tie_that_balls_cannot() -> None:
     epsilon = exact("0.7")
     known, unknown = FinitePair(Tilted(epsilon, True), 0), FinitePair(Tilted(epsilon, False), 0)
@@ -206,17 +116,3 @@ def test_a_known_loss_decides_the_tie_that_balls_cannot() -> None:
         assert unknown.hockey_stick(epsilon).contains(0)
         assert unknown.hockey_stick(epsilon) < arb("1e-30")
         assert known.max_loss().overlaps(unknown.max_loss())
-
-
-def test_an_outcome_that_q_cannot_produce() -> None:
-    pair = FinitePair(Table(normalised([1, 1, 2, 0]), normalised([1, 1, 0, 2])), 0)
-    assert Fraction(1, 2) in Interval.of_ball(pair.hockey_stick(exact("1e30")))
-    assert pair.max_loss() == arb.pos_inf()
-    assert max_finite_loss(pair).is_zero()
-    assert exact_infinity_mass(pair) == exact("1/2")
-    with ctx.workprec(128):
-        assert pair.renyi(arb(3)) == arb.pos_inf()
-        assert pair.reverse().renyi(arb(1)) == arb.pos_inf()
-    assert pair.describe_event(exact(0)) == "the outcomes {2}"
-    assert pair.reverse().describe_event(exact(0)) == "the outcomes {3}"
-    assert pair.reverse().reverse() == pair

@@ -13,32 +13,11 @@ from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers.interval import COMPOSED_WIDTH, GRID_WIDTH, Interval, enclose
 from dpassay.accountant.numbers.solve import root
 from dpassay.accountant.questions.estimate import Estimate
-from dpassay.accountant.questions.profile import answer, best, joined, largest, smallest
+from dpassay.accountant.questions.profile import answer, joined, largest, smallest
 from tests.near import narrow
 
 WHOLE = Interval(Decimal(0), Decimal(1))
 SAMPLE = dpassay.PoissonSubsampled(dpassay.Gaussian(standard_deviation="0.6"), "0.001")
-
-
-def refusing(reached: Fraction) -> tuple[list[Fraction], dpassay.Interval, object]:
-    """Return a question that is answered from some width on, and what it was asked."""
-    asked: list[Fraction] = []
-    found = Interval(Decimal("0.25"), Decimal("0.2501"))
-
-    def ask(width: Fraction) -> Interval:
-        asked.append(width)
-        if width < reached:
-            raise UndecidedError("No.", reached=float(reached))
-        return found
-
-    return asked, found, ask
-
-
-def test_a_refusal_that_says_what_it_reached_is_asked_for_that() -> None:
-    asked, found, ask = refusing(Fraction(1, 3000))
-    assert callable(ask)
-    assert best(ask, COMPOSED_WIDTH, lambda: WHOLE, WHOLE) == found
-    assert asked == [COMPOSED_WIDTH, Fraction(1, 100)]
 
 
 def test_a_named_width_that_is_refused_twice_still_has_an_enclosure() -> None:
@@ -90,17 +69,6 @@ def test_an_answer_that_says_nothing_is_refused(width: str | None) -> None:
             answer(ask, width, COMPOSED_WIDTH, lambda found=bounds: found, whole=WHOLE)  # type: ignore[misc]
     infinite = Interval(Decimal("Infinity"), Decimal("Infinity"))
     assert answer(ask, None, COMPOSED_WIDTH, lambda: infinite, whole=infinite) == infinite
-
-
-def test_a_width_above_one_may_be_what_was_reached() -> None:
-    def ask(width: Fraction) -> Interval:
-        raise UndecidedError("No.", interval=Interval(Decimal(1), Decimal(3)))
-
-    wide = Interval(Decimal(0), Decimal("Infinity"))
-    found = answer(ask, 2, COMPOSED_WIDTH, lambda: wide, whole=wide)
-    assert found == Interval(Decimal(1), Decimal(3))
-    with pytest.raises(UndecidedError):
-        answer(ask, "1.9", COMPOSED_WIDTH, lambda: wide, whole=wide)
 
 
 def test_an_enclosure_of_another_number_is_not_taken() -> None:

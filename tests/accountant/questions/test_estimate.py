@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 
 import dpassay
-from dpassay.accountant.composition.choose import smooth
-from dpassay.accountant.composition.fourier.engine import curve
-from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.core.adjacency import Direction
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError, UndecidedError
 from dpassay.accountant.mechanisms import (
@@ -142,20 +140,6 @@ def test_an_estimate_is_not_negative_either(count: int) -> None:
         )
         assert isinstance(found, float)
         assert float(found) == 0
-
-
-@pytest.mark.slow
-def test_where_digits_are_lost_the_middle_of_an_enclosure_is_returned() -> None:
-    few = Composed(PoissonSubsampled(Gaussian(standard_deviation="0.8"), "0.01"), 2)
-    (pair,) = few.worst_case(Adjacency.ADD_REMOVE).remove
-    product = smooth(pair)
-    assert product is not None
-    with pytest.raises(UndecidedError, match="Ask for the enclosure"):
-        curve(product).epsilon(math.log(1e-8))
-    found = estimate.estimate_epsilon(few, 1e-8, adjacency=BOTH)
-    assert isinstance(found, float)
-    enclosed = profile.epsilon(few, 1e-8, adjacency=BOTH, relative_width=Fraction(1, 10**9))
-    assert abs(found / float(enclosed.lower) - 1) < 1e-6
 
 
 @pytest.mark.parametrize("sigma", ["1e-5", "1e-40"])

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 
 import pytest
-from flint import arb
 
 from dpassay.accountant.budget.allotment import largest_sampling_prob, most_releases
 from dpassay.accountant.budget.calibrate import calibrate
 from dpassay.accountant.budget.target import EpsilonDelta
 from dpassay.accountant.core.adjacency import Adjacency
-from dpassay.accountant.core.pair import Pair
-from dpassay.accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled
-from dpassay.accountant.numbers.dominance import proved_below
-from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
+from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.questions import profile
-from dpassay.accountant.questions.threshold import FINEST, Limit, threshold
 from tests.near import narrow
 
 BOTH = Adjacency.ADD_REMOVE
@@ -90,46 +85,3 @@ def test_the_most_releases_are_found(sigma: str, q: str) -> None:
     for number, met in ((count, True), (count + 1, False)):
         value = profile.delta(Composed(release, number), 1, adjacency=BOTH, relative_width=NARROW)
         assert (Fraction(value.upper) < Fraction("1e-5")) is met
-
-
-def test_nothing_is_found_without_estimates_or_below_their_digits() -> None:
-    def smooth(sigma: ExactReal) -> Sequence[Pair]:
-        return composed(sigma, "0.01", 1000).worst_case(BOTH).pairs(None)
-
-    def listed(scale: ExactReal) -> Sequence[Pair]:
-        return Laplace(scale=scale).worst_case(BOTH).pairs(None)
-
-    one, delta = exact(1), exact("1e-5")
-    finer = FINEST / 2
-    assert threshold(smooth, one, delta, Fraction(1), relative_width=finer) is None
-    assert threshold(listed, one, delta, Fraction(1), relative_width=NARROW) is None
-    found = threshold(smooth, one, delta, Fraction(40), relative_width=NARROW)  # from far away
-    assert found is not None
-    assert str(found.least) == "1.41461940653"
-
-
-SIX_DIGITS = Fraction(1, 10**6)
-FINE = Fraction(1, 10**12)
-
-
-def training(sigma: Fraction | str, q: str, count: int) -> Composed:
-    return Composed(PoissonSubsampled(Gaussian(standard_deviation=sigma), q), count)
-
-
-def gaussian(epsilon: ExactReal) -> arb:
-    (pair,) = Gaussian(standard_deviation=3).worst_case(None).remove
-    return pair.hockey_stick(epsilon)
-
-
-def steep(epsilon: ExactReal) -> arb:
-    """Return e^{−10ε}/5, which a profile like that of Gaussian noise touches inside."""
-    return (-10 * epsilon.ball()).exp() / 5
-
-
-def test_a_profile_is_proved_to_keep_below_another_one_or_is_not() -> None:
-    def scaled(share: str) -> Limit:
-        return lambda at: gaussian(at) * arb(share)
-
-    assert proved_below(scaled("0.99"), gaussian, Fraction(2))
-    assert not proved_below(scaled("1.0001"), gaussian, Fraction(2))
-    assert not proved_below(gaussian, steep, Fraction(1))

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from statistics import NormalDist
-from typing import final
 
 import mpmath
 import numpy as np
@@ -14,12 +12,10 @@ from flint import arb, ctx
 
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import Known, Pair, WorstCase
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
 from dpassay.accountant.mechanisms import (
     AboveThreshold,
     BoundedCountNoise,
-    Channel,
     Composed,
     DiscreteLaplace,
     Gaussian,
@@ -33,9 +29,8 @@ from dpassay.accountant.mechanisms import (
     Tabulated,
     TruncatedLaplace,
 )
-from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import Interval
-from dpassay.accountant.pairs.invert import most
 from dpassay.accountant.questions import guarantees, profile, tradeoff
 from tests.near import mpf, narrow
 from tests.quick import quick
@@ -161,47 +156,6 @@ def test_where_delta_is_only_bounded_so_is_beta(mechanism: Mechanism, alpha: str
         tradeoff.beta(mechanism, alpha, relative_width="1e-9")
     with pytest.raises(NotApplicableError, match="Only bounds of delta, epsilon and beta"):
         guarantees.loss_survival(mechanism, 1)
-
-
-@final
-@dataclass(frozen=True)
-class LargestOf(Pair):
-    """The largest H of several pairs, of which no one is said to be worst."""
-
-    pairs: tuple[Pair, ...]
-
-    def hockey_stick(self, epsilon: ExactReal) -> arb:
-        return most([pair.hockey_stick(epsilon) for pair in self.pairs])
-
-    @property
-    def known(self) -> Known:
-        def attained(at: ExactReal) -> Pair:
-            return max(self.pairs, key=lambda pair: float(pair.hockey_stick(at).mid()))
-
-        return Known(attained=attained)
-
-    def max_loss(self) -> arb:
-        return most([pair.max_loss() for pair in self.pairs])
-
-    def reverse(self) -> LargestOf:
-        return LargestOf(tuple(pair.reverse() for pair in self.pairs))
-
-    tails = renyi = law = None  # type: ignore[assignment]  # never asked
-
-
-@pytest.mark.parametrize("alpha", ["0.1", "0.2", "0.3", "0.5", "0.7"])
-def test_tests_of_different_neighbours_are_not_mixed(
-    alpha: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = Channel([["2/3", "1/3"], ["1/4", "3/4"]])
-    true = tradeoff.beta(table, alpha)
-    pairs = table.worst_case(None).pairs(None)
-    assert len(pairs) > 1
-    worst = WorstCase.symmetric(LargestOf(pairs), "")
-    monkeypatch.setattr(Channel, "worst_case", lambda *_: worst)
-    found = tradeoff.beta(table, alpha)
-    assert found.lower <= true.lower
-    assert true.upper <= found.upper
 
 
 @pytest.mark.parametrize(

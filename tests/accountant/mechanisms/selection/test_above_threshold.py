@@ -115,13 +115,6 @@ def test_some_variants_are_private_for_no_epsilon(variant: str) -> None:
         assert profile.delta(endless, 50) == 1
 
 
-def test_what_bounds_several_streams() -> None:
-    about = AboveThreshold(20, 80)
-    for count in (10, 100):
-        several = profile.epsilon(Composed(about, count), "1e-6")
-        assert 0 < several.lower < several.upper <= count * 0.075
-
-
 @pytest.mark.parametrize("variant", ["standard", "fresh-threshold", "endless"])
 def test_outputs_have_their_probabilities(variant: str) -> None:
     size, answers = 600, (3.0, -2.0)

@@ -26,7 +26,6 @@ from dpassay.accountant.mechanisms import (
     ReportNoisyMax,
 )
 from dpassay.accountant.questions import guarantees, profile, tradeoff
-from dpassay.verifier.audit import audit
 from dpassay.verifier.verdict import Verdict
 from tests.near import mpf
 
@@ -227,12 +226,6 @@ def test_rho_is_below_the_bound_of_an_eighth(epsilon: str) -> None:
         u = 1 / (1 - mpmath.exp(-1))
         assert abs(mpf(found) - (u - 1 - mpmath.log(u))) < mpmath.mpf("1e-6")
         assert Fraction(found.upper) < bound
-
-
-def test_an_audit_finds_a_false_claim_and_spares_a_true_one() -> None:
-    about = ExponentialMechanism(1)
-    assert audit(about, "0.6", samples=200_000, seed=1, significance=FALSE_ALARM).refuted
-    assert not audit(about, 1, samples=50_000, seed=2, significance=FALSE_ALARM).refuted
 
 
 # ---------------------------------------------------------------- permute-and-flip

@@ -134,12 +134,6 @@ def test_several_keys_are_the_worst_split_of_new_and_old_ones(threshold: int, at
     assert ours == pytest.approx(max(found), rel=1e-10)
 
 
-def test_a_threshold_below_the_count_of_one_user_hides_little() -> None:
-    assert float(LaplaceThreshold(1, "1/2").new_key()[0].mid()) == pytest.approx(
-        1 - math.exp(-0.5) / 2, rel=1e-12
-    )
-
-
 def test_what_is_not_known_is_said() -> None:
     for about in (LaplaceThreshold(1, 9), GaussianThreshold(1, 9), PartitionSelection(1, "1e-5")):
         with pytest.raises(AdjacencyError, match="add-remove"):

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpassay.accountant.core.adjacency import Adjacency
-from dpassay.accountant.geometry.ellipse import Diagonal, Isotropic, Matrix
+from dpassay.accountant.geometry.ellipse import Diagonal, Matrix
 from dpassay.accountant.geometry.spaces import Box
-from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.mechanisms.shapes.correlated import CorrelatedGaussian, OneSidedGaussian
 from dpassay.accountant.mechanisms.shapes.ellipses import EllipticalGaussian
 from dpassay.accountant.mechanisms.shapes.general_gaussian import (
@@ -72,17 +71,6 @@ def test_the_product_of_two_eigenvectors_attains_mu() -> None:
     assert abs(mu - 2 / (values[0] * others[0]) ** 0.5) < 1e-12 * mu
 
 
-def test_isotropic_covariances_give_the_gaussian_mechanism() -> None:
-    mechanism = MatrixVariateGaussian(Isotropic(4, 2), Isotropic(5, "1/3"), "sqrt(2)")
-    assert mechanism.exact_gaussian_mu(None) == Gaussian("sqrt(2/3)", "sqrt(2)").exact_gaussian_mu(
-        None
-    )
-    assert mechanism.dimension == 20
-    assert len(mechanism.variances()) == 1
-    rectangular = MatrixVariateGaussian(Isotropic(2, 2), Diagonal([1, 5, 7]))
-    assert [float(v) for v in rectangular.variances()] == [2, 10, 14] * 2
-
-
 ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 POSITIVE = st.fractions(min_value=Fraction(1, 20), max_value=9, max_denominator=20)
 BOUNDS = st.lists(POSITIVE, min_size=1, max_size=5)
@@ -110,21 +98,6 @@ def test_the_total_is_the_square_of_half_the_sum_of_norms(
             elliptical = EllipticalGaussian(bounds, mu)
             assert total < elliptical.mean_squared_error() * len(bounds)
             assert 4 * total > elliptical.mean_squared_error() * len(bounds)
-
-
-@given(BOUNDS, st.lists(st.integers(1, 30), min_size=6, max_size=6))
-def test_no_other_noise_of_this_kind_has_less(bounds: list[Fraction], shape: list[int]) -> None:
-    """Any variances of z and η, scaled so that the corners have norm 1."""
-    d = len(bounds)
-    raw, shared = [Fraction(entry) for entry in shape[:d]], Fraction(shape[-1])
-    scale = sum((b**2 / (4 * v) for b, v in zip(bounds, raw, strict=True)), 1 / shared)
-    total = scale * sum(
-        (v + b**2 * shared / 4 for b, v in zip(bounds, raw, strict=True)), Fraction(0)
-    )
-    with ctx.workprec(128):
-        least = sum(OneSidedGaussian(bounds, 1).variances()[:-1], start=arb(0))
-        value = arb(total.numerator) / total.denominator
-        assert least < value or least.overlaps(value)
 
 
 @pytest.mark.parametrize("dimension", [1, 4, 7])

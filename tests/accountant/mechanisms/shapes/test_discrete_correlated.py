@@ -6,8 +6,6 @@ import mpmath
 import numpy as np
 import pytest
 from flint import ctx
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import NotApplicableError
@@ -18,7 +16,7 @@ from dpassay.accountant.mechanisms.shapes.correlated import (
 )
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import enclose
-from dpassay.accountant.pairs.discrete import DiscreteGaussianPair, DiscreteGaussianProductPair
+from dpassay.accountant.pairs.discrete import DiscreteGaussianProductPair
 from dpassay.accountant.questions import accuracy, guarantees, profile
 from dpassay.accountant.reference import laws
 from tests.near import mpf
@@ -45,22 +43,6 @@ def test_renyi_divergence_is_the_sum_over_all_outcomes(pair: DiscreteGaussianPro
         for epsilon in ("0.01", "0.25", "-0.7", "1.9", "sqrt(2)"):
             delta = mpf(enclose(lambda e=epsilon: pair.hockey_stick(exact(e))))  # type: ignore[misc]
             assert abs(delta - known.hockey_stick(exact(epsilon).mpf())) <= mpmath.mpf("1e-28")
-
-
-@given(
-    st.fractions(min_value=Fraction(1, 5), max_value=9, max_denominator=9),
-    st.integers(1, 3),
-    st.fractions(min_value=-2, max_value=4, max_denominator=7),
-)
-def test_one_coordinate_is_the_discrete_gaussian(
-    parameter: Fraction, shift: int, epsilon: Fraction
-) -> None:
-    single = DiscreteGaussianPair(exact(parameter), shift)
-    product = DiscreteGaussianProductPair(parameter, 1, shift, 1, 0)
-    eps = exact(epsilon)
-    mine = enclose(lambda: product.hockey_stick(eps), relative_width=Fraction(1, 10**20))
-    assert mine.overlaps(enclose(lambda: single.hockey_stick(eps)))
-    assert product.exact_closed_rho() == exact(Fraction(shift**2) / (2 * parameter))
 
 
 @pytest.mark.parametrize(("dimension", "c"), [(1, 1), (4, "7/5"), (81, 3), (10_000, 10)])

@@ -18,7 +18,6 @@ from dpassay.accountant.numbers.exact import Number, exact
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.pairs.rank_one import Boundary, Curve, RankOnePair, TouchingError
 from dpassay.accountant.questions import accuracy, guarantees, profile
-from tests.accountant.pairs.mpmath_rank_one import RankOneReference
 
 TEN_DIGITS = Fraction(1, 10**10)
 FIFTEEN_DIGITS = Fraction(1, 10**15)
@@ -48,15 +47,6 @@ def relative_error(ball: arb, number: mpf) -> mpf:
 
 
 # ---------------------------------------------------------------- two routes
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("epsilon", "digits"), [("4", 18), ("-4", 22)])
-def test_two_routes_agree(epsilon: str, digits: int) -> None:
-    pair = pair_of(3, "0.5")
-    number = RankOneReference(3, exact("0.5")).hockey_stick(exact(epsilon), digits)
-    with ctx.workprec(200):
-        assert relative_error(pair.hockey_stick(exact(epsilon)), number) < mpf("1e-30")
 
 
 def apollonius_slope(dimension: int, epsilon: int) -> mpf:

@@ -8,7 +8,6 @@ import mpmath
 import numpy as np
 import pytest
 from flint import arb
-from numpy.typing import NDArray
 
 import dpassay
 from dpassay.accountant.core.adjacency import Adjacency, Direction
@@ -76,27 +75,6 @@ def test_two_steps_are_an_integral_of_closed_forms(
         assert abs(mpmath.mpf(text) / wanted - 1) < 1e-14
 
 
-@pytest.mark.parametrize("remove", [True, False])
-@pytest.mark.parametrize(
-    ("sigma", "steps", "epsilon"), [("1", 100, "1/10"), ("4", 10, "1/4"), ("2", 1000, "1/10")]
-)
-def test_profile_is_that_of_simulated_likelihood_ratios(
-    sigma: str, steps: int, epsilon: str, *, remove: bool
-) -> None:
-    """All coordinates shifted, so that W is about e^ε (at last δ = 5e-12): six standard errors."""
-    mu, at = float(1 / Fraction(sigma)), float(Fraction(epsilon))
-    shift = (at if remove else -at) / mu
-    z = np.random.default_rng(7).normal(shift, 1, (5000, steps))
-    weight = np.exp(steps * shift**2 / 2 - shift * z.sum(axis=1))
-    mean = np.exp(mu * z - mu**2 / 2).mean(axis=1)
-    gain = weight * np.maximum(mean - np.exp(at) if remove else 1 - np.exp(at) * mean, 0.0)
-    value = pair(sigma, steps, mixed_first=remove).hockey_stick(
-        ExactReal.of_rational(Fraction(epsilon))
-    )
-    assert abs(gain.mean() - float(value)) < 6 * gain.std() / np.sqrt(len(gain))
-    assert gain.std() / np.sqrt(len(gain)) < 0.3 * float(value)
-
-
 def test_a_run_is_as_private_as_unsampled_steps_at_small_levels() -> None:
     run = Composed(RandomAllocation(Gaussian(2), 50), 9)
     assert dpassay.mu(run, adjacency=RELATION) == Interval.of_exact(Fraction(3, 2))
@@ -153,24 +131,6 @@ def test_two_participations_are_between_both_ends(*, remove: bool) -> None:
     assert found.upper < profile.delta(Composed(Gaussian(1), 2), at, adjacency=RELATION).upper
 
 
-def test_two_of_few_steps_are_near_what_is_simulated() -> None:
-    """Where one large coordinate is nearly two: (3.44, 1.61e-5), from draws of larger means."""
-    steps, at, moved = 10, 3.44, 2.5
-
-    def density(z: NDArray[np.float64], mu: float) -> NDArray[np.float64]:
-        x = np.exp(mu * z - mu**2 / 2)
-        pairs: NDArray[np.float64] = x.sum(axis=1) ** 2 - (x**2).sum(axis=1)
-        return pairs / (steps * (steps - 1))
-
-    z = np.random.default_rng(5).normal(0, 1, (200_000, steps))
-    z[:, :2] += moved
-    gain = np.maximum(density(z, 1) - np.exp(at), 0) / density(z, moved)
-    error = 6 * gain.std() / np.sqrt(len(gain))
-    found = profile.delta(RandomAllocation(Gaussian(1), steps, 2), Fraction(at), adjacency=RELATION)
-    assert float(found.lower) - error < gain.mean() < float(found.upper) + error
-    assert gain.mean() > 4 * error
-
-
 def test_several_participations_are_asked_alone() -> None:
     with pytest.raises(DpassayError, match="known between two ends only"):
         Composed(RandomAllocation(Gaussian(1), 4, 2), 3)
@@ -198,31 +158,6 @@ def test_two_epochs_are_more_than_one_and_less_than_poisson() -> None:
 
     both = delta(Composed(one, 2))
     assert delta(one) < both < delta(Composed(PoissonSubsampled(Gaussian(2), "1/10"), 20))
-
-
-@pytest.mark.parametrize("remove", [True, False])
-@pytest.mark.parametrize("delta", ["1e-3", "1e-9"])
-def test_epsilon_from_few_bits_is_near_the_enclosure(delta: str, *, remove: bool) -> None:
-    one = pair("1.5", 12, mixed_first=remove)
-    rough = one.known.epsilon(float(np.log(float(delta))))
-    found = profile.epsilon(
-        RandomAllocation(Gaussian("1.5"), 12),
-        delta,
-        adjacency=RELATION,
-        direction=Direction.REMOVE if remove else Direction.ADD,
-        relative_width="1e-8",
-    )
-    assert rough == pytest.approx(float(found), rel=1e-3, abs=0)
-    below, above = (
-        profile.delta(
-            RandomAllocation(Gaussian("1.5"), 12),
-            ExactReal.of_rational(Fraction(end)),
-            adjacency=RELATION,
-            direction=Direction.REMOVE if remove else Direction.ADD,
-        )
-        for end in (found.lower, found.upper)
-    )
-    assert above <= Decimal(delta) <= below
 
 
 def test_epochs_have_the_epsilon_of_an_earlier_program() -> None:

@@ -54,18 +54,6 @@ def test_every_pair_of_neighbours_by_brute_force() -> None:
         assert abs(float(found.upper) - worst) < 1e-14
 
 
-def test_less_is_sampled_less_is_shown() -> None:
-    values = [
-        profile.delta(
-            SampledWithoutReplacement(Gaussian(standard_deviation=1), m, 10),
-            "1/2",
-            relative_width=Fraction(1, 10**9),
-        ).lower
-        for m in (1, 3, 9, 10)
-    ]
-    assert values == sorted(values)
-
-
 def test_refusals() -> None:
     step = SampledWithoutReplacement(Gaussian(standard_deviation=1), 1, 10)
     with pytest.raises(AdjacencyError, match="replace-one"):

@@ -8,8 +8,6 @@ import mpmath
 import numpy as np
 import pytest
 from flint import ctx
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
@@ -69,47 +67,6 @@ def test_profile_and_tails_against_mpmath(release: Mechanism, direction: Directi
                 assert interval == Interval.of_exact(0)
             else:
                 assert abs(middle / value - 1) < mpmath.mpf("1e-26")
-
-
-def test_fractions_of_a_finite_law() -> None:
-    release = IntegerNoise(["1/6", "2/3", "1/6"], lowest=-1)
-    q = Fraction(2, 5)
-    without = [Fraction(1, 6), Fraction(2, 3), Fraction(1, 6), Fraction(0)]
-    record = [Fraction(0), *without[:3]]
-    mixed = [(1 - q) * b + q * a for a, b in zip(record, without, strict=True)]
-    value = sum(max(m - b, Fraction(0)) for m, b in zip(mixed, without, strict=True))
-    assert value in profile.delta(PoissonSubsampled(release, q), 0, adjacency="add-remove")
-    two = sum(
-        max(a * b - c * d, Fraction(0))
-        for a, c in zip(mixed, without, strict=True)
-        for b, d in zip(mixed, without, strict=True)
-    )
-    twice = Composed(PoissonSubsampled(release, q), 2)
-    found = profile.delta(twice, 0, adjacency="add-remove", direction=Direction.REMOVE)
-    assert Fraction(found.lower) <= two <= Fraction(found.upper)
-
-
-@settings(max_examples=20)
-@given(
-    st.sampled_from(RELEASES),
-    st.integers(1, 99),
-    st.integers(1, 99),
-    st.sampled_from(EPSILONS),
-    st.sampled_from(list(Direction)),
-)
-def test_delta_grows_with_the_sampling_probability(
-    release: Mechanism, first: int, second: int, epsilon: str, direction: Direction
-) -> None:
-    low, high = (
-        profile.delta(
-            PoissonSubsampled(release, Fraction(percent, 100)),
-            epsilon,
-            adjacency="add-remove",
-            direction=direction,
-        )
-        for percent in sorted((first, second))
-    )
-    assert low.lower <= high.upper
 
 
 NOISES: list[Mechanism] = [

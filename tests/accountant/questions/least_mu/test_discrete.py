@@ -84,15 +84,6 @@ def test_sums_of_releases(parameter: str, count: int, last: int) -> None:
         assert max(found) > mp.sqrt(count / v)
 
 
-@pytest.mark.parametrize("parameter", ["1/100", "1/2", "3", "40"])
-def test_scores_rise_by_less_and_less_away_from_the_middle(parameter: str) -> None:
-    value = Fraction(parameter)
-    with mp.workdps(80):
-        v = mp.mpf(value.numerator) / value.denominator
-        found = needs(masses(v, 1, 200), 1, 30)
-        assert all(one > other for one, other in pairwise(found))
-
-
 def test_much_noise_needs_hardly_more_than_normal_noise() -> None:
     low, high = upper(DiscreteGaussian(4_000_000))
     assert high < mp.mpf("0.0005") * (1 + mp.mpf(10) ** -6)

@@ -17,13 +17,11 @@ from flint import arb
 from numpy.typing import NDArray
 from scipy import stats
 
-from dpassay.accountant.counting.count_noise import BoundedCountNoise, CountNoise
 from dpassay.accountant.mechanisms.additive.integers import (
     DiscreteGaussian,
     DiscreteLaplace,
     IntegerNoise,
 )
-from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.release import sampling
 
 SIGNIFICANCE = 1e-8
@@ -94,15 +92,6 @@ def test_integer_noise() -> None:
     assert_fits(values, lambda z: float(sum(law[: z + 3])), list(range(-2, 3)))
 
 
-@pytest.mark.parametrize(("epsilon", "eta", "support"), [("1.1", "0.5", 8), ("2.18", "0.8", 6)])
-def test_bounded_count_noise(epsilon: str, eta: str, support: int) -> None:
-    law = CountNoise.of(exact(epsilon), exact(eta), support)
-    mass = [float(arb(law.mass(z))) for z in range(-support, support + 1)]
-    mechanism = BoundedCountNoise(epsilon, eta, support)
-    values = mechanism.sample(SIZE, rng=np.random.default_rng(106))
-    assert_fits(values, lambda z: sum(mass[: z + support + 1]), list(range(-support, support)))
-
-
 def test_undecided_words_draw_further_digits() -> None:
     # balls of radius 2⁻³ at first: nearly every word needs refinement, and the law is unchanged
     calls = 0
@@ -123,10 +112,3 @@ def test_machine_and_long_integers_give_the_same_law() -> None:
     numerators = np.array([2**70] * SIZE, dtype=object)
     success = sampling.exponential_trial(numerators, 2**71, rng)
     assert_fits(success.astype(np.int64), lambda _: 1 - math.exp(-0.5), [0])
-
-
-def test_the_same_generator_gives_the_same_draws() -> None:
-    first, second = (
-        DiscreteGaussian("7/3").sample(50, rng=np.random.default_rng(3)).tolist() for _ in range(2)
-    )
-    assert first == second

@@ -340,17 +340,3 @@ def test_a_largest_loss_that_no_known_event_shows_is_not_called_enclosed() -> No
     found = verify(claim)
     assert found.verdict is Verdict.UNDECIDED
     assert found.reason.startswith("The privacy loss comes as near to 1 as you like, but no event")
-
-
-LEAKY = (
-    "Composed(Channel([['1/2', '1/2', 0, 0], ['49/100', '49/100', '1/100', '1/100'], "
-    "['12/25', '51/100', '1/100', 0]]), count=2)"
-)
-
-
-@pytest.mark.parametrize(("delta", "verdict"), [("0.04", "HOLDS"), ("0.039", "REFUTED")])
-def test_a_choice_among_tables_is_decided_next_to_basic_composition(
-    delta: str, verdict: str
-) -> None:
-    claimed = KINDS["approximate-dp"](id="c", mechanism=LEAKY, epsilon="0", delta=delta)
-    assert verify(claimed).verdict == verdict

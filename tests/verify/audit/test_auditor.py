@@ -187,17 +187,3 @@ def test_the_best_pair_is_found_among_many() -> None:
     assert result.refuted
     assert result.pair == (14, 15)
     assert result.pairs == 8
-
-
-def test_bounds_of_the_curve_hold_and_are_close() -> None:
-    result = audit(notation.parse("RandomizedResponse(epsilon=1)"), 1, samples=50_000, seed=2)
-    curve = result.curve(1e-6)
-    share = float(np.e / (1 + np.e))
-    for epsilon in (0.0, 0.5, 0.9):
-        found = curve.delta(epsilon)
-        exact = share - np.exp(epsilon) * (1 - share)
-        assert exact - 0.04 < found <= exact  # some ten standard deviations
-    assert 0.9 < curve.epsilon(0.0) < 1
-    points = curve.tradeoff()
-    assert points[0] == (0.0, 1.0)
-    assert points == sorted(points)

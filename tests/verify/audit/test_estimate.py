@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from decimal import Decimal
 from fractions import Fraction
@@ -142,17 +141,6 @@ def test_an_exact_release_is_not_said_to_leak_by_its_bits() -> None:
     assert found.refuted
     assert "tell no more than its values do" in str(found)
     assert "floating-point noise" not in str(found)
-
-
-@pytest.mark.parametrize(
-    "name", ["audit", "assert_private", "audit_samples", "audit_until_refuted", "audit_scores"]
-)
-def test_public_audits_name_their_arguments(name: str) -> None:
-    signature = inspect.signature(getattr(dpassay, name))
-    kinds = {parameter.kind for parameter in signature.parameters.values()}
-    assert not kinds & {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}
-    assert "significance" in signature.parameters or "alpha" in signature.parameters
-    assert "Parameters" in (getattr(dpassay, name).__doc__ or "") or name == "audit_until_refuted"
 
 
 def test_a_claim_is_stated_once() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -28,52 +27,6 @@ from tests.quick import quick
 SPARED = 1e-4
 
 
-def brute_force(counts: exact_test.Quadruple, epsilon: float, delta: float) -> float:
-    """Maximise P(T ≥ t) over a fine grid of the boundary, summing over every outcome."""
-    _, n, _, m = counts
-    factor = math.exp(epsilon)
-    t = exact_test.statistic(counts, factor, delta)
-    inside = np.array(
-        [
-            [
-                exact_test.statistic((i, n, j, m), factor, delta) >= t * (1 - 1e-12)
-                for j in range(m + 1)
-            ]
-            for i in range(n + 1)
-        ]
-    )
-    q = np.linspace(0, (1 - delta) / factor, 400)
-    p = np.minimum(factor * q + delta, 1.0)
-    first = stats.binom.pmf(np.arange(n + 1)[:, None], n, p)
-    second = stats.binom.pmf(np.arange(m + 1)[:, None], m, q)
-    return float(np.einsum("ig,ij,jg->g", first, inside, second).max())
-
-
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (1.0, 0.0), (0.5, 0.1), (2.0, 0.01)])
-def test_p_values_of_small_counts_exceed_the_exact_supremum(epsilon: float, delta: float) -> None:
-    compared = 0
-    for n, m in ((7, 7), (12, 5), (5, 12), (20, 20)):
-        for a, b in product(range(0, n + 1, 2), range(0, m + 1, 2)):
-            found = exact_test.p_value_of_sides((a, n, b, m), epsilon, delta, SPARED)
-            if found == 1.0:
-                continue
-            exact = brute_force((a, n, b, m), epsilon, delta)
-            # The interval for q may exclude where the supremum is, at the price of SPARED.
-            factor = math.exp(epsilon)
-            low, high = exact_test._interval(b, m, SPARED)
-            q = np.linspace(low, min(high, (1 - delta) / factor), 60)
-            t = exact_test.statistic((a, n, b, m), factor, delta)
-            region = (t, n, m, factor, delta)
-            k = exact_test._edge(region, np.arange(m + 1))
-            p = np.minimum(factor * q + delta, 1.0)
-            tail = stats.binom.sf(k[:, None] - 1, n, p)
-            own = np.sum(stats.binom.pmf(np.arange(m + 1)[:, None], m, q) * tail, axis=0).max()
-            assert own <= found
-            assert found <= 1.3 * exact + 2 * SPARED
-            compared += 1
-    assert compared > 20
-
-
 def test_a_huge_factor_needs_no_huge_table() -> None:
     """At ε = 30 the boundary reaches from p = δ to p = 1: a table of all counts is 4·10⁶ wide."""
     value = exact_test.p_value_of_sides((40, 4_000_000, 0, 4_000_000), 30.0, 1e-6, 1e-8)
@@ -84,21 +37,6 @@ def test_guesses_of_a_pure_guarantee_are_binomial() -> None:
     value = exact_test.p_value_of_guesses((80, 20, 1000), 1.0, 0.0, SPARED)
     exact = stats.binom.sf(79, 100, math.e / (1 + math.e))
     assert exact <= value <= exact * (1 + 2 * exact_test.ROUNDING)
-
-
-def test_guesses_of_small_samples_never_exceed_their_level() -> None:
-    """P(p ≤ α) ≤ α at every boundary point, by summing over all trinomial outcomes."""
-    runs, epsilon, delta, alpha = 18, 0.7, 0.05, 0.1
-    values = {
-        (c, w): exact_test.p_value_of_guesses((c, w, runs), epsilon, delta, alpha / 20)
-        for c in range(runs + 1)
-        for w in range(runs + 1 - c)
-    }
-    for wrong in np.linspace(0, (1 - delta) / (1 + math.exp(epsilon)), 30):
-        right = min(math.exp(epsilon) * wrong + delta, 1 - wrong)
-        law = stats.multinomial(runs, [right, wrong, max(0.0, 1 - right - wrong)])
-        level = sum(law.pmf([c, w, runs - c - w]) for (c, w), p in values.items() if p <= alpha)
-        assert level <= alpha
 
 
 @pytest.mark.parametrize("design", quick(list(Design), 1))
@@ -130,16 +68,6 @@ def test_bounds_are_refuted_and_hardly_more() -> None:
             assert p_value(counts, 0.5, bound, spared=5e-4) <= 0.05
             assert 0 <= bound < 0.5 - math.exp(0.5) / 6
     assert epsilon_lower_bound(Counts(3, 10, 3, 10), 0.0, 0.05) == 0
-
-
-def test_p_values_grow_with_the_guarantee() -> None:
-    """Up to the slack of the cells, which is some percent of the p-value."""
-    counts = Counts(900, 10_000, 250, 9_000)
-    for values in (
-        [p_value(counts, eps, 1e-3) for eps in np.linspace(0, 1.5, 40)],
-        [p_value(counts, 0.5, delta) for delta in np.linspace(0, 0.05, 40)],
-    ):
-        assert (np.array(values) >= 0.97 * np.maximum.accumulate(values)).all()
 
 
 def test_impossible_counts_are_refused() -> None:
@@ -192,13 +120,6 @@ def test_masses(n: int, mean: float) -> None:
             assert abs(found / exact - 1) < 1e-12 * (1 + abs(k - mean) / spread)
 
 
-def test_masses_at_the_ends() -> None:
-    p = np.array([0.0, 0.25, 1.0])
-    found = exact_test.masses(np.array([0, 1, 2]), 2, p)
-    exact = np.array([[1, 0, 0], [0.5625, 0.375, 0.0625], [0, 0, 1]])
-    assert np.allclose(found, exact, rtol=1e-14, atol=0)
-
-
 @pytest.mark.parametrize("n", RUNS)
 def test_tails(n: int) -> None:
     with mp.workdps(_DIGITS):
@@ -234,13 +155,6 @@ def test_rates_are_on_the_safe_side_and_near(n: int, level: float) -> None:
     # n − 5 of n is as near as floats next to 1 allow
     assert (above[:6] >= 0.98 * level).all()
     assert (below[:6] >= 0.98 * level).all()
-
-
-def test_the_exact_rate_of_few_hits() -> None:
-    """P(Bin(n, q) = 0) = (1 − q)ⁿ and P(Bin(n, q) ≥ 1) = 1 − (1 − q)ⁿ."""
-    n, level = 10**12, 1e-6
-    assert np.isclose(exact_test.largest_rate(0, n, level), -math.log(level) / n, rtol=1e-8, atol=0)
-    assert np.isclose(exact_test.least_rate(1, n, level), level / n, rtol=1e-6, atol=0)
 
 
 CASES = [

@@ -13,7 +13,7 @@ from tests.verify.audit import zoo
 from tests.verify.audit.test_bits import NAIVE
 
 LEVEL = 1e-6
-"""A control is accused with probability at most this, 34 of them with at most 3.4e-5."""
+"""A control is accused with probability at most this, 25 of them with at most 2.5e-5."""
 
 FAST = [
     "laplace",

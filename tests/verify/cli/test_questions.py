@@ -30,13 +30,6 @@ def test_the_most_releases(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)["count"] == count
 
 
-def test_releases_below_a_mu(capsys: pytest.CaptureFixture[str]) -> None:
-    below = ["--mu", "1/2", "--quiet"]
-    assert main(["calibrate", "Laplace(scale=6)", "--find", "count", *below]) == 0
-    count = int(capsys.readouterr().out)
-    assert 5 < count < 12  # the mu of a composition is near sqrt(count)/6
-
-
 def test_the_largest_rate(capsys: pytest.CaptureFixture[str]) -> None:
     whole = ["calibrate", "Gaussian(standard_deviation=2)", "--find", "sampling-prob"]
     assert main([*whole, "--count", "2000", *BUDGET, "--json"]) == 0
@@ -53,20 +46,6 @@ def test_equal_shares(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0.1 < share < 0.11
     assert main([*arguments, "--quiet"]) == 0  # pure: basic composition
     assert capsys.readouterr().out == "0.1\n"
-
-
-@pytest.mark.slow
-def test_shares_in_proportion(capsys: pytest.CaptureFixture[str]) -> None:
-    find = ["calibrate", "--find", "epsilon"]
-    assert main([*find, "--shares", "1,2,1/2", *BUDGET, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    first, second, third = (float(share) for share in found["epsilon"])
-    assert (second / first, third / first) == pytest.approx((2, 1 / 2), rel=1e-14, abs=0)
-    assert 1 < first + second + third < 1.001  # a little above basic composition
-    assert main([*find, "--count", "10", "--mu", "1", "--quiet"]) == 0
-    assert float(capsys.readouterr().out) == pytest.approx(0.309271855216, rel=1e-11, abs=0)
-    assert main([*find, "--shares", "1,1", "--mu", "1"]) == 0
-    assert capsys.readouterr().out.startswith("epsilon in proportion 1, 1  0.")
 
 
 def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
@@ -170,14 +149,6 @@ def test_the_best_mu_where_none_is_exact(capsys: pytest.CaptureFixture[str]) -> 
     assert len(capsys.readouterr().out.split()) == 1
 
 
-def test_the_best_mu_of_a_sample_under_replace_one(capsys: pytest.CaptureFixture[str]) -> None:
-    step = "PoissonSubsampled(Gaussian(standard_deviation=2), sampling_prob='1/10')"
-    assert main(["profile", step, "--mu", "--json", "--adjacency", "replace-one"]) == 0
-    found = json.loads(capsys.readouterr().out)["mu"]
-    assert round(float(found["best_upper"]["lower"]), 8) == 0.5
-    assert round(float(found["best_upper"]["upper"]), 8) == 1
-
-
 def test_a_mu_is_refused_where_the_width_asked_for_is_not_reached(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -186,13 +157,6 @@ def test_a_mu_is_refused_where_the_width_asked_for_is_not_reached(
     assert "Reached the least mu in [0.73" in capsys.readouterr().err
     assert main([*two, "--relative-width", "0.1"]) == 0
     assert "mu best upper" in capsys.readouterr().out
-
-
-TRAINING = (
-    "Composed(PoissonSubsampled(Gaussian(standard_deviation='1.1'), sampling_prob='256/60000'), "
-    "count=7032)"
-)
-BOTH = ["--adjacency", "add-remove"]
 
 
 def test_a_refusal_does_not_take_the_other_answers(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from itertools import product
-
 import pytest
 from flint import fmpq
 
@@ -60,46 +57,6 @@ def test_the_formula_of_mu_is_the_accountants(text: str, adjacency: str | None) 
         for pair in (*theirs.remove, *theirs.add):
             assert ours.overlaps(pair.mu()), (ours, pair)  # type: ignore[attr-defined]
         assert ours.rad() < 1e-60
-
-
-@pytest.mark.parametrize(("d", "c"), [(1, 1), (2, 2), (3, 1), (4, 3)])
-def test_correlated_noise_by_all_pairs_of_records(d: int, c: int) -> None:
-    """f_i + η + z_i and n + 2η, over all 0/1 records: v'Σ⁻¹v by exact elimination."""
-    b = Fraction(d + c * c)
-    a = b / (c * c)
-    size = d + 1
-    rows = [
-        [(a + b * (i == j)) / 4 if max(i, j) < d else a / 2 for j in range(size)]
-        for i in range(size)
-    ]
-    rows[d][d] = a
-
-    def square(v: list[int]) -> Fraction:
-        work = [[*row, Fraction(x)] for row, x in zip(rows, v, strict=True)]
-        for k in range(size):
-            pivot = next(i for i in range(k, size) if work[i][k])
-            work[k], work[pivot] = work[pivot], work[k]
-            for i in range(size):
-                if i != k:
-                    ratio = work[i][k] / work[k][k]
-                    work[i] = [x - ratio * y for x, y in zip(work[i], work[k], strict=True)]
-        return sum((x * work[i][size] / work[i][i] for i, x in enumerate(v)), Fraction(0))
-
-    records = [*product((0, 1), repeat=d)]
-    text = f"CorrelatedGaussian(dimension={d}, mu=1, c={c})"
-    truths = {
-        "add-remove": max(square([*r, 1]) for r in records),
-        "replace-one": max(
-            square([x - y for x, y in zip(r, s, strict=True)] + [0])
-            for r in records
-            for s in records
-        ),
-    }
-    for relation, truth in truths.items():
-        with precision(256):
-            found = worst(parse(text), relation, real, Budget())
-            ours = ball(quantities.gaussian_square(found))
-            assert (ours - fmpq(truth.numerator, truth.denominator)).contains(0)
 
 
 @pytest.mark.parametrize(

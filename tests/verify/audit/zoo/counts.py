@@ -35,15 +35,6 @@ def randomized_response_linear(dataset: Any, size: int, rng: np.random.Generator
 
 
 @broken(
-    "randomized-response-two-coins", 1, (0, 1), true=math.log(3), source="Dwork, Roth 2014, 3.2"
-)
-def randomized_response_two_coins(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Two fair coins give ln 3, which was taken for 1."""
-    first, second = rng.integers(0, 2, (2, size))
-    return np.where(first == 1, dataset, second)
-
-
-@broken(
     "randomized-response-binary-formula",
     EPSILON,
     (0, 1),
@@ -54,12 +45,6 @@ def randomized_response_binary(dataset: Any, size: int, rng: np.random.Generator
     """Ten categories with the probability e^ε/(1 + e^ε) of two."""
     lie = rng.random(size) >= math.exp(EPSILON) / (1 + math.exp(EPSILON))
     return np.where(lie, (dataset + rng.integers(1, 10, size)) % 10, dataset)
-
-
-@control("unary-encoding", EPSILON, (0, 1), true=EPSILON, source="RAPPOR, CCS 2014")
-def unary_encoding(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Report a category of four as four bits, each flipped as for ε/2: two of them differ."""
-    return _unary(dataset, EPSILON / 2, size, rng)
 
 
 @broken("unary-encoding-whole-epsilon", EPSILON, (0, 1), true=2 * EPSILON, source="folklore")
@@ -118,62 +103,8 @@ def _thresholded(dataset: Any, threshold: int, size: int, rng: np.random.Generat
     ]
 
 
-@broken("threshold-without-noise", EPSILON, (4, 5), true=math.inf, source=_KEYS)
-def threshold_without_noise(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Publish a count with noise if the true one is at least 5, and 0 otherwise."""
-    noisy = dataset + geometric(rng, 1 / EPSILON, size)
-    return noisy if dataset >= 5 else np.zeros(size, dtype=np.int64)
-
-
 @broken("output-length-from-data", EPSILON, ((1, 1), (1, 1, 1)), true=math.inf, source="folklore")
 def output_length(dataset: Any, size: int, rng: np.random.Generator) -> list[Any]:
     """One noisy number per record: their number is the number of records."""
     noise = laplace(rng, 1 / EPSILON, (size, len(dataset)))
     return list(np.asarray(dataset) + noise)
-
-
-@broken("range-from-data", EPSILON, ((1, 3, 8), (1, 3, 9)), true=math.inf, source="folklore")
-def range_from_data(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Keep a noisy median between the smallest and the largest record."""
-    noisy = np.median(dataset) + laplace(rng, 8 / EPSILON, size)
-    return np.clip(noisy, min(dataset), max(dataset))
-
-
-@control(
-    "median-exponential",
-    EPSILON,
-    ((1, 3, 8), (1, 3, 9)),
-    ((1, 3, 8), (1, 8, 8)),
-    source="Smith, STOC 2011",
-)
-def median_exponential(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Choose a number of 0..9 by the exponential mechanism: how far is its rank from the middle."""
-    places = np.arange(10)
-    below = (np.asarray(dataset)[:, np.newaxis] < places).sum(axis=0)
-    weights = np.exp(-EPSILON * np.abs(below - len(dataset) / 2) / 2)
-    limits = np.cumsum(weights) / weights.sum()
-    return np.searchsorted(limits[:-1], rng.random(size), side="right")
-
-
-@broken(
-    "test-without-noise",
-    (EPSILON, "0.01"),
-    (9, 10),
-    true=math.inf,
-    source="after Dwork, Lei, STOC 2009",
-)
-def propose_without_noise(dataset: Any, size: int, rng: np.random.Generator) -> list[Any]:
-    """Propose, test, release, with a test that has no noise: it refuses below 10."""
-    if dataset < 10:
-        return [None] * size
-    return list(dataset + geometric(rng, 1 / EPSILON, size))
-
-
-@control(
-    "propose-test-release", (2 * EPSILON, math.exp(-4)), (9, 10), (10, 11), source="Dwork, Lei 2009"
-)
-def propose_test_release(dataset: Any, size: int, rng: np.random.Generator) -> list[Any]:
-    """Refuses where dataset − 10, with noise, is not above 4, whatever the answer."""
-    passes = max(dataset - 10, 0) + geometric(rng, 1 / EPSILON, size) > 4
-    released = dataset + geometric(rng, 1 / EPSILON, size)
-    return [int(n) if ok else None for n, ok in zip(released, passes, strict=True)]

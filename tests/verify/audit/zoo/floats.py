@@ -32,18 +32,6 @@ def float_laplace_inverse(dataset: Any, size: int, rng: np.random.Generator) -> 
     return dataset - np.sign(u) * np.log1p(-2 * np.abs(u)) / EPSILON
 
 
-@broken("float-laplace-exponentials", EPSILON, _ZERO, _TENTH, true=math.inf, source=_MIRONOV)
-def float_laplace_exponentials(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Add the difference of two of numpy's exponential variates."""
-    return dataset + (rng.exponential(1.0, size) - rng.exponential(1.0, size)) / EPSILON
-
-
-@broken("float-gumbel-difference", EPSILON, _ZERO, _TENTH, true=math.inf, source=_MIRONOV)
-def float_gumbel(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Add the difference of two of numpy's Gumbel variates, a logistic law of scale 1: 1-DP."""
-    return dataset + (rng.gumbel(0.0, 1.0, size) - rng.gumbel(0.0, 1.0, size))
-
-
 @broken(
     "mean-of-naive-sum",
     {"mu": 1},
@@ -72,13 +60,6 @@ def noise_in_two_steps(dataset: Any, size: int, rng: np.random.Generator) -> Any
     return (dataset + rng.gumbel(0.0, 1.0, size)) - rng.gumbel(0.0, 1.0, size)
 
 
-@broken("float32-laplace", EPSILON, _ZERO, _TENTH, true=math.inf, source=_MIRONOV)
-def float32_laplace(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Single precision."""
-    noise = rng.laplace(0.0, 1 / EPSILON, size).astype(np.float32)
-    return np.float32(dataset) + noise
-
-
 @broken("float-normal", {"mu": 1}, _ZERO, _TENTH, true=None, source=_JIN)
 def float_normal(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Add numpy's normal noise (a ziggurat) in doubles."""
@@ -90,12 +71,6 @@ def float_normal_polar(dataset: Any, size: int, rng: np.random.Generator) -> Any
     """Box and Muller."""
     radius = np.sqrt(-2 * np.log1p(-rng.random(size)))
     return dataset + radius * np.cos(2 * np.pi * rng.random(size))
-
-
-@broken("float32-normal", {"mu": 1}, _ZERO, _TENTH, true=None, source=_JIN)
-def float32_normal(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Add numpy's normal noise in single precision."""
-    return np.float32(dataset) + rng.standard_normal(size, dtype=np.float32)
 
 
 @broken("integer-noise-on-a-fraction", EPSILON, (0.0, 0.5), true=math.inf, source="folklore")
@@ -136,12 +111,6 @@ def lattice_laplace(dataset: Any, size: int, rng: np.random.Generator) -> Any:
 def lattice_normal(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Real normal noise rounded to a fixed lattice."""
     return Gaussian(1).release(dataset, size, rng=rng)
-
-
-@control("rounded-laplace", EPSILON, _ZERO, _TENTH, true=EPSILON, source="Mironov 2012, Section 5")
-def rounded_laplace(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Add numpy's Laplace noise and round the sum to sixteenths: too narrow a channel to see."""
-    return np.round((dataset + rng.laplace(0.0, 1 / EPSILON, size)) * 16) / 16
 
 
 @control("snapping", ("1.3", 0), _ZERO, _TENTH, source="Mironov 2012, Section 5.2")

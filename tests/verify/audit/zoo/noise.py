@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.accountant.mechanisms import DiscreteGaussian, Staircase, TruncatedGeometric
+from dpassay.accountant.mechanisms import TruncatedGeometric
 from tests.verify.audit.zoo.case import EPSILON, broken, control
 from tests.verify.audit.zoo.draws import geometric, laplace, normal, row
 
@@ -44,22 +44,10 @@ def laplace_truncated(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     return dataset + noise
 
 
-@broken("laplace-clipped", EPSILON, _COUNTS, _BACK, true=math.inf, source=_FOLKLORE)
-def laplace_clipped(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Noise clipped to [−3, 3]: the answer plus or minus 3 has positive probability."""
-    return dataset + np.clip(laplace(rng, 1 / EPSILON, size), -3, 3)
-
-
 @broken("laplace-absolute", EPSILON, _COUNTS, true=math.inf, source=_FOLKLORE)
 def laplace_absolute(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Lose the sign of the noise."""
     return dataset + np.abs(laplace(rng, 1 / EPSILON, size))
-
-
-@broken("geometric-one-sided", EPSILON, _COUNTS, true=math.inf, source=_FOLKLORE)
-def geometric_one_sided(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Take a library's geometric law, which starts at 1, for the two-sided one."""
-    return dataset + rng.geometric(1 - math.exp(-EPSILON), size)
 
 
 @broken("laplace-sometimes-skipped", EPSILON, _COUNTS, true=math.inf, source=_FOLKLORE)
@@ -86,12 +74,6 @@ def truncated_geometric(dataset: Any, size: int, rng: np.random.Generator) -> An
     return TruncatedGeometric(1, 0, 10).release(dataset, size, rng=rng)
 
 
-@broken("data-dependent-clamp", EPSILON, _COUNTS, true=math.inf, source=_FOLKLORE)
-def data_dependent_clamp(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Clamp the noisy count to at most the true count plus one."""
-    return np.minimum(dataset + geometric(rng, 1 / EPSILON, size), dataset + 1)
-
-
 @control("rounding-after-noise", EPSILON, _COUNTS, true=EPSILON, source="post-processing")
 def rounding_after_noise(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Round to tens after the noise."""
@@ -106,23 +88,11 @@ def rounding_before_noise(dataset: Any, size: int, rng: np.random.Generator) -> 
     return 10 * ((dataset + 4) // 10) + laplace(rng, 1 / EPSILON, size)
 
 
-@control("wrap-after-noise", EPSILON, (127, 128), (255, 256), source="post-processing")
-def wrap_after_noise(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Wrap the noisy count around modulo 256."""
-    return (dataset + geometric(rng, 1 / EPSILON, size)) % 256
-
-
 @broken("wrap-before-noise", EPSILON, (127, 128), true=255.0, source="Casacuberta et al. 2022")
 def wrap_before_noise(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Keep the count in a signed byte, which wraps from 127 to −128, before the noise."""
     wrapped = (dataset + 128) % 256 - 128
     return wrapped + geometric(rng, 1 / EPSILON, size)
-
-
-@control("laplace-vector", EPSILON, ((0, 0, 0), (0.5, 0.25, 0.25)), true=EPSILON, source=_DMNS)
-def laplace_vector(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Add Lap(1/ε) to each of three answers of l1 sensitivity 1."""
-    return row(dataset) + laplace(rng, 1 / EPSILON, (size, 3))
 
 
 @broken("laplace-vector-largest-change", EPSILON, ((0,) * 3, (1,) * 3), true=3.0, source=_FOLKLORE)
@@ -145,25 +115,6 @@ def one_coordinate_without_noise(dataset: Any, size: int, rng: np.random.Generat
 def seed_reused(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Both coordinates get the same draw: their difference is exact."""
     return row(dataset) + laplace(rng, 2 / EPSILON, (size, 1))
-
-
-@broken(
-    "noise-scale-from-data",
-    EPSILON,
-    (1, 3),
-    true=math.inf,
-    source="Nissim, Raskhodnikova, Smith 2007",
-)
-def local_sensitivity(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Scale by the local sensitivity, here the answer itself; the answers' distance is 2."""
-    return dataset + laplace(rng, float(dataset) / EPSILON, size)
-
-
-@broken("mean-with-private-size", EPSILON, ((2, 2), (2, 3)), true=math.inf, source=_FOLKLORE)
-def mean_with_private_size(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Release the mean of (sum, size) with Lap(1/(size·ε)): the scale tells the private size."""
-    total, records = dataset
-    return total / records + laplace(rng, 1 / (records * EPSILON), size)
 
 
 @control("gaussian-analytic", {"mu": 1}, _COUNTS, source="Balle, Wang, ICML 2018")
@@ -197,25 +148,7 @@ def gaussian_claimed_pure(dataset: Any, size: int, rng: np.random.Generator) -> 
     return dataset + normal(rng, 0.4, size)
 
 
-@control("discrete-gaussian", DiscreteGaussian(1), _COUNTS, source="Canonne, Kamath, Steinke 2020")
-def discrete_gaussian(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Integer noise with P(z) ∝ e^{−z²/2}."""
-    return dataset + DiscreteGaussian(1).sample(size, rng=rng)
-
-
-@control("staircase", EPSILON, (0.0, 1.0), true=EPSILON, source="Geng, Viswanath 2016")
-def staircase(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Staircase noise of sensitivity 1."""
-    return Staircase(1, "0.3").release(dataset, size, rng=rng)
-
-
 @control("ignores-the-data", "0.01", _COUNTS, true=0.0, source="nothing is released")
 def ignores_the_data(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Draw a random number."""
     return rng.random(size)
-
-
-@control("constant", "0.01", _COUNTS, true=0.0, source="nothing is released")
-def constant(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Return 7."""
-    return np.full(size, 7)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tests.verify.audit.zoo.case import EPSILON, broken, control
-from tests.verify.audit.zoo.draws import Array, exponential, geometric, laplace, row
+from tests.verify.audit.zoo.draws import Array, geometric, laplace, row
 
 _PAIRS = (((1, 1, 1, 1, 1), (2, 0, 0, 0, 0)), ((2, 0, 0, 0, 0), (1, 1, 1, 1, 1)))
 _CROSS = ((0, 1, 0, 0, 0), (1, 0, 1, 1, 1))
@@ -26,13 +26,6 @@ def noisy_max(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Place of the largest score with Lap(2/ε)."""
     scores = _spread(dataset, size)
     return np.argmax(scores + laplace(rng, 2 / EPSILON, scores.shape), axis=1)
-
-
-@control("noisy-max-exponential", EPSILON, *_PAIRS, _CROSS, source=_STATDP)
-def noisy_max_exponential(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Place of the largest score with exponential noise of scale 2/ε."""
-    scores = _spread(dataset, size)
-    return np.argmax(scores + exponential(rng, 2 / EPSILON, scores.shape), axis=1)
 
 
 @control(
@@ -55,36 +48,6 @@ def noisy_max_value(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     """Return the noisy value of the largest score instead of its place. Up to 5ε/2."""
     scores = _spread(dataset, size)
     return np.max(scores + laplace(rng, 2 / EPSILON, scores.shape), axis=1)
-
-
-@broken("noisy-max-exponential-value", EPSILON, ((0,) * 5, (1,) * 5), true=np.inf, source=_STATDP)
-def noisy_max_exponential_value(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Do the same with exponential noise: values below the true maximum never occur."""
-    scores = _spread(dataset, size)
-    return np.max(scores + exponential(rng, 2 / EPSILON, scores.shape), axis=1)
-
-
-@broken("noisy-max-place-and-value", EPSILON, *_PAIRS, true=None, source=_STATDP)
-def noisy_max_place_and_value(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Place and noisy value of the largest score from one draw of Lap(1/ε)."""
-    scores = _spread(dataset, size)
-    noisy = scores + laplace(rng, 1 / EPSILON, scores.shape)
-    return np.column_stack([np.argmax(noisy, axis=1), np.max(noisy, axis=1)])
-
-
-@broken("noisy-max-half-noise", EPSILON, _CROSS, true=None, source="folklore")
-def noisy_max_half_noise(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Lap(1/ε) is enough where all scores move one way, and is used where they do not. Up to 2ε."""
-    scores = _spread(dataset, size)
-    return np.argmax(scores + laplace(rng, 1 / EPSILON, scores.shape), axis=1)
-
-
-@broken("noisy-max-second-for-free", EPSILON, *_PAIRS, true=None, source="folklore")
-def two_largest(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Places of the two largest from one draw that pays for one of them, with Lap(1/ε)."""
-    scores = _spread(dataset, size)
-    noisy = scores + laplace(rng, 1 / EPSILON, scores.shape)
-    return np.argsort(-noisy, axis=1)[:, :2]
 
 
 @broken("tie-break-by-truth", EPSILON, (5, 4), true=2 * EPSILON, source="folklore")
@@ -127,38 +90,6 @@ def permute_and_flip(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     first = np.argmax(np.take_along_axis(accepted, order, axis=1), axis=1)
     chosen: Array = np.take_along_axis(order, first[:, np.newaxis], axis=1)[:, 0]
     return chosen
-
-
-@broken(
-    "votes-argmax-when-clear",
-    EPSILON,
-    ((6, 2), (5, 2)),
-    true=np.inf,
-    source="after Papernot et al., PATE, ICLR 2017 and 2018",
-)
-def votes_argmax_when_clear(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Teachers' votes: the winner without noise where it leads by 4, a noisy one elsewhere."""
-    votes = row(dataset)
-    ordered = np.sort(votes)
-    if ordered[-1] - ordered[-2] >= 4:
-        return np.full(size, int(np.argmax(votes)))
-    noisy = votes + laplace(rng, 2 / EPSILON, (size, len(votes)))
-    return np.argmax(noisy, axis=1)
-
-
-@broken(
-    "votes-one-class-noised",
-    EPSILON,
-    ((3, 3), (2, 4)),
-    true=2 * EPSILON,
-    source="after Papernot et al., PATE, ICLR 2017",
-)
-def votes_one_class_noised(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Lap(1/ε) for a change of one vote that moves two counts, on the first class alone."""
-    votes = row(dataset)
-    noisy = np.tile(votes, (size, 1))
-    noisy[:, 0] += laplace(rng, 1 / EPSILON, size)
-    return np.argmax(noisy, axis=1)
 
 
 def _weighted(weights: Array, size: int, rng: np.random.Generator) -> Array:

@@ -39,22 +39,6 @@ def algorithm_1(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     return _answers(noisy >= threshold, limit)
 
 
-@control("sparse-vector-2", EPSILON, _CROSSED, _UP, _LAST, source=_SOURCE.format(2))
-def algorithm_2(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Dwork and Roth's: threshold noise Lap(2c/ε) drawn anew after each of c = 2 answers above."""
-    queries, limit = row(dataset), 2
-    threshold = laplace(rng, 2 * limit / EPSILON, size)
-    found = np.full((size, len(queries)), -1, dtype=np.int8)
-    used = np.zeros(size, dtype=np.int64)
-    for index, answer in enumerate(queries):
-        above = answer + laplace(rng, 4 * limit / EPSILON, size) >= threshold
-        found[:, index] = np.where(used < limit, above, -1)
-        fresh = laplace(rng, 2 * limit / EPSILON, size)
-        threshold = np.where(above, fresh, threshold)
-        used += above
-    return found
-
-
 @broken(
     "sparse-vector-3",
     2,
@@ -73,15 +57,6 @@ def algorithm_3(dataset: Any, size: int, rng: np.random.Generator) -> Any:
     noisy = queries + laplace(rng, 1.0, (size, len(queries)))
     answers = _answers(noisy >= threshold, 1)
     return np.where(answers == 1, noisy, np.where(answers == 0, -1000.0, -2000.0))
-
-
-@broken("sparse-vector-4", EPSILON, _LAST, _CROSSED, true=None, source=_SOURCE.format(4))
-def algorithm_4(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """Lee and Clifton's: query noise Lap(4/(3ε)) does not grow with c = 3. (1 + 6c)ε/4-DP."""
-    queries = row(dataset)
-    threshold = laplace(rng, 4 / EPSILON, (size, 1))
-    noisy = queries + laplace(rng, 4 / (3 * EPSILON), (size, len(queries)))
-    return _answers(noisy >= threshold, 3)
 
 
 @broken("sparse-vector-5", EPSILON, _CROSSED, true=np.inf, source=_SOURCE.format(5))
@@ -107,12 +82,3 @@ def no_threshold_noise(dataset: Any, size: int, rng: np.random.Generator) -> Any
     queries = row(dataset)
     noisy = queries + laplace(rng, 2 / EPSILON, (size, len(queries)))
     return _answers(noisy >= 0.5, None)
-
-
-@broken("sparse-vector-reused-noise", EPSILON, ((0, 1), (1, 0)), true=np.inf, source="folklore")
-def reused_noise(dataset: Any, size: int, rng: np.random.Generator) -> Any:
-    """One draw of query noise for all queries: their order shows."""
-    queries = row(dataset)
-    threshold = laplace(rng, 2 / EPSILON, (size, 1))
-    noisy = queries + laplace(rng, 4 / EPSILON, (size, 1))
-    return _answers(noisy >= threshold, None)

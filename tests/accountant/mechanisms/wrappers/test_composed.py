@@ -114,7 +114,7 @@ def outcomes(part: Mechanism) -> list[tuple[mpmath.mpf, mpmath.mpf]]:
         true = 1 / (1 + mpmath.exp(-part.epsilon.mpf()))
         return [(true, 1 - true), (1 - true, true)]
     if isinstance(part, Tabulated):
-        return [(_mpf(p), _mpf(q)) for p, q in zip(part.p, part.q, strict=True)]
+        return [(exact(p).mpf(), exact(q).mpf()) for p, q in zip(part.p, part.q, strict=True)]
     assert part == EVEN
     masses = [_mpf(Fraction(n, 6)) for n in (0, 1, 4, 1, 0)]
     return list(itertools.pairwise(masses))

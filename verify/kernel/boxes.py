@@ -21,7 +21,7 @@ levels has the mean digit (k − 1)/2; signed ones, of −n..n for n = (kʰ − 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from math import comb, prod
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from flint import Ordering, arb, fmpq, fmpq_mpoly_ctx
 
 from . import numbers
-from .cases import Goal, Sign, Variable
+from .cases import Comparison, Variable
 from .expressions import (
     FOLDS,
     ONE,
@@ -47,11 +47,66 @@ from .expressions import (
 )
 from .functions import FUNCTIONS
 from .notation import signatures
-from .numbers import Budget, NotProved, ball
+from .numbers import Budget, NotProved, Wrong, ball
 
 Span = tuple[arb, arb]
+Sign = tuple[int, bool] | None
+"""1 or −1 and whether it is never 0; or (0, False)."""
 INFINITY = arb("inf")
 MOST_ATOMS, MOST_TERMS = 40, 20_000
+
+
+@dataclass(frozen=True)
+class Goal(Comparison):
+    """A comparison, to be proved wherever the variables are in their ranges and satisfy `given`."""
+
+    variables: tuple[Variable, ...] = ()
+    given: tuple[Goal, ...] = ()
+
+    @property
+    def gap(self) -> Node:
+        """The left side less the right one."""
+        return self.left - self.right
+
+    @property
+    def side(self) -> int:
+        """The sign that left − right is to have."""
+        if self.relation not in ("<", "<=", ">", ">="):
+            raise NotProved(f"a sign proves no {self.relation}")
+        return 1 if self.relation[0] == ">" else -1
+
+    def agrees(self, sign: Sign) -> bool:
+        """Whether a sign of left − right proves the comparison."""
+        return sign is not None and sign[0] in (0, self.side) and (sign[1] or not self.strict)
+
+    def variable(self, name: Any) -> Variable:
+        """Return a variable of the domain."""
+        for v in self.variables:
+            if v.name == name:
+                return v
+        raise Wrong("witness.proof.variable", "is no variable of the goal")
+
+    def over(self, changed: Variable) -> Goal:
+        """Return the goal with a variable changed."""
+        kept = tuple(changed if v.name == changed.name else v for v in self.variables)
+        return replace(self, variables=kept)
+
+    def on(self, left: Node, relation: str, right: Node) -> Goal:
+        """Return another comparison over the same domain."""
+        return replace(self, left=left, relation=relation, right=right)
+
+    def fix(self, values: Mapping[str, Node]) -> Goal:
+        """Put values (shown to lie in the domain) in the place of variables."""
+        kept = tuple(v.put(values) for v in self.variables if v.name not in values)
+        given = tuple(one.fix(values) for one in self.given)
+        left, right = substitute(self.left, values), substitute(self.right, values)
+        return Goal(left, self.relation, right, kept, given)
+
+    def mentions(self, name: str) -> bool:
+        """Whether an end of another variable or an assumption uses a variable."""
+        return any(name in v.ends for v in self.variables) or any(
+            name in g.free for g in self.given
+        )
 
 
 # --- intervals ----------------------------------------------------------------------------------

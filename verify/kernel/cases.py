@@ -19,7 +19,6 @@ from .expressions import (
     ARITHMETIC,
     ARITY,
     FOLDS,
-    OPPOSITE,
     Node,
     allowed,
     comparison,
@@ -32,24 +31,17 @@ from .expressions import (
     value,
     walk,
 )
-from .numbers import Budget, NotProved, Number, Proof, Wrong, compare, decide
+from .numbers import OPPOSITE, Budget, NotProved, Number, Proof, Wrong, compare, decide
 from .theorem import Theorem, bracketed, described, formula, quoted, safe
 
 Data = Mapping[str, Any]
 Case = dict[str, Node]
 QUICKLY = 256
 """Bits for questions about mechanisms; where they are too few, formulas are compared."""
-Sign = tuple[int, bool] | None
-"""1 or −1 and whether it is never 0; or (0, False)."""
 MOST_VALUES = 12
 """Values of a parameter that are listed."""
 SEES = "sees the variable that it bounds"
-ENDS = {
-    "low": ("low", ">="),
-    "above": ("low", ">"),
-    "high": ("high", "<="),
-    "below": ("high", "<"),
-}
+ENDS = {"low": ">=", "above": ">", "high": "<=", "below": "<"}
 
 
 @dataclass(frozen=True)
@@ -75,19 +67,12 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class Goal:
-    """A comparison, to be proved wherever the variables are in their ranges and satisfy `given`."""
+class Comparison:
+    """A comparison of two formulas."""
 
     left: Node
     relation: str
     right: Node
-    variables: tuple[Variable, ...] = ()
-    given: tuple[Goal, ...] = ()
-
-    @property
-    def gap(self) -> Node:
-        """The left side less the right one."""
-        return self.left - self.right
 
     @property
     def free(self) -> frozenset[str]:
@@ -99,48 +84,14 @@ class Goal:
         """Whether equality is excluded."""
         return self.relation in ("<", ">", "!=")
 
-    @property
-    def side(self) -> int:
-        """The sign that left − right is to have."""
-        if self.relation not in ("<", "<=", ">", ">="):
-            raise NotProved(f"a sign proves no {self.relation}")
-        return 1 if self.relation[0] == ">" else -1
-
-    def agrees(self, sign: Sign) -> bool:
-        """Whether a sign of left − right proves the comparison."""
-        return sign is not None and sign[0] in (0, self.side) and (sign[1] or not self.strict)
-
-    def variable(self, name: Any) -> Variable:
-        """Return a variable of the domain."""
-        for v in self.variables:
-            if v.name == name:
-                return v
-        raise Wrong("witness.proof.variable", "is no variable of the goal")
-
     def decided(self, at: Callable[[Node], Number]) -> bool | None:
         """Compare the values of both sides; None where balls leave it open."""
         return compare(at(self.left), self.relation, at(self.right))
 
-    def over(self, changed: Variable) -> Goal:
-        """Return the goal with a variable changed."""
-        kept = tuple(changed if v.name == changed.name else v for v in self.variables)
-        return replace(self, variables=kept)
-
-    def on(self, left: Node, relation: str, right: Node) -> Goal:
-        """Return another comparison over the same domain."""
-        return replace(self, left=left, relation=relation, right=right)
-
-    def fix(self, values: Mapping[str, Node]) -> Goal:
-        """Put values (shown to lie in the domain) in the place of variables."""
-        kept = tuple(v.put(values) for v in self.variables if v.name not in values)
-        given = tuple(one.fix(values) for one in self.given)
-        left, right = substitute(self.left, values), substitute(self.right, values)
-        return Goal(left, self.relation, right, kept, given)
-
-    def mentions(self, name: str) -> bool:
-        """Whether an end of another variable or an assumption uses a variable."""
-        return any(name in v.ends for v in self.variables) or any(
-            name in g.free for g in self.given
+    def fix(self, values: Mapping[str, Node]) -> Comparison:
+        """Put values in the place of variables."""
+        return Comparison(
+            substitute(self.left, values), self.relation, substitute(self.right, values)
         )
 
     def __str__(self) -> str:
@@ -179,7 +130,8 @@ class Statement:
     def domain(self, name: str, ends: Data, field: str) -> Variable:
         """Return a variable between its ends; "-inf" below and "inf" above are none."""
         found: dict[str, Any] = {}
-        for key, (side, relation) in ENDS.items():
+        for key, relation in ENDS.items():
+            side = "low" if ">" in relation else "high"
             if ends.get(key) is not None:
                 if side in found:
                     raise Wrong(f"{field}.{key}", "is a second end on the same side")
@@ -206,9 +158,9 @@ class Statement:
         self.about(field, found)
         return found
 
-    def fact(self, text: Any, field: str) -> Goal:
+    def fact(self, text: Any, field: str) -> Comparison:
         """Return a comparison of the theorem."""
-        found = Goal(*comparison(text, f"theorem.{field}", self.let))
+        found = Comparison(*comparison(text, f"theorem.{field}", self.let))
         self.about(field, found.left, found.right)
         return found
 
@@ -259,7 +211,7 @@ class Statement:
         ends = (domain.low, domain.low_open, ">"), (domain.high, domain.high_open, "<")
         for end, is_open, sign in ends:
             if end is not None:
-                inside = Goal(point, sign if is_open else sign + "=", substitute(end, case))
+                inside = Comparison(point, sign if is_open else sign + "=", substitute(end, case))
                 self.require(inside, field, f"{point!r:.60} lies outside the range")
 
     def case(self) -> Case:
@@ -284,7 +236,7 @@ class Statement:
         if a is b or "text" in (a.op, b.op):
             return a is b
         try:
-            return self.compared(Goal(a, "==", b)) is True
+            return self.compared(Comparison(a, "==", b)) is True
         except (NotProved, Wrong):
             return False
 
@@ -309,7 +261,7 @@ class Statement:
         node = text if isinstance(text, Node) else parse(text, "theorem", self.let)
         return self.value(substitute(node, case))
 
-    def compared(self, one: Goal) -> bool | None:
+    def compared(self, one: Comparison) -> bool | None:
         """Decide a comparison of two numbers, by `statements` if it has questions or identities."""
         sees = (*ARITHMETIC.values(), *ARITY, *FOLDS, "num")
         plain = all(n.op in sees for n in walk(one.left, one.right))
@@ -322,7 +274,9 @@ class Statement:
 
         return decided_by_formulas(self, one)
 
-    def require(self, one: Goal, field: str = "theorem", why: str = "is false at a case") -> None:
+    def require(
+        self, one: Comparison, field: str = "theorem", why: str = "is false at a case"
+    ) -> None:
         """Require a comparison of two numbers; Wrong says why it is false."""
         found = self.compared(one)
         if found is None:
@@ -330,7 +284,7 @@ class Statement:
         if not found:
             raise Wrong(field, why)
 
-    def compare(self, fact: Goal) -> None:
+    def compare(self, fact: Comparison) -> None:
         """Prove a comparison at every case, or refute it at one."""
         if self.theorem["verdict"] == "REFUTED":
             self.require(opposite(fact).fix(self.case()))
@@ -340,12 +294,12 @@ class Statement:
             for case in self.listed():
                 self.require(fact.fix(case))
 
-    def over_ranges(self, fact: Goal) -> None:
+    def over_ranges(self, fact: Comparison) -> None:
         """Prove a comparison for every listed case, over the domains."""
         raise NotProved(f"{fact} over ranges")
 
 
-def opposite(fact: Goal) -> Goal:
+def opposite(fact: Comparison) -> Comparison:
     """Return the comparison that is true where another one is false."""
     return replace(fact, relation=OPPOSITE[fact.relation])
 
@@ -376,7 +330,6 @@ _CLAIMED = {
     "relation": "{claim}",
     "limit": "{expression} tends to {limit}",
 }
-_SIGNS = {"low": ">=", "above": ">", "high": "<=", "below": "<"}
 
 
 def said(theorem: Data, witness: Data, _: Proof) -> Theorem:
@@ -427,7 +380,7 @@ def _scope(theorem: Data) -> str:
 
 
 def _domain(name: str, domain: Data) -> str:
-    texts = [f"{sign} {formula(domain[end])}" for end, sign in _SIGNS.items() if domain[end]]
+    texts = [f"{sign} {formula(domain[end])}" for end, sign in ENDS.items() if domain[end]]
     whole = " (integer)" if domain["integer"] else ""
     if not texts and not whole:
         return f"{safe(name)} in a domain that is given in words: {quoted(domain['statement'])}"

@@ -41,10 +41,7 @@ PROVERS = {
         "relation",
         "a comparison of formulas; witness: a case, or for ranges boxes with their methods",
     ),
-    "statements": (
-        "limit optimality",
-        "formulas over ranges; witness: boxes with their methods",
-    ),
+    "statements": ("limit optimality", "formulas over ranges; witness: boxes with their methods"),
     "programs": (
         "count-noise integer-noise gaussian-shape",
         "least noise; witness: a law, and multipliers that no law can beat",
@@ -188,23 +185,20 @@ def _checked(certificate: Any, budget: Budget) -> dict[str, Any]:
 
 def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
     """Prove a theorem of the schema with the module of its kind."""
-    found: Proof = _module(_prover(theorem)).prove(theorem, witness, budget)
+    found: Proof = _module(theorem).prove(theorem, witness, budget)
     return found
 
 
 def said(theorem: Data, witness: Data, proof: Proof) -> Theorem:
     """Say what was proved, in the kernel's words."""
-    name = _prover(theorem)
-    words = _module(name if name in ("programs", "statistics") else "cases")
+    words = _module({"kind": "relation"} if "argument" in theorem else theorem)
     found: Theorem = words.said(theorem, witness, proof)
     return found
 
 
-def _prover(theorem: Data) -> str:
-    return next(name for name, (kinds, _) in PROVERS.items() if theorem["kind"] in kinds.split())
-
-
-def _module(name: str) -> Any:
+def _module(theorem: Data) -> Any:
+    kind = theorem["kind"]
+    name = next(name for name, (kinds, _) in PROVERS.items() if kind in kinds.split())
     return import_module(f".{name}", __package__)
 
 

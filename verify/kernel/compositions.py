@@ -14,7 +14,7 @@ from typing import Any
 from flint import fmpq
 
 from . import laws
-from .laws import INFINITE, ONE, ZERO, Answer, Law, derived_law, finite, nothing, reach, table, told
+from .laws import INFINITE, ONE, ZERO, Answer, Law, derived_law, nothing, reach, table, told
 from .lemmas import Arguments, Special, Way, Worst, in_both_orders, merged, one, worst
 from .notation import Noise
 from .numbers import Budget, NotProved, Number, ball, compare, exp, log
@@ -128,7 +128,7 @@ def _sampled(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
 def _sampled_reach(law: Law, rate: Number) -> Number:
     """Return the reach of a sample: −ln(1 − q + qe^−t) ≤ ln(1 − q + qe^t), as Cauchy has it."""
     t = reach(law)
-    return log(1 - rate + rate * exp(t)) if finite(t) else INFINITE
+    return log(1 - rate + rate * exp(t)) if ball(t).is_finite() else INFINITE
 
 
 def sampled(law: Law, rate: Number) -> Law:
@@ -143,7 +143,7 @@ def sampled(law: Law, rate: Number) -> Law:
         height, slope = law.at(_log(inner / rate, loss))
         return rate * height, slope
 
-    largest = log(1 - rate + rate * exp(law.largest)) if finite(law.largest) else INFINITE
+    largest = log(1 - rate + rate * exp(law.largest)) if ball(law.largest).is_finite() else INFINITE
     return derived_law(law, "sampled", answer, largest, _sampled_reach(law, rate))
 
 
@@ -162,7 +162,7 @@ def diluted(law: Law, rate: Number) -> Law:
         above = height + exp(inner) * slope
         return rest * height, (1 - rate) * above + rate * slope
 
-    if finite(law.largest):
+    if ball(law.largest).is_finite():
         largest = -log(1 - rate + rate * exp(-law.largest))
     else:
         largest = INFINITE if told(rate, "==", ONE) else -log(1 - rate)

@@ -18,8 +18,8 @@ from dataclasses import replace
 
 from flint import acb, arb, ctx, fmpq
 
-from .boxes import Facts, rebuilt
-from .cases import Goal, Variable
+from .boxes import Facts, Goal, rebuilt
+from .cases import Variable
 from .expressions import ZERO, Node, make, number, parse, substitute, value, variable
 from .laws import INFINITE, Answer, Law, from_tails
 from .lemmas import Arguments, Special, Worst, one

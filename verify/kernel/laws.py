@@ -22,17 +22,7 @@ from typing import TypeAlias
 
 from flint import arb, ctx, fmpq
 
-from .numbers import (
-    NotProved,
-    Number,
-    TooFewDigits,
-    ball,
-    compare,
-    exactly,
-    exp,
-    log,
-    maximum,
-)
+from .numbers import NotProved, Number, TooFewDigits, ball, compare, exactly, exp, log, maximum
 
 INFINITE = arb("inf")
 ZERO, ONE = fmpq(0), fmpq(1)
@@ -269,8 +259,3 @@ def swapped(law: Law) -> Law:
         return 1 - factor + factor * height, 1 - height - slope / factor
 
     return derived_law(law, "reversed", answer, INFINITE, INFINITE)
-
-
-def finite(x: Number) -> bool:
-    """Whether a number is finite."""
-    return isinstance(x, fmpq) or x.is_finite()

@@ -31,15 +31,7 @@ from . import expressions, laws
 from .expressions import Node, comparison, parse
 from .laws import INFINITE, ONE, ZERO, Law, told
 from .notation import Noise
-from .numbers import (
-    Budget,
-    NotProved,
-    Number,
-    Wrong,
-    compare,
-    sqrt,
-    whole,
-)
+from .numbers import Budget, NotProved, Number, Wrong, compare, sqrt, whole
 
 TABLE = """
 gaussian | Gaussian noise N(0, s²) on an answer of ℓ₂-sensitivity D: N(μ, 1) against N(0, 1), μ = D/s | Dong, Roth, Su 2022, Theorem 2.7

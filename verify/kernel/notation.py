@@ -11,7 +11,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any
 
 from .numbers import NotProved, Wrong
 
@@ -109,9 +109,6 @@ class Noise:
         defaults = signatures()[self.name]
         given = (f"{k}={_text(v)}" for k, v in self.arguments.items() if v != defaults[k])
         return f"{self.name}({', '.join(given)})"
-
-
-Tree: TypeAlias = "Noise | list[Any] | str"
 
 
 def _text(value: Any) -> str:

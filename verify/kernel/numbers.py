@@ -111,11 +111,6 @@ def ball(x: Number | int) -> arb:
     return x if isinstance(x, arb) else arb(x)
 
 
-def add(a: Number, b: Number) -> Number:
-    """Return a + b."""
-    return a + b
-
-
 def divide(a: Number, b: Number) -> Number:
     """Return a/b; raise ValueError for b = 0."""
     if isinstance(b, fmpq) and not b:
@@ -185,19 +180,13 @@ def whole(x: Number) -> int:
 
 
 # --- decisions ----------------------------------------------------------------------------------
-_SIGNS = {
-    "<": (lt, ge),
-    "<=": (le, gt),
-    ">": (gt, le),
-    ">=": (ge, lt),
-    "==": (eq, ne),
-    "!=": (ne, eq),
-}
+OPPOSITE = {"<=": ">", "<": ">=", ">=": "<", ">": "<=", "==": "!=", "!=": "=="}
+_TRUE = {"<=": le, "<": lt, ">=": ge, ">": gt, "==": eq, "!=": ne}
 
 
 def compare(a: Number | int, relation: str, b: Number | int) -> bool | None:
     """Return whether a < b (or <=, >, >=, ==, !=), and None where the balls leave it open."""
-    yes, no = _SIGNS[relation]
+    yes, no = _TRUE[relation], _TRUE[OPPOSITE[relation]]
     pair = (arb(a), arb(b)) if isinstance(a, arb) or isinstance(b, arb) else (a, b)
     return True if yes(*pair) else False if no(*pair) else None
 

@@ -13,8 +13,7 @@ from typing import Any
 from flint import arb
 
 from . import numbers
-from .boxes import Box, Facts, Span, rebuilt
-from .cases import Goal
+from .boxes import Box, Facts, Goal, Span, rebuilt
 from .expressions import (
     ARITHMETIC,
     FOLDS,

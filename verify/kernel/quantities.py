@@ -16,13 +16,7 @@ from flint import arb
 from . import laws
 from .laws import ONE, ZERO, Law, told
 from .lemmas import Way, Worst, merged
-from .numbers import (
-    Budget,
-    NotProved,
-    Number,
-    compare,
-    maximum,
-)
+from .numbers import Budget, NotProved, Number, compare, maximum
 
 Hints: TypeAlias = Mapping[str, Any]
 NONE: Hints = {}
@@ -49,7 +43,9 @@ def upper_delta(found: Worst, epsilon: Number, budget: Budget, hints: Hints = NO
             ends += [law.delta(epsilon) for law in way[0][0]]
         else:
             added = i >= len(found.remove)
-            ends.append(_lattice().upper(way, epsilon, budget, hints, added=added))
+            from . import lattice
+
+            ends.append(lattice.upper(way, epsilon, budget, hints, added=added))
     return maximum(ends)
 
 
@@ -69,14 +65,10 @@ def lower_delta(found: Worst, epsilon: Number, budget: Budget, hints: Hints = NO
         if alone(way):
             ends += [law.delta(epsilon) for law in way[0][0]]
         else:
-            ends.append(_lattice().lower(way, epsilon, budget, hints, added=k >= removed))
+            from . import lattice
+
+            ends.append(lattice.lower(way, epsilon, budget, hints, added=k >= removed))
     return maximum(ends)
-
-
-def _lattice() -> Any:
-    from . import lattice
-
-    return lattice
 
 
 def total(way: Way, part: Callable[[Law], Number]) -> Number:
@@ -89,11 +81,10 @@ def total(way: Way, part: Callable[[Law], Number]) -> Number:
 
 def max_loss(found: Worst, *, lower: bool = False) -> Number:
     """Return the supremum of the loss, or what it is at least."""
-    if lower and found.lower is not None:
-        if not found.lower:
-            raise NotProved(BOUND)
-        return maximum([total(way, lambda law: law.largest) for way in found.lower])
-    return maximum([total(way, lambda law: law.largest) for way in found.ways])
+    ways = found.lower if lower and found.lower is not None else found.ways
+    if not ways:
+        raise NotProved(BOUND)
+    return maximum([total(way, lambda law: law.largest) for way in ways])
 
 
 def gaussian_square(found: Worst) -> Number:

@@ -18,12 +18,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 from . import lemmas, notation
-from .boxes import Facts, rebuilt
-from .cases import ENDS, Case, Goal, Statement, Variable
+from .boxes import Facts, Goal, rebuilt
+from .cases import ENDS, Case, Comparison, Statement, Variable
 from .expressions import (
     QUESTIONS,
     ZERO,
@@ -57,14 +56,16 @@ def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
 class Ranges(Statement):
     """A theorem that may be about ranges."""
 
-    def goals(self, fact: Goal, case: Case, *own: Variable) -> Iterator[Goal]:
+    def goals(self, fact: Comparison, case: Case, *own: Variable) -> Iterator[Goal]:
         """Yield comparisons over the domains, with formulas for questions; each proves the fact."""
-        given = tuple(one.fix(case) for one in self.assumed if one.free - {*case})
+        facts = (one.fix(case) for one in self.assumed if one.free - {*case})
+        given = tuple(Goal(one.left, one.relation, one.right) for one in facts)
         ranges = tuple(v.put(case) for v in (*self.domains.values(), *own))
         for name in self.domains:
             if not any(self.for_all[name].get(key) for key in ENDS):
                 raise NotProved(f"{name} has a domain in words only")
-        goal = replace(fact.fix(case), variables=ranges, given=given)
+        fixed = fact.fix(case)
+        goal = Goal(fixed.left, fixed.relation, fixed.right, ranges, given)
         expansion = Expansion(self, goal)
         expansion.facts.defined(*(e for v in ranges for e in (v.low, v.high) if e is not None))
         for left in expansion.bounds() or [expansion.expanded(goal.left)]:
@@ -76,7 +77,7 @@ class Ranges(Statement):
         rewrite = Expansion(self, goal, checked=False).expanded
         return Prover(self.budget, {**names, **case}, rewrite)
 
-    def proved(self, fact: Goal, case: Case, spec: Any, *own: Variable) -> None:
+    def proved(self, fact: Comparison, case: Case, spec: Any, *own: Variable) -> None:
         """Prove a comparison over the domains."""
         if not self.domains and not own:
             self.require(fact.fix(case))
@@ -90,7 +91,7 @@ class Ranges(Statement):
             raise reason
         return None
 
-    def over_ranges(self, fact: Goal) -> None:
+    def over_ranges(self, fact: Comparison) -> None:
         """Prove a comparison for every listed case, over the domains."""
         if all(ends["grid"] for ends in self.for_all.values()):
             for _ in self.listed():  # listed values lie in the ranges: there is a case
@@ -108,21 +109,21 @@ class Ranges(Statement):
             raise NotProved("points alone say nothing about a limit")
         if self.theorem["verdict"] == "REFUTED":
             other, case = self.formula("limit", self.witness.get("limit", "")), self.case()
-            self.require(Goal(claimed, "!=", other).fix(case))
+            self.require(Comparison(claimed, "!=", other).fix(case))
             return self.tends(node, other, case)
         for case in self.cases(self.where):
             by_rate = spec.get("method") == "rate" and rate is not None
             self.tends(*((rate, ZERO) if by_rate and rate else (node, claimed)), case)
             if rate is not None and self.over is not None:
-                self.proved(Goal(gap, "<=", rate), case, spec.get("above"), self.over)
-                self.proved(Goal(gap, ">=", ZERO - rate), case, spec.get("below"), self.over)
+                self.proved(Comparison(gap, "<=", rate), case, spec.get("above"), self.over)
+                self.proved(Comparison(gap, ">=", ZERO - rate), case, spec.get("below"), self.over)
         return None
 
     def tends(self, node: Node, claimed: Node, case: Case) -> None:
         """Prove a limit at infinity, of the formula or of a form that is identical to it."""
         if self.over is None or self.over.high is not None:
             raise NotProved("the kernel proves limits at infinity only")
-        goal = next(self.goals(Goal(node, "==", claimed), case, self.over))
+        goal = next(self.goals(Comparison(node, "==", claimed), case, self.over))
         facts, spec, form = Facts(goal, self.budget), self.witness.get("proof"), goal.left
         facts.defined(goal.left, goal.right)
         prover = self.prover(goal, case)
@@ -148,26 +149,28 @@ class Ranges(Statement):
         others = ["dimension", "sparsity", "bound", "signed"] if space["bounds"] else []
         if any(space[key] for key in others):
             raise Wrong("theorem.among", "has fields of another family")
-        conditions, whole = [Goal(mu, ">", ZERO)], list[Node]()
+        conditions, whole = [Comparison(mu, ">", ZERO)], list[Node]()
         if space["type"] == "Box":
             bounds = [self.formula("among", text) for text in space["bounds"]]
-            conditions += [Goal(bound, ">=", ZERO) for bound in bounds]
+            conditions += [Comparison(bound, ">=", ZERO) for bound in bounds]
             trace = sum(bounds, start=ZERO) ** number(2)
             size = number(len(bounds))
         else:
             size, most, bound = (read(space, key) for key in ("dimension", "sparsity", "bound"))
             ones = read(dual, "ones")
             whole = [size, most, ones]
-            conditions += [Goal(a, "<=", b) for a, b in itertools.pairwise((one, ones, most, size))]
-            conditions.append(Goal(bound, ">=", ZERO))
+            conditions += [
+                Comparison(a, "<=", b) for a, b in itertools.pairwise((one, ones, most, size))
+            ]
+            conditions.append(Comparison(bound, ">=", ZERO))
             along = ones ** number(2) / size
             across = (size - one) * (ones - along)
             trace = along + across + number(2) * make("sqrt", along * across)
             trace = (ones * size if space["signed"] else trace) * bound ** number(2)
         least = trace / mu ** number(2) / (size if among["objective"] == "mean" else one)
         slack = one + self.formula("tolerance")
-        conditions.append(Goal(slack, ">", ZERO))
-        claim = Goal(self.formula("value"), "<=", least * slack)
+        conditions.append(Comparison(slack, ">", ZERO))
+        claim = Comparison(self.formula("value"), "<=", least * slack)
         for case in self.cases(self.where) if self.for_all else self.listed():
             facts = Facts(next(self.goals(claim, case)), self.budget)
             if not all(facts.whole(substitute(node, case)) for node in whole):
@@ -181,12 +184,11 @@ class Ranges(Statement):
                     self.require(condition.fix(case))
 
 
-def decided_by_formulas(statement: Statement, one: Goal) -> bool | None:
+def decided_by_formulas(statement: Statement, one: Comparison) -> bool | None:
     """Decide a comparison of two numbers, with formulas for questions, or by an identity."""
-    put = Expansion(statement, one).expanded
-    return decided(
-        one.on(put(one.left), one.relation, put(one.right)), statement.budget, statement.value
-    )
+    put = Expansion(statement, Goal(one.left, one.relation, one.right)).expanded
+    goal = Goal(put(one.left), one.relation, put(one.right))
+    return decided(goal, statement.budget, statement.value)
 
 
 # --- formulas of the table ---

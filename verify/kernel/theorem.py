@@ -63,16 +63,8 @@ def quoted(text: object, longest: int = LONGEST) -> str:
 
 _OF_FORMULAS = (
     *(ast.Expression, ast.BinOp, ast.UnaryOp, ast.Call, ast.keyword, ast.Constant, ast.Name),
-    *(
-        ast.List,
-        ast.Compare,
-        ast.IfExp,
-        ast.operator,
-        ast.USub,
-        ast.UAdd,
-        ast.expr_context,
-        ast.cmpop,
-    ),
+    *(ast.List, ast.Compare, ast.IfExp, ast.operator, ast.USub, ast.UAdd, ast.expr_context),
+    ast.cmpop,
 )
 
 

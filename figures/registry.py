@@ -40,7 +40,7 @@ PAPERS = (
 )
 FIGURES = tuple(f"{paper}/{part}" for paper in PAPERS for part in described(paper))
 """The ids of all figures, in the order of the papers."""
-EXTRAS = {"sklearn": "audit", "threadpoolctl": "audit"}
+EXTRAS = {"sklearn": "figures", "threadpoolctl": "figures"}
 """The extra that brings each module."""
 
 

@@ -189,7 +189,7 @@ def test_missing_extras_are_said_before_any_figure_is_made(
     assert run("--fast", "--out", str(tmp_path / "out")) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "less-is-more/6, less-is-more/7, less-is-more/11: install" in line
-    assert "'dpassay[audit]'" in line
+    assert "'dpassay[figures]'" in line
     assert not (tmp_path / "out").exists()
 
 

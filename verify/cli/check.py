@@ -41,7 +41,7 @@ files FILE *  a file of certificates, or - for a pipe
 _REPLAY_SECONDS = 600
 """Seconds that a replay may take."""
 _REPLAY_BYTES = 8 * 10**9
-"""Of one replay: numpy and scikit-learn reserve some of it and use little."""
+"""Of one replay: numpy reserves some of it and uses little."""
 
 
 def run(options: argparse.Namespace) -> int:

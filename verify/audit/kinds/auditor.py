@@ -147,11 +147,7 @@ def audit(
 
 @overload
 def audit(
-    mechanism: Any,
-    claim: Claim | str | None = None,
-    *,
-    samples: None = None,
-    **runs: Unpack[Runs],
+    mechanism: Any, claim: Claim | str | None = None, *, samples: None = None, **runs: Unpack[Runs]
 ) -> AuditResult | Finding: ...
 
 

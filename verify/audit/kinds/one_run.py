@@ -99,12 +99,7 @@ from dpassay.verifier.audit.learning.learn import Tested
 from dpassay.verifier.audit.learning.rule import Chosen, Histogram, Partition, Ranked, Rule
 from dpassay.verifier.audit.statistics import exact_test
 from dpassay.verifier.audit.statistics.curve import Curve
-from dpassay.verifier.audit.statistics.exact_test import (
-    LARGEST_MU,
-    Design,
-    gaussian_delta,
-    least,
-)
+from dpassay.verifier.audit.statistics.exact_test import LARGEST_MU, Design, gaussian_delta, least
 from dpassay.verifier.audit.statistics.guarantee import (
     Claim,
     Guarantee,

@@ -66,7 +66,7 @@ def replay(request: tuple[Mapping[str, Any], bool]) -> Replayed:
         return Replayed([], not_replayed=str(error))
     own, theirs = dict(_leaves(json.loads(json.dumps(found)))), dict(_leaves(data))
     changed = [path for path in {**own, **theirs} if own.get(path) != theirs.get(path)]
-    why = "is not what the seed gives (or another version of numpy or scikit-learn drew it)"
+    why = "is not what the seed gives (or another version of numpy drew it)"
     rests = []
     if foreign:
         rests.append(f"that the code that is now called {how['target']} is what was meant")

@@ -25,12 +25,7 @@ from dpassay.accountant.numbers.exact import Number
 from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.audit.kinds.result import AuditResult
 from dpassay.verifier.audit.learning import features
-from dpassay.verifier.audit.learning.learn import (
-    VALUES,
-    bits_of,
-    choose,
-    shares_of,
-)
+from dpassay.verifier.audit.learning.learn import VALUES, bits_of, choose, shares_of
 from dpassay.verifier.audit.learning.outputs import Alphabet, Matrix, on_host
 from dpassay.verifier.audit.learning.rule import Ranked, Rule, all_worded
 from dpassay.verifier.audit.learning.rule import counted as cell_counts

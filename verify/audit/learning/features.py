@@ -8,21 +8,15 @@ fresh runs, so that nothing a proposer does can make a test invalid.
 Features of vectors, learned from the training runs: directions, and distances.
 
 A linear score is best for noise of Gaussian shape around shifted answers; distances to the points
-where runs are densest show noise that is thin in some direction or has a spike at the true answer;
-gradient-boosted trees find what neither shows.
+where runs are densest show noise that is thin in some direction or has a spike at the true answer.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
-import sys
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cache
-from importlib.util import find_spec
 from typing import Any, Protocol, TypeAlias, final, runtime_checkable
 
 import numpy as np
@@ -409,92 +403,3 @@ def spike(runs: Matrix) -> Values:
         centre = weights @ runs / weights.sum()
     found: Values = centre
     return found
-
-
-_MOST_FOR_TREES, _LEAST_FOR_TREES, _NUMBERS_FOR_TREES = 20_000, 5000, 1_000_000
-"""Training runs a side that teach, fewer where these are more numbers: more cost seconds and move
-the score little."""
-_MOST_ENTRIES = 200
-"""Entries up to which trees see all values: each costs them as much again."""
-_LISTED, _FEW = 500, 8
-"""Training runs a side that show how many outputs there are, and how many are few."""
-_ROWS = 2000
-"""Outputs that trees see in one go: they stay in the processor's cache, twice as fast."""
-_TREES = {"max_iter": 60, "max_leaf_nodes": 15, "learning_rate": 0.1}
-_LARGEST = 1e300
-"""In place of infinity, which trees do not take."""
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Boosted:
-    """The log odds of gradient-boosted trees."""
-
-    model: Any
-    digest: str
-    discrete: bool = False
-
-    @property
-    def name(self) -> str:
-        """Say what it is."""
-        return "gradient-boosted score"
-
-    def __call__(self, outputs: Matrix) -> Values:
-        """Return the score."""
-        score = np.empty(len(outputs))
-        with one_thread():
-            for start in range(0, len(outputs), _ROWS):
-                some = outputs[start : start + _ROWS]
-                score[start : start + _ROWS] = self.model.decision_function(some)
-        return score
-
-    def to_json(self) -> Mapping[str, Any]:
-        """Return a digest: the classifier is learned anew from the training runs."""
-        return {"feature": "boosted", "training_digest": self.digest}
-
-
-def trees(first: Matrix, second: Matrix) -> Iterable[Feature]:
-    """Propose a learned score of the numbers of vectors, and of rows of codes and values.
-
-    Of few different outputs it would show no more than each of them does. Needs scikit-learn.
-    """
-    width = first.shape[1]
-    some = np.concatenate([first[:_LISTED], second[:_LISTED]])
-    few = len(np.unique(some, axis=0)) <= _FEW
-    if not 1 < width <= _MOST_ENTRIES or few or find_spec("sklearn") is None:
-        return
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    runs = min(_MOST_FOR_TREES, max(_LEAST_FOR_TREES, _NUMBERS_FOR_TREES // width))
-    sides = first[:runs], second[:runs]
-    rows = np.concatenate(sides).astype(np.float64)
-    model = HistGradientBoostingClassifier(early_stopping=False, random_state=0, **_TREES)
-    with one_thread():
-        model.fit(
-            np.where(np.isinf(rows), np.copysign(_LARGEST, rows), rows),
-            np.repeat([1, 0], [len(side) for side in sides]),
-        )
-    yield Boosted(model, hashlib.sha256(rows.tobytes()).hexdigest()[:16])
-
-
-def one_thread() -> AbstractContextManager[Any]:
-    """Return a context in which numpy and scikit-learn use one thread, where that can be told.
-
-    It can where threadpoolctl is installed, which comes with the `audit` extra. A controller knows
-    the libraries that were there when it was made, and scikit-learn brings threads of its own.
-    """
-    found = _controller("sklearn.ensemble" in sys.modules)
-    if found is None:
-        return nullcontext()
-    limited: AbstractContextManager[Any] = found.limit(limits=1)
-    return limited
-
-
-@cache
-def _controller(trees: bool) -> Any:
-    """Return a controller, made anew once the trees are there."""
-    if find_spec("threadpoolctl") is None:
-        return None
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()

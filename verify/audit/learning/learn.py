@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpassay.verifier.audit.learning import bits, features
-from dpassay.verifier.audit.learning.features import Boosted, Feature, Proposer, Values, one_thread
+from dpassay.verifier.audit.learning.features import Feature, Proposer, Values
 from dpassay.verifier.audit.learning.outputs import Matrix
 from dpassay.verifier.audit.learning.rule import Chosen, Histogram, Partition, Ranked, Rule
 from dpassay.verifier.audit.statistics.curve import EPSILONS
@@ -84,7 +84,7 @@ _DOUBT_OF_FEW = 4.0
 """Runs that may have been lucky, instead: rare events are doubted more than common ones."""
 _LUCK_OF_SETS = 5.0
 """The same for sets of many categories, of which there are far more than intervals."""
-_SLOW = (bits.BitCell, bits.Atoms, Boosted)
+_SLOW = (bits.BitCell, bits.Atoms)
 _MOST_ENTRIES, _LEAST_JUDGES = 2_000_000, 10_000
 """Entries, and at least so many runs a side, that judge slow features of wide outputs: fewer choose
 a worse one, more cost seconds for each million."""
@@ -229,8 +229,8 @@ class End(NamedTuple):
 
 def rare_ends(cells: Cells, claim: Claimed) -> Iterable[End]:
     """Yield for either dataset the rare end of some cells that exceeds the claim most."""
-    if isinstance(cells.feature, Boosted) or cells.draws is not None:
-        return  # slow on every fresh run, or no counts
+    if cells.draws is not None:
+        return  # no counts
     sides, size = (cells.first, cells.second), len(cells.first)
     for favoured in (0, 1):
         best: End | None = None
@@ -347,10 +347,7 @@ def decide(rule: Rule, histogram: Histogram, significance: float) -> Tested:
         found = min(1.0, nested_p_value(counts, eps, delta, level) / each.share)
         if each is not rule and found > significance:
             continue
-        bounds = (
-            epsilon_lower_bound(counts, delta, level),
-            delta_lower_bound(counts, eps, level),
-        )
+        bounds = (epsilon_lower_bound(counts, delta, level), delta_lower_bound(counts, eps, level))
         tested.append(Tested(each, own, counts, found, SPARED * level, *bounds))
     refuting = [each for each in tested if each.p_value <= significance]
     if one_point and refuting:
@@ -358,7 +355,7 @@ def decide(rule: Rule, histogram: Histogram, significance: float) -> Tested:
     return min(tested, key=lambda each: each.p_value)
 
 
-VALUES: tuple[Proposer, ...] = (features.plain, features.geometry, features.trees)
+VALUES: tuple[Proposer, ...] = (features.plain, features.geometry)
 BITS: tuple[Proposer, ...] = (bits.propose,)
 GLANCE: tuple[Proposer, ...] = (bits.glance,)
 """Of bits that are no part of the claim."""
@@ -467,19 +464,18 @@ def choose(
             if propose is not features.geometry
         ]
     search = _Search(first, second, Claimed.of(guarantee.candidates()), runs)
-    with one_thread():
-        low = search.best(bits, significance * shares.bits)
-        share = shares.values + (shares.bits if low is None else 0.0)
-        best = search.best(values, significance * share * MAIN, of_values=True)
-        if best is None:
-            best = _constant(search.claim.points[0], *search.picking)
-        rare = rare_outcomes(first, second, search.claim)
-        ends = [_rule(_of_end(end)) for end in search.rare.values()]
-        return Chosen(
-            hedged(_rule(best), [*rare, *ends], share),
-            None if low is None else replace(_rule(low), share=shares.bits),
-            _ranked(best.cells if search.widest is None else search.widest[1]),
-        )
+    low = search.best(bits, significance * shares.bits)
+    share = shares.values + (shares.bits if low is None else 0.0)
+    best = search.best(values, significance * share * MAIN, of_values=True)
+    if best is None:
+        best = _constant(search.claim.points[0], *search.picking)
+    rare = rare_outcomes(first, second, search.claim)
+    ends = [_rule(_of_end(end)) for end in search.rare.values()]
+    return Chosen(
+        hedged(_rule(best), [*rare, *ends], share),
+        None if low is None else replace(_rule(low), share=shares.bits),
+        _ranked(best.cells if search.widest is None else search.widest[1]),
+    )
 
 
 class _Search:
@@ -736,13 +732,7 @@ def _rule(best: Candidate) -> Rule:
         # the cell above edge k of the fine cut is fine cell k + 1
         marks = np.concatenate([marks[:1], marks[keep + 1]])
     return Rule(
-        cells.feature,
-        partition,
-        marks,
-        best.design,
-        best.favoured,
-        best.point,
-        best.objective,
+        cells.feature, partition, marks, best.design, best.favoured, best.point, best.objective
     )
 
 

@@ -524,10 +524,7 @@ def _score(counts: Counts, epsilon: float, delta: float) -> float:
 
 
 def _crossing(
-    tail: Callable[[float], float],
-    score: Callable[[float], float],
-    top: float,
-    significance: float,
+    tail: Callable[[float], float], score: Callable[[float], float], top: float, significance: float
 ) -> float:
     """Return x in [0, top] with tail(x) ≤ significance, next to where that ends.
 

@@ -52,11 +52,7 @@ def decide(claim: Claim, lemmas: Sequence[Claim] = (), *, certified: bool = True
 
 
 def decide_all(
-    claims: Sequence[Claim],
-    *,
-    lemmas: Sequence[Claim] = (),
-    jobs: int = 1,
-    certified: bool = True,
+    claims: Sequence[Claim], *, lemmas: Sequence[Claim] = (), jobs: int = 1, certified: bool = True
 ) -> Iterator[tuple[int, Outcome]]:
     """Decide claims and yield (index, outcome) in the order in which they are finished.
 

@@ -25,13 +25,7 @@ SECONDS = 300
 _LISTED = 20
 """So many values of a variable are listed; of more, the ends and the number are given."""
 _UNIVERSAL = re.compile(r"\b(every|all|any)\b(?!-)|∀", re.IGNORECASE)
-_ORDER = (
-    Verdict.REFUTED,
-    Verdict.UNDECIDED,
-    Verdict.PENDING,
-    Verdict.SUPPORTED,
-    Verdict.HOLDS,
-)
+_ORDER = (Verdict.REFUTED, Verdict.UNDECIDED, Verdict.PENDING, Verdict.SUPPORTED, Verdict.HOLDS)
 """The verdict of a claim is the first of these that any of its cases has."""
 _STANDING = (Verdict.HOLDS, Verdict.SUPPORTED)
 _OPEN = (Verdict.SUPPORTED, Verdict.UNDECIDED)

@@ -167,10 +167,7 @@ def _normal_tails(cut: float, noise: str, means: tuple[str, str], q: float) -> t
     """Return the lines that assign both normal probabilities above a number."""
     each = f"for m in ({', '.join(means)})"
     if q > _LEAST:
-        return (
-            f"noise = NormalDist(0, {noise})",
-            f"p, q = (noise.cdf(m - {_text(cut)}) {each})",
-        )
+        return (f"noise = NormalDist(0, {noise})", f"p, q = (noise.cdf(m - {_text(cut)}) {each})")
     return (
         f"unit = {noise} * math.sqrt(2)",
         f"p, q = (math.erfc(({_text(cut)} - m) / unit) / 2 {each})",

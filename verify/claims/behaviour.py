@@ -178,10 +178,7 @@ class Monotone(Behaviour, frozen=True, kw_only=True, tag="monotone"):
 
     def refuted_at(self, witness: Mapping[str, Any]) -> dict[str, str]:
         """Return the two points."""
-        return {
-            self.variable: str(witness["low"]),
-            f"{self.variable}_after": str(witness["high"]),
-        }
+        return {self.variable: str(witness["low"]), f"{self.variable}_after": str(witness["high"])}
 
     def decide(self, scope: Scope) -> Decision:
         """Compare the values at consecutive points."""
@@ -348,10 +345,7 @@ class Minimiser(Behaviour, frozen=True, kw_only=True, tag="minimiser"):
             if truth is not True:
                 verdict, rival = Verdict.UNDECIDED if truth is None else Verdict.REFUTED, point
                 break
-        words = {
-            Verdict.REFUTED: "is not least",
-            Verdict.UNDECIDED: "is not certainly least",
-        }
+        words = {Verdict.REFUTED: "is not least", Verdict.UNDECIDED: "is not certainly least"}
         return Decision(
             verdict=verdict,
             true={

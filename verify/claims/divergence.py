@@ -11,12 +11,7 @@ from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, Interval
 from dpassay.accountant.questions import guarantees
 from dpassay.verifier.claim import Decision, Scope, compare
-from dpassay.verifier.claims.privacy import (
-    EXCEEDS,
-    PrivacyClaim,
-    bounded,
-    in_brackets,
-)
+from dpassay.verifier.claims.privacy import EXCEEDS, PrivacyClaim, bounded, in_brackets
 from dpassay.verifier.expression import Expression
 
 _RHO_WIDTHS = (Fraction(1, 10**4), Fraction(1, 10**8))

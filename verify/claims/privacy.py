@@ -331,11 +331,7 @@ class PureDP(PrivacyClaim, frozen=True, kw_only=True, tag="pure-dp"):
         true["delta"] = reached(
             lambda asked: hockey_stick(asked, claimed), pairs, first_width(pairs)
         )
-        return dataclasses.replace(
-            decision,
-            true=true,
-            witness=self.witness(scope, shown),
-        )
+        return dataclasses.replace(decision, true=true, witness=self.witness(scope, shown))
 
 
 def _reason(truth: bool | None, value: Interval, claimed: ExactReal) -> str:
@@ -433,11 +429,7 @@ class ApproximateDP(PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp
         shown = {}
         if decision.verdict is Verdict.REFUTED:
             shown = event(worst_at(pairs, eps), eps)
-        return dataclasses.replace(
-            decision,
-            true=true,
-            witness=self.witness(scope, shown),
-        )
+        return dataclasses.replace(decision, true=true, witness=self.witness(scope, shown))
 
 
 def _met(pair: Pair, epsilon: ExactReal, claimed: ExactReal) -> bool:

@@ -55,10 +55,7 @@ class _Line:
 
 _BOARD = (
     _Line(
-        "less-is-more/theorem-5",
-        "noise on 7921 pixels, ε = 0.0001",
-        {"M": "7921"},
-        by_case=True,
+        "less-is-more/theorem-5", "noise on 7921 pixels, ε = 0.0001", {"M": "7921"}, by_case=True
     ),
     _Line(
         "count-queries/remark-2/guarantee",
@@ -81,9 +78,7 @@ _BOARD = (
         {"epsilon": "0.5", "delta": "1e-5"},
     ),
     _Line(
-        "better-gaussian/theorem-3-1",
-        "correlated noise, 10000 counts",
-        {"d": "10000", "m": "1"},
+        "better-gaussian/theorem-3-1", "correlated noise, 10000 counts", {"d": "10000", "m": "1"}
     ),
 )
 

@@ -12,11 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
 
-from dpassay.accountant.errors import (
-    DpassayError,
-    NotApplicableError,
-    UndecidedError,
-)
+from dpassay.accountant.errors import DpassayError, NotApplicableError, UndecidedError
 from dpassay.verifier.cli.shell import (
     OF_MECHANISMS,
     Command,

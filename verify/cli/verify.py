@@ -291,10 +291,7 @@ def _print_tally(findings: Sequence[Finding], options: argparse.Namespace) -> No
 
 def as_json(findings: Sequence[Finding]) -> dict[str, Any]:
     """Return what --json prints."""
-    return {
-        "schema_version": 1,
-        "findings": [finding.to_json() for finding in findings],
-    }
+    return {"schema_version": 1, "findings": [finding.to_json() for finding in findings]}
 
 
 def _write_certificates(path: Path, outcomes: Sequence[Outcome]) -> None:

@@ -575,12 +575,7 @@ def _(workload: PrefixSums, budget: Budget) -> Found:
             f"{name}, k = {k}",
             f"Andersson, Pagh and Torkamani; k = {k} has the least error for {n} steps",
             partial(
-                calibrated,
-                "KaryTree",
-                layout=STREAM,
-                steps=n,
-                arity=k,
-                subtraction=subtraction,
+                calibrated, "KaryTree", layout=STREAM, steps=n, arity=k, subtraction=subtraction
             ),
         )
     yield Candidate(

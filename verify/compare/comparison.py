@@ -391,12 +391,7 @@ def _is_meant(name: str, only: Sequence[str]) -> bool:
     return not only or any(wanted.lower() in name.lower() for wanted in only)
 
 
-def judged(
-    entry: Candidate,
-    budget: Budget,
-    workload: Workload,
-    measures: Sequence[Metric],
-) -> Row:
+def judged(entry: Candidate, budget: Budget, workload: Workload, measures: Sequence[Metric]) -> Row:
     """Calibrate, prove and measure one candidate."""
     started = time.perf_counter()
     found = entry.make(budget)

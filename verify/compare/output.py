@@ -350,13 +350,7 @@ def table(found: Comparison) -> list[list[str]]:
     Last come the candidates of papers that were not judged: they are struck out.
     """
     metrics = _shown(found)
-    header = [
-        "mechanism",
-        "verdict",
-        "noise",
-        "you need",
-        *(entry.name for entry in metrics),
-    ]
+    header = ["mechanism", "verdict", "noise", "you need", *(entry.name for entry in metrics)]
     best = {entry.name: {id(row) for row in found.best(entry.name)} for entry in metrics}
     lines = [header]
     for row, _ in collapsed(found):

@@ -71,11 +71,10 @@ def test_bounds_hold_at_once_and_are_near() -> None:
         assert curve.epsilon(0.1) <= (curve.epsilon_upper(0.1) or 9)
 
 
-def test_the_own_loss_of_a_mechanism_is_used() -> None:
+def test_distances_bound_a_mechanism_of_many_dimensions_closely() -> None:
     mechanism = dpassay.RankOneGaussian(dimension=20, sigma_star=100)
     found = dpassay.audit(mechanism, significance=LEVEL, samples=20_000, seed=1)
     assert isinstance(found, dpassay.AuditResult)
-    assert found.rule.name == "privacy loss"
     for epsilon in (0.5, 1.0, 2.0):
         exact = float(dpassay.delta(mechanism, epsilon=epsilon).lower)
         assert exact - 0.07 < found.delta(epsilon) <= exact

@@ -25,7 +25,6 @@ from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError, expected, shortened, suggestion
 from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.audit.learning import bits, features
-from dpassay.verifier.audit.learning.features import Proposer
 from dpassay.verifier.audit.learning.learn import VALUES, bits_of, choose, shares_of
 from dpassay.verifier.audit.learning.outputs import Alphabet, Matrix, Sides, joined, stacked
 from dpassay.verifier.audit.learning.rule import Chosen, all_worded
@@ -44,7 +43,6 @@ from dpassay.verifier.audit.runs.target import (
     MechanismError,
     MechanismTarget,
     Target,
-    losses,
     target,
     worst_pairs,
 )
@@ -431,7 +429,7 @@ def train(plan: Plan) -> Prepared:
                 plan.guarantee,
                 runs=plan.samples - training,
                 significance=plan.significance,
-                values=proposers(plan.target, plan.pairs[index]),
+                values=[features.distances_to(plan.pairs[index]), *VALUES],
                 bits=bits_of(plan.bits),
                 shares=shares_of(plan.bits, claimed=plan.claimed),
                 mixed=mixed,
@@ -461,14 +459,6 @@ def train(plan: Plan) -> Prepared:
         plan.timeout,
     )
     return Prepared(rule, best, Blocks(whole, fresh), training, tuple(notes))
-
-
-def proposers(target: Target, pair: Datasets) -> list[Proposer]:
-    """Return what proposes features of values: the known loss, distances to the datasets, all."""
-    known = losses(target, pair)
-    if known is not None and isinstance(target, MechanismTarget) and target.simulated:
-        return [known, features.plain]
-    return [*([] if known is None else [known]), features.distances_to(pair), *VALUES]
 
 
 def _promise(chosen: Chosen, plan: Plan) -> float:

@@ -8,7 +8,7 @@
 bound of ε stand
 
 - the limit: the best event that the exact laws know, every run spent on the exact test of one side
-  (`dpassay.verifier.audit.statistics.exact_test`), at its expected counts;
+  (`dpassay.verifier.audit.exact_test`), at its expected counts;
 - DP-Sniper's rule (Bichsel et al. 2021): the event of mass 0.01 with the largest exact likelihood
   ratio, two Clopper–Pearson bounds at half of the significance each, every run spent on it;
 - a histogram of 20 cells of equal mass, each with two Clopper–Pearson bounds, the significance

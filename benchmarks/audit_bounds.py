@@ -12,10 +12,10 @@ from scipy import special, stats
 
 from benchmarks.audit_pairs import Case, cases
 from dpassay.verifier.audit import AuditResult, audit
-from dpassay.verifier.audit.learning.learn import promised_by_sides
-from dpassay.verifier.audit.runs.target import PerBlock
-from dpassay.verifier.audit.statistics.exact_test import Counts, Design, epsilon_lower_bound
-from dpassay.verifier.audit.statistics.guarantee import Point
+from dpassay.verifier.audit.exact_test import Counts, Design, epsilon_lower_bound
+from dpassay.verifier.audit.guarantees import Point
+from dpassay.verifier.audit.learn import promised_by_sides
+from dpassay.verifier.audit.targets import PerBlock
 
 """The value channel: the bits of numpy's float noise are another matter."""
 LEVEL = 0.05

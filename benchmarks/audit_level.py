@@ -20,9 +20,9 @@ from benchmarks.audit_pairs import Sampler
 from dpassay.accountant import notation
 from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.audit import audit
-from dpassay.verifier.audit.runs.target import PerBlock
-from dpassay.verifier.audit.statistics.exact_test import Counts, Design, p_value
-from dpassay.verifier.audit.statistics.guarantee import guarantee
+from dpassay.verifier.audit.exact_test import Counts, Design, p_value
+from dpassay.verifier.audit.guarantees import guarantee
+from dpassay.verifier.audit.targets import PerBlock
 
 LEVEL = 0.05
 LEAST = 0.03

@@ -34,7 +34,7 @@ from scipy import stats
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from dpassay.verifier.audit import audit
-from dpassay.verifier.audit.learning.outputs import Alphabet
+from dpassay.verifier.audit.features import Alphabet
 from tests.verify.audit import zoo
 
 LEVEL = 0.05

@@ -17,8 +17,8 @@ from benchmarks.audit_bounds import LEVEL, cell
 from benchmarks.audit_pairs import SIGMA
 from dpassay.accountant import notation
 from dpassay.verifier.audit import audit, audit_until_refuted
-from dpassay.verifier.audit.runs.target import PerBlock
-from dpassay.verifier.audit.statistics.exact_test import Counts, Design, epsilon_lower_bound
+from dpassay.verifier.audit.exact_test import Counts, Design, epsilon_lower_bound
+from dpassay.verifier.audit.targets import PerBlock
 
 
 def anytime() -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import DpassayError
 from dpassay.figures import style
 from dpassay.figures.tradeoff import powers
-from dpassay.verifier.audit.kinds.result import AuditResult, bins
+from dpassay.verifier.audit.result import AuditResult, bins
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,7 +18,7 @@ from dpassay.accountant.summary import Profile
 from dpassay.accountant.training import Schemes, Training
 from dpassay.figures import account, audit, profile, schemes, style, tradeoff
 from dpassay.figures.comparison import page
-from dpassay.verifier.audit.kinds.result import AuditResult
+from dpassay.verifier.audit.result import AuditResult
 from dpassay.verifier.compare import Comparison
 from dpassay.verifier.verdict import Finding
 

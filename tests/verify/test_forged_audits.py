@@ -16,7 +16,7 @@ import pytest
 from dpassay.accountant import notation
 from dpassay.verifier import kernel as checker
 from dpassay.verifier.audit import audit, audit_samples, audit_scores
-from dpassay.verifier.audit.kinds.replay import replay
+from dpassay.verifier.audit.auditor import replay
 from dpassay.verifier.kernel import Outcome
 from tests.verify.forge import Data, certified, put
 

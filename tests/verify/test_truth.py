@@ -11,8 +11,8 @@ import pytest
 import dpassay
 from dpassay.accountant.errors import DpassayError
 from dpassay.verifier.audit import audit_samples
-from dpassay.verifier.audit.kinds.result import AuditResult
-from dpassay.verifier.audit.statistics.guarantee import Outcome as AuditOutcome
+from dpassay.verifier.audit.guarantees import Outcome as AuditOutcome
+from dpassay.verifier.audit.result import AuditResult
 from dpassay.verifier.compare.comparison import Row
 from dpassay.verifier.kernel import Checked
 from dpassay.verifier.kernel import Outcome as CheckOutcome

@@ -166,7 +166,7 @@ def _audited(
 
 def _mechanism(options: argparse.Namespace) -> Any:
     from dpassay.verifier.audit import Command as Printing
-    from dpassay.verifier.audit.runs.target import named
+    from dpassay.verifier.audit.targets import named
 
     return Printing(options.target, options.timeout) if options.command else named(options.target)
 
@@ -187,7 +187,7 @@ def _recipe(options: argparse.Namespace, claim: Any, samples: int) -> dict[str, 
 
 def _pairs(options: argparse.Namespace) -> list[tuple[Any, Any]] | None:
     from dpassay.verifier.audit import neighbours
-    from dpassay.verifier.audit.kinds.replay import literal
+    from dpassay.verifier.audit.auditor import literal
     from dpassay.verifier.sentence import is_notation
 
     pairs = [(literal(first), literal(second)) for first, second in options.pair or ()]

@@ -90,7 +90,7 @@ def read(path: str) -> list[Any]:
 
 def _replayed(found: Checked, data: Any, options: argparse.Namespace) -> Checked:
     """Return what drawing the runs of an audit again adds to a check."""
-    from dpassay.verifier.audit.kinds.replay import replay
+    from dpassay.verifier.audit.auditor import replay
     from dpassay.verifier.kernel import schema
     from dpassay.verifier.kernel.check import said as in_words
     from dpassay.verifier.kernel.numbers import Proof

@@ -21,7 +21,7 @@ probability ≤ min(1, β + mδβ(1 − β)/(vw)), where W ~ Bin(r, e^ε/(1 + e^
 w = P(W = v). A curve δ(ε) gives for points (ε_j, δ_j), j ≤ v, by weak duality of the inequalities
 R_j ≤ e^{ε_j} H_{j−1} + δ_j (R_j, H_j: canary i guessed right, wrong, among ≥ j right guesses)
 P(V ≥ v) ≤ (1 + Σ λ_j δ_j)/gain. Several numbers of guesses pay for each other (Bonferroni). Proofs:
-the heads of the files in dpassay's `audit/statistics`.
+the heads of dpassay's `audit/exact_test` and `audit/one_run`.
 """
 
 from __future__ import annotations

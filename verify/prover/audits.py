@@ -7,13 +7,13 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.verifier.audit.runs.target import NOT_REPEATABLE
-from dpassay.verifier.audit.statistics.guarantee import Outcome, shown
+from dpassay.verifier.audit.guarantees import Outcome, shown
+from dpassay.verifier.audit.targets import NOT_REPEATABLE
 from dpassay.verifier.prover import completed
 
 if TYPE_CHECKING:
-    from dpassay.verifier.audit.kinds.result import AuditResult
-    from dpassay.verifier.audit.statistics.guarantee import Guarantee
+    from dpassay.verifier.audit.guarantees import Guarantee
+    from dpassay.verifier.audit.result import AuditResult
 
 _DIGITS = 7
 """Of p-values and bounds: those of the result, rounded to the side on which they remain true."""

@@ -17,7 +17,7 @@ import pytest
 
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.verifier.audit import Command, MechanismError, audit
-from dpassay.verifier.audit.runs import blocks
+from dpassay.verifier.audit import runs as blocks
 from tests.quick import quick
 
 HERE = Path(__file__).parent

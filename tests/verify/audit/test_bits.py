@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpassay.verifier.audit.kinds.auditor import audit
-from dpassay.verifier.audit.learning import bits
+from dpassay.verifier.audit import features as bits
+from dpassay.verifier.audit.auditor import audit
 from tests.quick import quick
 from tests.verify.audit import zoo
 

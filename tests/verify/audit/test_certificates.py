@@ -22,7 +22,7 @@ from dpassay.verifier.audit import (
     epsilon_lower_bound,
     p_value,
 )
-from dpassay.verifier.audit.kinds.replay import replay
+from dpassay.verifier.audit.auditor import replay
 from dpassay.verifier.kernel import Outcome, statistics
 from dpassay.verifier.kernel.statistics import binomial_tail
 from tests.quick import quick

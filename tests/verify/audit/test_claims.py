@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.verifier import kernel as checker
 from dpassay.verifier.audit import AuditResult, audit, audit_samples, guarantee
-from dpassay.verifier.audit.learning.learn import choose
-from dpassay.verifier.audit.learning.outputs import Alphabet
-from dpassay.verifier.audit.statistics.exact_test import gaussian_delta
+from dpassay.verifier.audit.exact_test import gaussian_delta
+from dpassay.verifier.audit.features import Alphabet
+from dpassay.verifier.audit.learn import choose
 
 
 def answers(rate: float) -> Any:

@@ -13,8 +13,7 @@ import pytest
 import dpassay
 from dpassay.accountant import notation
 from dpassay.accountant.errors import AdjacencyError, InvalidInputError
-from dpassay.verifier.audit import AuditResult, PrivacyError, assert_private, neighbours
-from dpassay.verifier.audit.kinds import auditor
+from dpassay.verifier.audit import AuditResult, PrivacyError, assert_private, auditor, neighbours
 from dpassay.verifier.cli import main
 from dpassay.verifier.sentence import read_claim
 

@@ -15,7 +15,7 @@ from scipy import stats
 import dpassay
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.figures import audit as picture
-from dpassay.verifier.audit.statistics.curve import EPSILONS, Curve
+from dpassay.verifier.audit.curve import EPSILONS, Curve
 from dpassay.verifier.cli import main
 
 LEVEL = 1e-6

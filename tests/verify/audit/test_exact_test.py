@@ -12,8 +12,8 @@ from scipy import stats
 
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.verifier.audit.statistics import exact_test
-from dpassay.verifier.audit.statistics.exact_test import (
+from dpassay.verifier.audit import exact_test
+from dpassay.verifier.audit.exact_test import (
     Counts,
     Design,
     delta_lower_bound,

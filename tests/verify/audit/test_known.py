@@ -11,7 +11,7 @@ import pytest
 import dpassay
 from dpassay.accountant.errors import AdjacencyError
 from dpassay.verifier.audit import PrivacyError
-from dpassay.verifier.audit.kinds.result import AuditResult
+from dpassay.verifier.audit.result import AuditResult
 from dpassay.verifier.cli import main
 from dpassay.verifier.verdict import Finding
 

@@ -17,15 +17,15 @@ from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.verifier import kernel as checker
 from dpassay.verifier.audit import audit_one_run, canaries_needed
-from dpassay.verifier.audit.kinds.one_run import (
+from dpassay.verifier.audit.exact_test import gaussian_delta
+from dpassay.verifier.audit.guarantees import Outcome, gaussian
+from dpassay.verifier.audit.one_run import (
     BothOrders,
     bound,
     bound_of_claim,
     curve_bound,
     tail_bound,
 )
-from dpassay.verifier.audit.statistics.exact_test import gaussian_delta
-from dpassay.verifier.audit.statistics.guarantee import Outcome, gaussian
 from dpassay.verifier.kernel.statistics import BITS, one_run_bound
 from tests.quick import quick
 

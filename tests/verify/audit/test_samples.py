@@ -15,7 +15,7 @@ import dpassay
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.figures import audit as picture
 from dpassay.verifier.audit import audit_samples, audit_scores
-from dpassay.verifier.audit.statistics.guarantee import Outcome
+from dpassay.verifier.audit.guarantees import Outcome
 from dpassay.verifier.cli import main
 from dpassay.verifier.kernel import Outcome as Checked
 from dpassay.verifier.kernel import check

@@ -12,8 +12,8 @@ import pytest
 from dpassay.accountant import notation
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.verifier.audit import Command, MechanismError, audit, guarantee, target
-from dpassay.verifier.audit.learning.outputs import numeric
-from dpassay.verifier.audit.runs.target import named, worst_pairs
+from dpassay.verifier.audit.features import numeric
+from dpassay.verifier.audit.targets import named, worst_pairs
 
 MECHANISMS = [
     "Gaussian(standard_deviation=3)",

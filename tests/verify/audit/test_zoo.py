@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.verifier.audit.kinds.auditor import audit
+from dpassay.verifier.audit.auditor import audit
 from tests.verify.audit import zoo
 from tests.verify.audit.test_bits import NAIVE
 

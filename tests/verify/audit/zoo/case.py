@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from dpassay.accountant.errors import InvalidInputError, suggestion
-from dpassay.verifier.audit.statistics.guarantee import Claim
+from dpassay.verifier.audit.guarantees import Claim
 
 EPSILON = 1.0
 """What most cases claim."""

@@ -1,7 +1,7 @@
 """Audits of outputs that are there already: rows of two files, or scores of a canary.
 
 One part of the rows of either side, drawn by lot, chooses the event; the others test it, once. That
-is the test of `kinds.auditor` with rows in place of fresh runs. It rests on the rows being
+is the test of `auditor` with rows in place of fresh runs. It rests on the rows being
 independent runs on the two datasets: copies are refused, and so is an order that tells the next row
 from the one before.
 
@@ -23,22 +23,16 @@ from scipy import stats
 from dpassay.accountant.errors import InvalidInputError, expected
 from dpassay.accountant.numbers.exact import Number
 from dpassay.accountant.numbers.reading import few
-from dpassay.verifier.audit.kinds.result import AuditResult
-from dpassay.verifier.audit.learning import features
-from dpassay.verifier.audit.learning.learn import VALUES, bits_of, choose, shares_of
-from dpassay.verifier.audit.learning.outputs import Alphabet, Matrix, on_host
-from dpassay.verifier.audit.learning.rule import Ranked, Rule, all_worded
-from dpassay.verifier.audit.learning.rule import counted as cell_counts
-from dpassay.verifier.audit.runs.blocks import generator
-from dpassay.verifier.audit.runs.plan import Plan, oddities, training_runs
-from dpassay.verifier.audit.runs.target import GIVEN
-from dpassay.verifier.audit.statistics.exact_test import Design
-from dpassay.verifier.audit.statistics.guarantee import (
-    Claim,
-    guarantee,
-    read_seed,
-    read_significance,
-)
+from dpassay.verifier.audit import features
+from dpassay.verifier.audit.exact_test import Design
+from dpassay.verifier.audit.features import Alphabet, Matrix, on_host
+from dpassay.verifier.audit.guarantees import Claim, guarantee, read_seed, read_significance
+from dpassay.verifier.audit.learn import VALUES, bits_of, choose, shares_of
+from dpassay.verifier.audit.result import AuditResult
+from dpassay.verifier.audit.rule import Ranked, Rule, all_worded
+from dpassay.verifier.audit.rule import counted as cell_counts
+from dpassay.verifier.audit.runs import Plan, generator, oddities, training_runs
+from dpassay.verifier.audit.targets import GIVEN
 from dpassay.verifier.sentence import Words, bounded, in_words, one_claim
 
 _FEWEST = 20

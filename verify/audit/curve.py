@@ -26,8 +26,8 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.verifier.audit.statistics import exact_test
-from dpassay.verifier.audit.statistics.exact_test import mu_lower_bound
+from dpassay.verifier.audit import exact_test
+from dpassay.verifier.audit.exact_test import mu_lower_bound
 
 Array: TypeAlias = NDArray[Any]
 

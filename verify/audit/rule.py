@@ -22,12 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.accountant.errors import shortened
-from dpassay.verifier.audit.learning import features
-from dpassay.verifier.audit.learning.bits import Atoms, BitCell
-from dpassay.verifier.audit.learning.features import Feature, Values
-from dpassay.verifier.audit.learning.outputs import Matrix
-from dpassay.verifier.audit.statistics.exact_test import Counts, Design
-from dpassay.verifier.audit.statistics.guarantee import Point
+from dpassay.verifier.audit import features
+from dpassay.verifier.audit.exact_test import Counts, Design
+from dpassay.verifier.audit.features import Atoms, BitCell, Feature, Matrix, Values
+from dpassay.verifier.audit.guarantees import Point
 
 Histogram: TypeAlias = NDArray[np.int64]
 """Shape (2, cells): runs on the first and on the second dataset."""
@@ -142,9 +140,9 @@ class Rule:
     share: float = 1.0
     """The part of the significance that its test may use."""
     hedges: tuple[Rule, ...] = ()
-    """Other events, tested with other parts of it (`learning.learn`)."""
+    """Other events, tested with other parts of it (`learn`)."""
     texts: Mapping[float, str] = field(default_factory=dict)
-    """What values of the feature stand for, where they are codes (`learning.wording`)."""
+    """What values of the feature stand for, where they are codes (`worded`)."""
     label: str = ""
     """What the report calls the feature, where that is not its name."""
 

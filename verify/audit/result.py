@@ -20,21 +20,16 @@ from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import DpassayError, NeitherTrueNorFalse, expected
 from dpassay.accountant.numbers.exact import Number, exact, floats_in_short
 from dpassay.accountant.numbers.reading import few
-from dpassay.verifier.audit.learning.learn import Tested, decide, shares_of
-from dpassay.verifier.audit.learning.rule import Chosen, Histogram, Rule
-from dpassay.verifier.audit.runs.plan import Plan
-from dpassay.verifier.audit.runs.target import GIVEN, NOT_REPEATABLE, MechanismTarget
-from dpassay.verifier.audit.statistics.curve import DELTAS, EPSILONS, Curve
-from dpassay.verifier.audit.statistics.exact_test import (
-    LEAST_P_VALUE,
-    Counts,
-    Design,
-    mu_lower_bound,
-)
-from dpassay.verifier.audit.statistics.guarantee import Guarantee, Outcome, Point, decided, shown
+from dpassay.verifier.audit.curve import DELTAS, EPSILONS, Curve
+from dpassay.verifier.audit.exact_test import LEAST_P_VALUE, Counts, Design, mu_lower_bound
+from dpassay.verifier.audit.guarantees import Guarantee, Outcome, Point, decided, shown
+from dpassay.verifier.audit.learn import Tested, decide, shares_of
+from dpassay.verifier.audit.rule import Chosen, Histogram, Rule
+from dpassay.verifier.audit.runs import Plan
+from dpassay.verifier.audit.targets import GIVEN, NOT_REPEATABLE, MechanismTarget
 
 if TYPE_CHECKING:
-    from dpassay.verifier.audit.kinds.one_run import Guesses
+    from dpassay.verifier.audit.one_run import Guesses
     from dpassay.verifier.verdict import Finding
 
 Array: TypeAlias = NDArray[Any]
@@ -367,8 +362,8 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
     def certificate(self, replay: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the evidence as a certificate, for `dpassay check`.
 
-        `replay` says how the runs were drawn: see `kinds.replay`. Raises InvalidInputError for one
-        run of which nothing was claimed.
+        `replay` says how the runs were drawn: see `auditor.replay`. Raises InvalidInputError for
+        one run of which nothing was claimed.
         """
         from dpassay.verifier.prover import audits
 

@@ -92,15 +92,11 @@ from dpassay.accountant.errors import InvalidInputError, expected
 from dpassay.accountant.numbers.exact import Number, exact
 from dpassay.accountant.numbers.reading import few
 from dpassay.accountant.numbers.solve import halved
-from dpassay.verifier.audit.kinds.result import AuditResult
-from dpassay.verifier.audit.kinds.samples import real_numbers
-from dpassay.verifier.audit.learning.features import Coordinate
-from dpassay.verifier.audit.learning.learn import Tested
-from dpassay.verifier.audit.learning.rule import Chosen, Histogram, Partition, Ranked, Rule
-from dpassay.verifier.audit.statistics import exact_test
-from dpassay.verifier.audit.statistics.curve import Curve
-from dpassay.verifier.audit.statistics.exact_test import LARGEST_MU, Design, gaussian_delta, least
-from dpassay.verifier.audit.statistics.guarantee import (
+from dpassay.verifier.audit import exact_test
+from dpassay.verifier.audit.curve import Curve
+from dpassay.verifier.audit.exact_test import LARGEST_MU, Design, gaussian_delta, least
+from dpassay.verifier.audit.features import Coordinate
+from dpassay.verifier.audit.guarantees import (
     Claim,
     Guarantee,
     Point,
@@ -110,6 +106,10 @@ from dpassay.verifier.audit.statistics.guarantee import (
     read_seed,
     read_significance,
 )
+from dpassay.verifier.audit.learn import Tested
+from dpassay.verifier.audit.result import AuditResult
+from dpassay.verifier.audit.rule import Chosen, Histogram, Partition, Ranked, Rule
+from dpassay.verifier.audit.samples import real_numbers
 
 Floats: TypeAlias = NDArray[np.float64]
 

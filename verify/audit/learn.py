@@ -20,7 +20,7 @@ Nothing here needs to be exact: the chosen event is tested on runs that were not
 
 *Promises.* What an event promises: the lower bound of ε at which counts would just be refuted.
 
-Normal approximations of the exact tests of `statistics.exact_test`, on whole arrays of counts at
+Normal approximations of the exact tests of `exact_test`, on whole arrays of counts at
 once: they choose events, and nothing that is stated rests on them.
 
 *Rare outcomes.* A second look that a small part of the significance pays for.
@@ -47,12 +47,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from dpassay.verifier.audit.learning import bits, features
-from dpassay.verifier.audit.learning.features import Feature, Proposer, Values
-from dpassay.verifier.audit.learning.outputs import Matrix
-from dpassay.verifier.audit.learning.rule import Chosen, Histogram, Partition, Ranked, Rule
-from dpassay.verifier.audit.statistics.curve import EPSILONS
-from dpassay.verifier.audit.statistics.exact_test import (
+from dpassay.verifier.audit import features
+from dpassay.verifier.audit.curve import EPSILONS
+from dpassay.verifier.audit.exact_test import (
     SPARED,
     Counts,
     Design,
@@ -60,7 +57,9 @@ from dpassay.verifier.audit.statistics.exact_test import (
     epsilon_lower_bound,
     nested_p_value,
 )
-from dpassay.verifier.audit.statistics.guarantee import Guarantee, Point
+from dpassay.verifier.audit.features import Feature, Matrix, Proposer, Values
+from dpassay.verifier.audit.guarantees import Guarantee, Point
+from dpassay.verifier.audit.rule import Chosen, Histogram, Partition, Ranked, Rule
 
 Array: TypeAlias = NDArray[Any]
 
@@ -84,7 +83,7 @@ _DOUBT_OF_FEW = 4.0
 """Runs that may have been lucky, instead: rare events are doubted more than common ones."""
 _LUCK_OF_SETS = 5.0
 """The same for sets of many categories, of which there are far more than intervals."""
-_SLOW = (bits.BitCell, bits.Atoms)
+_SLOW = (features.BitCell, features.Atoms)
 _MOST_ENTRIES, _LEAST_JUDGES = 2_000_000, 10_000
 """Entries, and at least so many runs a side, that judge slow features of wide outputs: fewer choose
 a worse one, more cost seconds for each million."""
@@ -356,8 +355,8 @@ def decide(rule: Rule, histogram: Histogram, significance: float) -> Tested:
 
 
 VALUES: tuple[Proposer, ...] = (features.plain, features.geometry)
-BITS: tuple[Proposer, ...] = (bits.propose,)
-GLANCE: tuple[Proposer, ...] = (bits.glance,)
+BITS: tuple[Proposer, ...] = (features.bits,)
+GLANCE: tuple[Proposer, ...] = (features.glance,)
 """Of bits that are no part of the claim."""
 _PAIRS = 72
 """Cuts of each kind in the first look at pairs of cuts, which are 72² / 2."""

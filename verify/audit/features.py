@@ -1,0 +1,822 @@
+"""Features: maps from outputs to one number each, out of which events are made.
+
+A feature is plain data and a function of the single output, so that {feature ≥ t} and
+{feature in a set} are events. Every proposer is asked for features once, on the training runs
+alone, and may learn whatever it likes from them; the events that come out are then tested on
+fresh runs, so that nothing a proposer does can make a test invalid.
+
+Features of vectors, learned from the training runs: directions, and distances.
+
+A linear score is best for noise of Gaussian shape around shifted answers; distances to the points
+where runs are densest show noise that is thin in some direction or has a spike at the true answer.
+
+The floating-point channel: features of the bit structure of outputs.
+
+A value plus noise in floating point is rounded to the grid of its own magnitude, and the noise
+came from a grid of its own; which bits of the sum can be set tells what the value was (Mironov,
+"On significance of the least significant bits for differential privacy", 2012; Jin et al., "Are we
+there yet? Timing and floating-point attacks on differential privacy systems", 2022). The features
+here are the lowest set bit of an entry or of a difference of entries, the same with the binade of
+the value, and the values that occur repeatedly. Each is plain data and a function of the single
+output.
+
+Outputs of a mechanism as one numeric matrix, one row per run.
+
+Scalars and vectors stay what they are, in their own number format (a float leak lives in the last
+bits); a complex number is two entries, its real and its imaginary part. Whatever else a mechanism
+may return (strings, None, truth values, tuples of them, lists whose length changes) is written as a
+row
+
+    length, code₁, …, code_w, value₁, …, value_w
+
+where an entry that is a number has code 0 and its value, any other entry the code of its text and
+value 0, and a missing entry code −1. A number that is no double (a long integer, a fraction, a
+decimal) is three entries, the nearest double, what is left, and its text. The row is a function of
+the single output, so that an event on rows is an event on outputs; `Alphabet` remembers which text
+a code stands for.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NamedTuple, Protocol, TypeAlias, final, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix: TypeAlias = NDArray[Any]
+"""Shape (runs, width), of a real number format."""
+Sides: TypeAlias = tuple[Matrix, Matrix]
+"""Runs on the first and on the second dataset."""
+
+_WIDEST = 64
+"""Entries of a mixed output that are kept; its length counts them all."""
+_EXACT = 2**53
+"""Integers up to here are doubles."""
+_EXPONENTS = 300
+"""Powers of ten of decimals that are read as numbers: beyond, doubles end."""
+_MOST_NAMES = 10_000
+"""Texts that are remembered for reports; further ones appear by their number."""
+
+
+@final
+@dataclass
+class Alphabet:
+    """How outputs that are no plain vectors are written; the same for both datasets."""
+
+    width: int | None = None
+    """Entries per row of the mixed form; None while every output was a vector of one length."""
+    names: dict[int, str] = field(default_factory=dict)
+    """The text that a code stands for."""
+
+    def matrix(self, outputs: Any) -> Matrix:
+        """Return the rows of a block of outputs.
+
+        A numpy array is taken as one output per entry of its first axis; anything else as a
+        sequence of outputs.
+        """
+        outputs = on_host(outputs)
+        if isinstance(outputs, (list, tuple)):
+            outputs = [on_host(output) for output in outputs]
+        plain = numeric(outputs) if self.width is None else None
+        if plain is not None:
+            return plain
+        flat = [_entries(output) for output in outputs]
+        if self.width is None:
+            self.width = min(_WIDEST, max((len(entries) for entries in flat), default=1) + 2)
+        return np.array([self._row(entries) for entries in flat], dtype=np.float64).reshape(
+            len(flat), 1 + 2 * self.width
+        )
+
+    def _row(self, entries: Sequence[Any]) -> list[float]:
+        width = self.width or 1
+        codes, values = [-1.0] * width, [0.0] * width
+        for index, entry in enumerate(entries[:width]):
+            if isinstance(entry, numbers.Real) and not isinstance(entry, bool):
+                codes[index], values[index] = 0.0, float(entry)
+            else:
+                codes[index] = float(self._code(entry))
+        return [float(len(entries)), *codes, *values]
+
+    def _code(self, entry: Any) -> int:
+        text = str(entry) if isinstance(entry, str) else repr(entry)
+        code = 1 + zlib.crc32(text.encode(errors="surrogatepass"))
+        if len(self.names) < _MOST_NAMES:
+            self.names[code] = text
+        return code
+
+
+def on_host(thing: Any) -> Any:
+    """Return a tensor as an array, off its device and out of its graph; anything else as it is.
+
+    numpy has no bfloat16: such numbers become floats of 32 bits, which hold them exactly.
+    """
+    if not callable(getattr(thing, "detach", None)):
+        return thing
+    found = thing.detach().cpu()
+    return np.asarray(found.float() if str(found.dtype) == "torch.bfloat16" else found)
+
+
+def numeric(outputs: Any) -> Matrix | None:
+    """Return outputs that are numbers or vectors of one length as a matrix, else None.
+
+    Complex numbers become pairs of reals, in the order of the output.
+    """
+    if isinstance(outputs, np.ndarray):
+        array = outputs
+    else:
+        outputs = list(outputs)
+        if not all(_is_vector(output) for output in outputs):
+            return None
+        try:
+            array = np.asarray(outputs)
+        except (ValueError, OverflowError):  # lengths differ, or an integer of more than 64 bits
+            return None
+    if array.dtype == bool:
+        array = array.astype(np.int8)
+    if array.dtype.kind == "c":
+        array = np.stack([array.real, array.imag], axis=-1)
+    if array.dtype.kind not in "iuf" or array.ndim == 0:
+        return None
+    if (
+        array.dtype.kind in "iu"
+        and array.size
+        and not -_EXACT <= array.min() <= array.max() <= _EXACT
+    ):
+        return None
+    if array.dtype.itemsize > 8:  # more digits than a double has
+        near = array.astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            array = np.stack([near, (array - near).astype(np.float64)], axis=-1)
+    return array.reshape(len(array), -1) if array.size else array.reshape(len(array), 0)
+
+
+def _is_vector(output: Any) -> bool:
+    """Whether an output is a number or made of numbers only."""
+    if isinstance(output, (complex, float, int, np.inexact, np.integer)):
+        return not isinstance(output, bool)
+    if isinstance(output, np.ndarray):
+        return output.dtype.kind in "iufc"
+    return isinstance(output, (list, tuple)) and all(_is_vector(entry) for entry in output)
+
+
+def _entries(output: Any) -> Sequence[Any]:
+    """Return the entries of one output, nested ones in their order."""
+    if isinstance(output, np.generic):  # np.True_ and True are one output
+        output = output.item()
+    if isinstance(output, np.ndarray):
+        return [entry for part in output.reshape(-1).tolist() for entry in _entries(part)]
+    if isinstance(output, (list, tuple)):
+        return [entry for part in output for entry in _entries(part)]
+    if isinstance(output, (set, frozenset)):
+        return sorted(output, key=repr)
+    if isinstance(output, dict):
+        return [entry for item in output.items() for part in item for entry in _entries(part)]
+    if isinstance(output, complex):
+        return [output.real, output.imag]
+    if isinstance(output, (int, Fraction, Decimal)) and not isinstance(output, bool):
+        return _exact_entries(output)
+    return [output]
+
+
+def _exact_entries(number: int | Fraction | Decimal) -> Sequence[Any]:
+    """Return a number as a double where it is one, else with what is left of it and as text."""
+    if isinstance(number, Decimal):
+        if not number.is_finite():
+            return [str(number)] if number.is_nan() else [float(number)]
+        if number and not -_EXPONENTS < number.adjusted() < _EXPONENTS:
+            return [math.copysign(math.inf if number.adjusted() > 0 else 0.0, number), str(number)]
+    try:
+        near = float(number)
+    except OverflowError:
+        return [math.inf if number > 0 else -math.inf, str(number)]
+    rest = Fraction(number) - Fraction(near)
+    return [near, float(rest), str(number)] if rest else [near]
+
+
+def stacked(blocks: Iterable[Matrix]) -> Matrix:
+    """Put blocks of rows under each other."""
+    return np.concatenate(list(blocks), axis=0)
+
+
+def joined(before: Sides | None, more: Sides) -> Sides:
+    """Return the runs of both sides, earlier ones first."""
+    if before is None:
+        return more
+    first, second = (stacked(parts) for parts in zip(before, more, strict=True))
+    return first, second
+
+
+Values: TypeAlias = NDArray[np.float64]
+
+_MOST_COORDINATES = 24
+"""Entries that are all looked at; of more, the six that differ most."""
+_ROWS_LOOKED_AT = 4000
+"""Training runs a side that tell whether outputs repeat, and all that wide outputs show."""
+_ROWS_RANKED = 20_000
+"""Training runs a side that rank the entries of wide outputs: it shows 0.03 deviations."""
+_WIDE = 256
+"""Entries from which on rows are sorted and compared in part only."""
+
+
+@runtime_checkable
+class Feature(Protocol):
+    """A number for every output."""
+
+    @property
+    def name(self) -> str:
+        """What the report calls it, such as `output[0]`."""
+
+    @property
+    def discrete(self) -> bool:
+        """Whether its values are taken one by one (categories, bits) rather than in order."""
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return one number per row; no NaN."""
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Return plain data that says how it is computed."""
+
+
+Proposer: TypeAlias = Callable[[Matrix, Matrix], Iterable[Feature]]
+"""Given the training outputs of both datasets, return features."""
+
+
+@final
+@dataclass(frozen=True)
+class Coordinate:
+    """One entry of the output; NaN counts as +∞."""
+
+    index: int
+    discrete: bool = False
+
+    @property
+    def name(self) -> str:
+        """Which entry."""
+        return f"output[{self.index}]"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return the entry."""
+        return _no_nan(outputs[:, self.index])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"feature": "coordinate", "index": self.index}
+
+
+@final
+@dataclass(frozen=True)
+class Row:
+    """The whole output as one category: a number that stands for its entries."""
+
+    discrete: bool = True
+
+    @property
+    def name(self) -> str:
+        """Say so."""
+        return "the whole output"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return a checksum of each row (a single integer stands for itself)."""
+        if outputs.shape[1] == 1:
+            return _no_nan(outputs[:, 0])
+        rows = np.ascontiguousarray(_no_nan(outputs) + 0.0)
+        codes, place = np.unique(rows, axis=0, return_inverse=True)
+        sums = np.array([zlib.crc32(row.tobytes()) for row in codes], dtype=np.float64)
+        values: Values = sums[place.reshape(-1)]
+        return values
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"feature": "row"}
+
+
+@final
+@dataclass(frozen=True)
+class Count:
+    """How many entries of the output are NaN, infinite, or negative zeros."""
+
+    of: str
+    discrete: bool = True
+
+    @property
+    def name(self) -> str:
+        """Say what is counted."""
+        return f"number of entries that are {self.of}"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Count in each row."""
+        return np.asarray(_ODD[self.of](outputs).sum(axis=1), dtype=np.float64)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"feature": "count", "of": self.of}
+
+
+_ODD: dict[str, Callable[[Matrix], NDArray[np.bool_]]] = {
+    "nan": np.isnan,
+    "infinite": np.isinf,
+    "-0.0": lambda outputs: (outputs == 0) & np.signbit(outputs),
+}
+"""Numbers that an order of values does not tell from others."""
+
+
+@final
+@dataclass(frozen=True)
+class Binned:
+    """The cell of another feature, so that an event may take any cells (for laws with gaps)."""
+
+    inner: Feature
+    edges: tuple[float, ...]
+    discrete: bool = True
+
+    @property
+    def name(self) -> str:
+        """Say of what."""
+        return f"cell of {self.inner.name}"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return the index of the cell."""
+        return np.searchsorted(self.edges, self.inner(outputs), side="right").astype(np.float64)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"feature": "binned", "of": dict(self.inner.to_json()), "edges": list(self.edges)}
+
+
+def plain(first: Matrix, second: Matrix, *, codes: range = range(0)) -> Iterable[Feature]:
+    """Propose entries, cells, whole rows and special values; entries that are codes one by one."""
+    width = first.shape[1]
+    if width > _WIDE:
+        first, second = (side[:_ROWS_LOOKED_AT] for side in (first, second))
+    sides = (first, second)
+    if any(np.issubdtype(side.dtype, np.floating) for side in sides):
+        for of, is_odd in _ODD.items():
+            if any(is_odd(side).any() for side in sides):
+                yield Count(of)
+    looked_at = np.concatenate([first[:_ROWS_LOOKED_AT], second[:_ROWS_LOOKED_AT]])
+    if width <= _WIDE and len(np.unique(looked_at, axis=0)) <= len(looked_at) // 8:
+        yield Row()
+    for index in coordinates(first, second):
+        entry = _no_nan(np.concatenate([side[:, index] for side in sides]))
+        values = np.unique(entry)
+        if len(values) < 2:
+            continue
+        if index not in codes:
+            yield Coordinate(index)
+        if index in codes or len(values) <= len(entry) // 20:
+            yield Coordinate(index, discrete=True)
+        if index in codes:
+            continue
+        cuts = np.unique(np.quantile(entry, np.arange(1, 24) / 24, method="lower"))
+        if len(values) > len(cuts):
+            yield Binned(Coordinate(index), tuple(float(cut) for cut in cuts))
+
+
+def coordinates(first: Matrix, second: Matrix) -> Iterable[int]:
+    """Return the entries that differ most between the datasets, all of a short output."""
+    width = first.shape[1]
+    return range(width) if width <= _MOST_COORDINATES else most_shifted(first, second)[:6]
+
+
+def most_shifted(first: Matrix, second: Matrix) -> list[int]:
+    """Return all entries, those first whose means differ most in standard deviations."""
+    a, b = (np.nan_to_num(side[:_ROWS_RANKED].astype(np.float64)) for side in (first, second))
+    with np.errstate(over="ignore", invalid="ignore"):  # infinities became the largest doubles
+        spread = np.sqrt(a.var(axis=0) + b.var(axis=0)) + 1e-300
+        shift = np.abs(a.mean(axis=0) - b.mean(axis=0)) / spread
+    return [int(i) for i in np.argsort(-shift, kind="stable")]
+
+
+def _no_nan(values: Any) -> Values:
+    array = np.asarray(values, dtype=np.float64)
+    return np.where(np.isnan(array), np.inf, array) if np.isnan(array).any() else array
+
+
+_MOST_FOR_COVARIANCE = 400
+"""Entries up to which a covariance is learned: it costs their square in runs."""
+_SPIKE_RUNS = 5_000
+"""Training runs that show a densest point: each step looks at all of them."""
+_SPIKE_STEPS = 25
+"""Steps to a densest point, each of which brings it closer by a factor."""
+_PLACES = 30
+"""Bits of a distance that differences keep: rounding spoils a dozen of the 53."""
+_FEWEST = 20
+"""Finite training runs a side: fewer have no direction."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """The score w·output − offset."""
+
+    weights: Values
+    how: str
+    offset: float = 0.0
+    discrete: bool = False
+
+    @property
+    def name(self) -> str:
+        """Say how it was found."""
+        return f"linear score ({self.how})"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return the score."""
+        return np.nan_to_num(outputs @ self.weights - self.offset, nan=np.inf)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        weights = [float(w) for w in self.weights]
+        return {"feature": "linear", "weights": weights, "offset": self.offset}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Nearer:
+    """How much nearer the output is to one centre than to another, in a norm."""
+
+    centres: tuple[Values, Values]
+    order: float
+    """Of the norm: 1, 2 or ∞."""
+    ratio: bool
+    """Whether the ratio of the distances is taken, in place of their difference."""
+    label: str
+    discrete: bool = False
+
+    @property
+    def name(self) -> str:
+        """Say of what."""
+        what = "log ratio" if self.ratio else "difference"
+        return f"{what} of the l{self.order:g} distances to {self.label}"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return it: large where the output is nearer to the first centre."""
+        far, near = (_norm(outputs - centre, self.order) for centre in self.centres[::-1])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.log(far) - np.log(near) if self.ratio else _rounded(far - near, far)
+        return np.nan_to_num(found, nan=np.inf)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        centres = [[float(c) for c in centre] for centre in self.centres]
+        return {"feature": "nearer", "centres": centres, "order": self.order, "ratio": self.ratio}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Size:
+    """A norm of the output, or its largest entry."""
+
+    order: float
+    """Of the norm; 0 for the largest entry."""
+    discrete: bool = False
+
+    @property
+    def name(self) -> str:
+        """Which."""
+        return (
+            f"l{self.order:g} norm of the output" if self.order else "largest entry of the output"
+        )
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return it."""
+        found = _norm(outputs, self.order) if self.order else outputs.max(axis=1)
+        return np.nan_to_num(np.asarray(found, dtype=np.float64), nan=np.inf)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"feature": "size", "order": self.order}
+
+
+def _rounded(differences: Values, of: Values) -> Values:
+    """Return differences without the digits in which only rounding shows.
+
+    Where one distance is the other plus a constant for many outputs, its last digits would tell
+    the last bits of the outputs, which are no part of their values.
+    """
+    places = np.frexp(np.where(np.isfinite(of), of, 1.0))[1] - _PLACES
+    found: Values = np.ldexp(np.rint(np.ldexp(differences, -places)), places)
+    return found
+
+
+def _norm(rows: Matrix, order: float) -> Values:
+    if order == 2:
+        return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows)))
+    size = np.abs(rows)
+    return np.asarray(size.sum(axis=1) if order == 1 else size.max(axis=1))
+
+
+def nearer(centres: tuple[Values, Values], label: str) -> Iterable[Feature]:
+    """Propose comparisons of the distances to two places."""
+    yield Nearer(centres, 2, True, label)
+    for order in (1.0, 2.0, np.inf):
+        yield Nearer(centres, order, False, label)
+
+
+def distances_to(pair: tuple[Any, Any]) -> Proposer:
+    """Return what compares distances to both datasets, where they look like answers themselves."""
+
+    def propose(first: Matrix, _: Matrix) -> Iterable[Feature]:
+        try:
+            centres = [np.asarray(answer, dtype=np.float64).ravel() for answer in pair]
+        except Exception:  # noqa: BLE001 (no numbers, or tensors on a device)
+            return
+        width = first.shape[1]
+        if width < 2 or any(len(c) != width or not np.isfinite(c).all() for c in centres):
+            return
+        if (centres[0] != centres[1]).any():
+            yield Linear(centres[0] - centres[1], "difference of the datasets")
+            yield from nearer((centres[0], centres[1]), "both datasets")
+
+    return propose
+
+
+def geometry(first: Matrix, second: Matrix) -> Iterable[Feature]:
+    """Propose directions in which vectors differ, and distances from places."""
+    if first.shape[1] < 2:
+        return
+    sides = (np.asarray(side, dtype=np.float64) for side in (first, second))
+    a, b = (side[np.isfinite(side).all(axis=1)] for side in sides)
+    if min(len(a), len(b)) < _FEWEST:
+        return
+    for how in (MEANS, DISCRIMINANT):
+        found = direction(how, a, b)
+        if found is not None:
+            yield found
+    spike_a, spike_b = spike(a), spike(b)
+    yield Linear(spike_a - spike_b, "difference of the densest points")
+    yield Nearer((spike_a, spike_b), 2, True, "the densest points")
+    yield from (Size(order) for order in (0, 1, 2, np.inf))
+
+
+MEANS, DISCRIMINANT = "difference of means", "discriminant"
+
+
+def direction(how: str, a: Matrix, b: Matrix) -> Linear | None:
+    """Return a linear score of mean 0 and variance 1, learned from the runs of both datasets."""
+    centre_a, centre_b = a.mean(axis=0), b.mean(axis=0)
+    weights, width = centre_a - centre_b, a.shape[1]
+    if how == DISCRIMINANT:
+        if width > _MOST_FOR_COVARIANCE:
+            return None
+        covariance = (np.cov(a, rowvar=False) + np.cov(b, rowvar=False)) / 2
+        ridge = 1e-9 * np.trace(covariance) / width + 1e-300
+        weights = np.linalg.solve(covariance + ridge * np.eye(width), weights)
+    scores = [side @ weights for side in (a, b)]
+    spread = math.sqrt((scores[0].var() + scores[1].var()) / 2)
+    if not 0 < spread < math.inf:
+        return Linear(weights, how)
+    weights = weights / spread
+    return Linear(weights, how, float(weights @ (centre_a + centre_b)) / 2)
+
+
+def spike(runs: Matrix) -> Values:
+    """Return a point where many runs are close to each other.
+
+    Steps to the mean weighted by 1/distance² (whose fixed points maximise Π 1/distance): in many
+    dimensions noise with a density that is infinite at the true answer is found where it is, long
+    before a mean is good enough.
+    """
+    runs = runs[:_SPIKE_RUNS]
+    centre = runs.mean(axis=0)
+    norms = np.einsum("ij,ij->i", runs, runs)
+    for _ in range(_SPIKE_STEPS):
+        square = norms - 2 * (runs @ centre) + centre @ centre
+        weights = 1 / np.maximum(square, 1e-9 * max(1e-200, float(np.median(square))))
+        centre = weights @ runs / weights.sum()
+    found: Values = centre
+    return found
+
+
+Codes: TypeAlias = NDArray[np.int64]
+
+OF_ZERO = 1200
+"""Code of 0, which has no lowest set bit; any number beyond those of doubles would do."""
+OF_INFINITY = 1300
+"""Code of ±∞."""
+OF_NAN = 1301
+"""Code of NaN."""
+LEAST = -1100
+"""Below the exponent −1074 of the least double, so that codes count from 0."""
+CODES = 2500
+"""The lowest set bit plus 1100 is below this."""
+_STORED, _EXPONENT = 52, 0x7FF
+
+
+class View(NamedTuple):
+    """An entry, or an entry minus another one."""
+
+    entry: int
+    other: int | None = None
+
+    @property
+    def name(self) -> str:
+        """What the report calls it."""
+        entry = f"output[{self.entry}]"
+        return entry if self.other is None else f"({entry} - output[{self.other}])"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return it of each output; NaN, a code of its own, for two infinities."""
+        entry = np.asarray(outputs[:, self.entry], dtype=np.float64)
+        if self.other is None:
+            return entry
+        with np.errstate(invalid="ignore"):
+            return np.asarray(entry - outputs[:, self.other], dtype=np.float64)
+
+
+def lowest_bit(values: Any) -> Codes:
+    """Return e where the number is an odd multiple of 2^e; codes of their own for 0, ±∞ and NaN."""
+    array = np.ascontiguousarray(values, dtype=np.float64)
+    bits = array.view(np.int64)
+    biased = (bits >> _STORED) & _EXPONENT
+    lowest = (bits & -bits).astype(np.float64).view(np.int64) >> _STORED  # 1023 + its place
+    # where no bit of the fraction is set it is the implicit one, before them
+    codes: Codes = np.maximum(biased, 1) + np.minimum(lowest, 1023 + _STORED) - 2098
+    odd = (biased == _EXPONENT) | (array == 0)
+    if odd.any():
+        named = np.where(np.isnan(array), OF_NAN, np.where(array == 0, OF_ZERO, OF_INFINITY))
+        codes = np.where(odd, named, codes)
+    return codes
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class BitCell:
+    """The lowest set bit of a view, together with the cell of its value where there are several."""
+
+    view: View
+    edges: Values
+    discrete: bool = True
+
+    @property
+    def name(self) -> str:
+        """Of what."""
+        what = "value and lowest set bit" if len(self.edges) else "lowest set bit"
+        return f"{what} of {self.view.name}"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return the pair as one number; the exponent alone where all is one cell."""
+        values = self.view(outputs)
+        codes = lowest_bit(values)
+        if len(self.edges):
+            codes += np.searchsorted(self.edges, values, side="right") * CODES - LEAST
+        return codes.astype(np.float64)
+
+    def words(self, code: float) -> str:
+        """Say what a value of the feature stands for."""
+        cell, above = divmod(int(code), CODES) if len(self.edges) else (0, int(code) - LEAST)
+        lowest = above + LEAST
+        odd = {OF_ZERO: "zero", OF_INFINITY: "infinite", OF_NAN: "NaN"}
+        said = odd.get(lowest, f"2^{lowest}")
+        if not len(self.edges):
+            return said
+        ends = (-np.inf, *self.edges.tolist(), np.inf)
+        return f"{said} in [{ends[cell]:g}, {ends[cell + 1]:g})"
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Return plain data."""
+        return {"feature": "bit-cell", "view": list(self.view), "edges": self.edges.tolist()}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    """Which of the values that occurred repeatedly a view has, if any."""
+
+    view: View
+    values: Values
+    discrete: bool = True
+
+    @property
+    def name(self) -> str:
+        """Of what."""
+        return f"{self.view.name}, of the values that repeat,"
+
+    def __call__(self, outputs: Matrix) -> Values:
+        """Return the place of the value in the list, −1 for any other one."""
+        found = self.view(outputs)
+        place = np.minimum(np.searchsorted(self.values, found), len(self.values) - 1)
+        return np.where(self.values[place] == found, place, -1).astype(np.float64)
+
+    def words(self, code: float) -> str:
+        """Say what a value of the feature stands for."""
+        return "none of them" if code < 0 else repr(float(self.values[int(code)]))
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Return plain data."""
+        return {"feature": "atoms", "view": list(self.view), "values": self.values.tolist()}
+
+
+_MOST_VIEWS = 128
+"""Entries of wide outputs whose bits are looked at one by one: each costs a histogram."""
+_MOST_DIFFERENCES = 64
+"""Differences from the first and from the last entry: they double the cost of each entry."""
+_MOST_ENTRIES, _LEAST_ROWS = 2_000_000, 2000
+"""What teaches features of bits: more costs time and adds little to tables of few codes."""
+_GLANCED = 20_000
+"""Entries of a side, or a few thousand runs, that are enough for bits that nobody claims."""
+_LISTED = 12
+"""Views, those with the clearest contrast, that get features of their own; each costs three."""
+_BINADES = 12
+"""Powers of two between which cells lie, from the largest down: below are few outputs."""
+_LEAST_ATOM = 4
+"""Times that a value occurs before it is one that repeats, by chance hardly ever among doubles."""
+_VALUES_LOOKED_AT = 4000
+"""Entries that show whether all are integers."""
+_SMALL = 2.0**40
+"""Doubles below this have twelve bits for what is no integer."""
+
+
+def glance(first: Matrix, second: Matrix) -> Iterable[Feature]:
+    """Propose features of bits that nobody claims: learned from fewer runs where there are many."""
+    rows = max(_LEAST_ROWS, _GLANCED // max(1, first.shape[1]))
+    return bits(first[:rows], second[:rows])
+
+
+def bits(first: Matrix, second: Matrix) -> Iterable[Feature]:
+    """Propose the lowest set bits and the repeated values of the views that differ most."""
+    if not first.shape[1] or first.dtype.kind != "f":
+        return
+    first, second = (side[: _rows(first.shape[1])] for side in (first, second))
+    views = [
+        view
+        for view in _views(first.shape[1])
+        if not _are_whole(*(side[:, [view.entry]] for side in (first, second)))
+    ]
+    for view in sorted(views, key=lambda view: -_contrast(first, second, view))[:_LISTED]:
+        yield BitCell(view, np.empty(0))
+        yield BitCell(view, _binades(first, second, view))
+        atoms = _atoms(first, second, view)
+        if len(atoms):
+            yield Atoms(view, atoms)
+
+
+def _rows(width: int) -> int:
+    """Return how many runs a side teach features of bits at most."""
+    return max(_LEAST_ROWS, _MOST_ENTRIES // width)
+
+
+def bounded(outputs: Matrix) -> str:
+    """Say on how much of the training outputs the bits were looked at; nothing where on all."""
+    runs, width = outputs.shape
+    if not width or outputs.dtype.kind != "f" or (runs <= _rows(width) and width <= _MOST_VIEWS):
+        return ""
+    return (
+        f"features of bits were learned from {min(runs, _rows(width))} of {runs} training runs a "
+        f"side and {min(width, _MOST_VIEWS)} of {width} entries"
+    )
+
+
+def _views(width: int) -> list[View]:
+    """Return the entries, and their differences from the first and from the last one."""
+    count = min(width, _MOST_VIEWS)
+    views = [View(index) for index in range(count)]
+    fewer = min(count, _MOST_DIFFERENCES)
+    views += [View(index, 0) for index in range(1, fewer)]
+    views += [View(index, width - 1) for index in range(1, fewer) if index != width - 1]
+    return views
+
+
+def _contrast(first: Matrix, second: Matrix, view: View) -> float:
+    """Return how much the histograms of the lowest set bit differ, in standard deviations."""
+    a, b = (
+        np.bincount(lowest_bit(view(side)) - LEAST, minlength=CODES) for side in (first, second)
+    )
+    seen = a + b > 0
+    scaled = (a / len(first) - b / len(second))[seen] ** 2 / (a + b)[seen]
+    return float(scaled.sum())
+
+
+def _atoms(first: Matrix, second: Matrix, view: View) -> Values:
+    """Return the finite values that one dataset shows more often than chance allows, sorted."""
+    found = []
+    for side in (first, second):
+        values, counts = np.unique(view(side), return_counts=True)
+        often = np.isfinite(values) & (counts >= max(_LEAST_ATOM, len(side) // 1000))
+        found.append(values[often])
+    return np.unique(np.concatenate(found))
+
+
+def _binades(first: Matrix, second: Matrix, view: View) -> Values:
+    """Return the powers of two, of both signs, between which nearly all of a view lies."""
+    size = np.abs(np.concatenate([view(first), view(second)]))
+    size = size[np.isfinite(size) & (size > 0)]
+    if not len(size):
+        return np.empty(0)
+    low, high = np.frexp(np.quantile(size, [0.01, 0.999], method="lower"))[1]
+    top = min(int(high), np.finfo(np.float64).maxexp - 1)
+    powers = np.ldexp(1.0, np.arange(max(int(low), top - _BINADES), top + 1))
+    return np.concatenate([-powers[::-1], powers])
+
+
+def _are_whole(first: Matrix, second: Matrix) -> bool:
+    """Whether all outputs are integers so small that doubles have room for fractions."""
+    both = np.concatenate([first[:_VALUES_LOOKED_AT], second[:_VALUES_LOOKED_AT]])
+    both = both[np.isfinite(both)]
+    return bool((both == np.rint(both)).all() and (np.abs(both) < _SMALL).all())

@@ -1,1 +1,0 @@
-"""The audits themselves, one kind a file, with their results."""

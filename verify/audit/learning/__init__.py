@@ -1,1 +1,0 @@
-"""From outputs to one event: features of outputs, and what training runs choose among them."""

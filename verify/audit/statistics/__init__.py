@@ -1,1 +1,0 @@
-"""Exact tests and bounds of counts: what may be concluded, whatever was learned."""

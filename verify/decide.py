@@ -16,8 +16,7 @@ import msgspec
 from dpassay.accountant.errors import InvalidInputError, UndecidedError
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.numbers.precision import watched
-from dpassay.verifier import rules
-from dpassay.verifier.claim import Claim, Decision, Scalar, Scope
+from dpassay.verifier.claim import Claim, Decision, Scalar, Scope, errors
 from dpassay.verifier.verdict import Finding, Rigour, Verdict
 
 SECONDS = 300
@@ -131,7 +130,7 @@ def _decided(claim: Claim, lemmas: Sequence[Claim]) -> Decided:
     """Decide a claim in its listed cases, and by its proof."""
     started = time.perf_counter()
     for each in (claim, *(_named(claim, lemmas) if claim.proof else ())):
-        if wrong := rules.errors(each.plain()):
+        if wrong := errors(each.plain()):
             said = "; ".join(": ".join(filter(None, entry)) for entry in wrong)
             raise InvalidInputError(f"Claim {each.id!r}: {said}.")
     cases = list(claim.cases())

@@ -15,8 +15,9 @@ import msgspec
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import InvalidInputError, one_line, suggestion
-from dpassay.verifier import registry, rules
+from dpassay.verifier import registry
 from dpassay.verifier.claim import Claim
+from dpassay.verifier.claim import errors as wrong_in
 from dpassay.verifier.claims import KINDS
 from dpassay.verifier.proof import corrected_by, named
 
@@ -212,7 +213,7 @@ def _meaning_errors(claim: Claim, path: str) -> list[str]:
     """Check names, expressions, assumptions and the adjacency before anything is computed."""
     errors = [
         f"{f'{path}.{where}' if where else path}: {what.rstrip('.')}."
-        for where, what in rules.errors(claim.plain())
+        for where, what in wrong_in(claim.plain())
     ]
     try:
         Adjacency.read(claim.adjacency)

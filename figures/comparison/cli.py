@@ -13,7 +13,7 @@ from dpassay.verifier.cli.shell import Command, ExitCode, note, say, say_json
 
 if TYPE_CHECKING:
     from dpassay.verifier.compare import Comparison
-    from dpassay.verifier.compare.document import Question
+    from dpassay.verifier.compare.named import Question
 
 _DESCRIPTION = """\
 Calibrate every mechanism that can release a workload to the least noise that a budget allows,
@@ -109,7 +109,7 @@ def _question(options: argparse.Namespace) -> Question:
     """Read the file, or the flags, not both."""
     from dpassay.accountant.budget.target import read_target
     from dpassay.verifier.compare import Budget
-    from dpassay.verifier.compare.document import Question, read_file, read_workload
+    from dpassay.verifier.compare.named import Question, read_file, read_workload
 
     flags = {name: getattr(options, name) for name in _BUDGET}
     given = [name for name, value in flags.items() if value is not None]

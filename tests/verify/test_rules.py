@@ -13,8 +13,9 @@ from jinja2 import DictLoader
 import dpassay
 from dpassay.accountant.errors import InvalidInputError, UndecidedError
 from dpassay.figures.pages.template import environment
-from dpassay.verifier import report, rules
+from dpassay.verifier import report
 from dpassay.verifier.claim import Claim
+from dpassay.verifier.claim import errors as errors_of
 from dpassay.verifier.cli.shell import say, say_json
 from dpassay.verifier.document import read_file, read_text
 from dpassay.verifier.kernel import check
@@ -126,7 +127,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
 @pytest.mark.parametrize(("claim", "path", "words"), WRONG)
 def test_refuses(claim: dict[str, Any], path: str, words: str) -> None:
     """Nothing that bounds a variable depends on it, and names are those of variables."""
-    found = rules.errors(claim)
+    found = errors_of(claim)
     assert any(where == path and words in what for where, what in found), found
 
 

@@ -34,6 +34,16 @@ from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import DpassayError, InvalidInputError
 from dpassay.accountant.numbers.reading import few
+from dpassay.verifier.ask import (
+    ONE_CLAIM,
+    Words,
+    bounded,
+    in_words,
+    is_notation,
+    one_claim,
+    read_sentence,
+    said_once,
+)
 from dpassay.verifier.audit.guarantees import (
     Claim,
     Guarantee,
@@ -57,16 +67,6 @@ from dpassay.verifier.audit.runs import (
 from dpassay.verifier.audit.targets import MechanismTarget, named, target
 from dpassay.verifier.claims import guarantee as claimed_by
 from dpassay.verifier.decide import decide
-from dpassay.verifier.sentence import (
-    ONE_CLAIM,
-    Words,
-    bounded,
-    in_words,
-    is_notation,
-    one_claim,
-    read_sentence,
-    said_once,
-)
 from dpassay.verifier.verdict import Finding, Verdict
 
 _WORDS = ({"epsilon"}, {"epsilon", "delta"}, {"mu"}, {"rho"}, {"order", "renyi"})

@@ -23,6 +23,7 @@ from scipy import stats
 from dpassay.accountant.errors import InvalidInputError, expected
 from dpassay.accountant.numbers.exact import Number
 from dpassay.accountant.numbers.reading import few
+from dpassay.verifier.ask import Words, bounded, in_words, one_claim
 from dpassay.verifier.audit import features
 from dpassay.verifier.audit.exact_test import Design
 from dpassay.verifier.audit.features import Alphabet, Matrix, on_host
@@ -33,7 +34,6 @@ from dpassay.verifier.audit.rule import Ranked, Rule, all_worded
 from dpassay.verifier.audit.rule import counted as cell_counts
 from dpassay.verifier.audit.runs import Plan, generator, oddities, training_runs
 from dpassay.verifier.audit.targets import GIVEN
-from dpassay.verifier.sentence import Words, bounded, in_words, one_claim
 
 _FEWEST = 20
 """Rows a side: a part chooses the event, and the rest can refute something."""

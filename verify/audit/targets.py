@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from dpassay.accountant import notation
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import DpassayError, InvalidInputError, shortened
-from dpassay.verifier.sentence import is_notation
+from dpassay.verifier.ask import is_notation
 
 
 class Role(Enum):

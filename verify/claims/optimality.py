@@ -11,8 +11,7 @@ import msgspec
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import enclose
-from dpassay.verifier import rules
-from dpassay.verifier.claim import Claim, Decision, Scope, holds, truth
+from dpassay.verifier.claim import COMPARED, Claim, Decision, Scope, holds, truth
 from dpassay.verifier.claims.privacy import VERDICT_WIDTH, in_brackets
 from dpassay.verifier.expression import Expression
 from dpassay.verifier.verdict import Verdict
@@ -163,7 +162,7 @@ class Optimality(Claim, frozen=True, kw_only=True, tag="optimality"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given = [name for name in rules.COMPARED if getattr(self, name)]
+        given = [name for name in COMPARED if getattr(self, name)]
         if len(given) == 1 and (self.among or given[0] not in ("dual", "rival")):
             self._compared()  # what else is wrong, the rules say
         if exact(self.tolerance, "tolerance").sign < 0:

@@ -81,7 +81,7 @@ _MANY = 500_000
 def run(options: argparse.Namespace) -> int:
     """Audit and print."""
     from dpassay.accountant.core.asking import Drawable
-    from dpassay.verifier.sentence import read_claim, read_sentence, split_neighbours
+    from dpassay.verifier.ask import read_claim, read_sentence, split_neighbours
 
     claim = None if options.claim is None else read_claim(options.claim)
     if not options.command:
@@ -186,9 +186,9 @@ def _recipe(options: argparse.Namespace, claim: Any, samples: int) -> dict[str, 
 
 
 def _pairs(options: argparse.Namespace) -> list[tuple[Any, Any]] | None:
+    from dpassay.verifier.ask import is_notation
     from dpassay.verifier.audit import neighbours
     from dpassay.verifier.audit.auditor import literal
-    from dpassay.verifier.sentence import is_notation
 
     pairs = [(literal(first), literal(second)) for first, second in options.pair or ()]
     if options.search:
@@ -370,7 +370,7 @@ def run_one_run(options: argparse.Namespace) -> int:
 
 
 def _claim(options: argparse.Namespace) -> Any:
-    from dpassay.verifier.sentence import read_claim
+    from dpassay.verifier.ask import read_claim
 
     return None if options.claim is None else read_claim(options.claim)
 

@@ -181,8 +181,7 @@ def ledger(name: str) -> list[Claim]:
 def _about_mechanism(options: argparse.Namespace) -> list[Claim]:
     """Return the claims that --epsilon and --delta, --mu and --rho make about the mechanism."""
     from dpassay.accountant import notation
-    from dpassay.verifier.ask import claims_about
-    from dpassay.verifier.sentence import read_sentence, said_once
+    from dpassay.verifier.ask import claims_about, read_sentence, said_once
 
     mechanism, said = read_sentence(options.target)
     words = said_once(said, {name: getattr(options, name) for name in _WORDS})

@@ -49,13 +49,11 @@ from dpassay.verifier.compare.candidate import (
     Budget,
     Calibrated,
     Candidate,
+    Image,
     Layout,
     LeftOut,
     calibrated,
     fixed,
-)
-from dpassay.verifier.compare.sensitivity import (
-    Image,
     images,
     l1_sensitivity,
     l2_sensitivity,

@@ -17,12 +17,11 @@ from dpassay.accountant.mechanisms.additive.integers import IntegerNoise
 from dpassay.accountant.numbers.exact import ExactReal, floats_in_short
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.verifier.compare.candidate import Calibrated, Layout, LeftOut
-from dpassay.verifier.compare.metrics import Metric
 from dpassay.verifier.report import STYLES
 from dpassay.verifier.terminal import columns, console
 
 if TYPE_CHECKING:
-    from dpassay.verifier.compare.comparison import Comparison, Row
+    from dpassay.verifier.compare.comparison import Comparison, Metric, Row
 
 
 """What a mechanism asks of the program that uses it, in a word, and whether libraries have it."""

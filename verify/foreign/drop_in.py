@@ -36,7 +36,7 @@ from dpassay.accountant.questions import profile
 from dpassay.accountant.training.run import dpsgd
 from dpassay.accountant.training.schemes import TruncatedBatches
 from dpassay.verifier.foreign import events, opacus
-from dpassay.verifier.foreign.numbers import count as whole
+from dpassay.verifier.foreign.events import count as whole
 
 
 def _upward(found: Interval) -> float:

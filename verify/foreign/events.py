@@ -4,6 +4,8 @@ An event is known by the name of its class and its attributes. What a `noise_mul
 depends on the neighbours: the ℓ2 (or ℓ1) norm of one record's value is at most 1, so that adding
 or removing a record, or replacing it by a special one of value 0, moves the sum by at most 1, and
 replacing it by any other by at most 2.
+
+Numbers of other libraries: floats, as the binary numbers that they are.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import SupportsFloat, SupportsIndex, final
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
@@ -33,11 +35,45 @@ from dpassay.accountant.mechanisms.wrappers.sampling import (
     PoissonSubsampled,
     SampledWithoutReplacement,
 )
-from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.training.schemes import TruncatedBatches
 from dpassay.verifier.claim import Claim
 from dpassay.verifier.claims import guarantee
-from dpassay.verifier.foreign.numbers import attribute, count, number
+
+
+def number(name: str, value: object) -> ExactReal:
+    """Read a float, NumPy's too, an int or a text, exactly.
+
+    Raises InvalidInputError for what is no finite number.
+    """
+    if isinstance(value, (str, int, ExactReal)):
+        return exact(value, name)
+    if not isinstance(value, SupportsFloat):
+        raise expected(name, value, "to be a number")
+    found = float(value)
+    if not math.isfinite(found):
+        raise expected(name, value, "to be finite", "Nothing can be claimed with it.")
+    return exact(found, name)
+
+
+def count(name: str, value: object) -> int:
+    """Read a whole number ≥ 0."""
+    if not isinstance(value, SupportsIndex):
+        raise expected(name, value, "to be an integer")
+    found = value.__index__()
+    if found < 0:
+        raise expected(name, value, "≥ 0")
+    return found
+
+
+def attribute(thing: object, name: str) -> object:
+    """Return an attribute, or say that this is not what it was taken for."""
+    try:
+        return getattr(thing, name)
+    except AttributeError:
+        raise expected(
+            type(thing).__name__, thing, f"to have the attribute {name!r}", "It was read by name."
+        ) from None
 
 
 @final

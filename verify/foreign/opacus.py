@@ -16,8 +16,7 @@ from dpassay.accountant.mechanisms.wrappers.composed import Composed
 from dpassay.accountant.mechanisms.wrappers.sampling import PoissonSubsampled
 from dpassay.verifier.claim import Claim
 from dpassay.verifier.claims import guarantee
-from dpassay.verifier.foreign.events import NOTHING, reported
-from dpassay.verifier.foreign.numbers import count, number
+from dpassay.verifier.foreign.events import NOTHING, count, number, reported
 
 _ENTRY = 3
 """Numbers of an entry of a history: σ, q and the steps."""

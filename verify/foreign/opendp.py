@@ -28,7 +28,7 @@ from dpassay.accountant.mechanisms.wrappers.composed import Composed
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.verifier.claim import Claim
 from dpassay.verifier.claims import Pending, guarantee
-from dpassay.verifier.foreign.numbers import attribute, number
+from dpassay.verifier.foreign.events import attribute, number
 
 _SAME_LAW = ("make_zCDP_to_approxDP", "make_pureDP_to_zCDP", "make_fix_delta", "make_approximate")
 _MADE = "__opendp_dict__"

@@ -13,9 +13,9 @@ import pytest
 import dpassay
 from dpassay.accountant import notation
 from dpassay.accountant.errors import AdjacencyError, InvalidInputError
+from dpassay.verifier.ask import read_claim
 from dpassay.verifier.audit import AuditResult, PrivacyError, assert_private, auditor, neighbours
 from dpassay.verifier.cli import main
-from dpassay.verifier.sentence import read_claim
 
 MODULE = """\
 import numpy as np

@@ -42,8 +42,8 @@ from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions import profile
 from dpassay.verifier.compare import Budget, Comparison, Row, compare
 from dpassay.verifier.compare.candidates import candidates_for
-from dpassay.verifier.compare.document import read_workload
-from dpassay.verifier.compare.metrics import metric
+from dpassay.verifier.compare.comparison import metric
+from dpassay.verifier.compare.named import read_workload
 from dpassay.verifier.compare.output import best_lines, headline, noise, release_code, table
 from dpassay.verifier.verdict import Verdict
 

@@ -6,9 +6,10 @@ import argparse
 import itertools
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -41,12 +42,27 @@ Law: TypeAlias = tuple[str, int, Sequence[float]]
 """A label, the least value, and the probabilities from there on."""
 
 
-def write_certificate(path: Path, data: dict[str, Any]) -> None:
-    """Write a certificate, and say so."""
-    from dpassay.verifier.prover import write
+def _tell(
+    options: argparse.Namespace,
+    kind: str,
+    solution: Any,
+    to_json: Callable[[Any], object],
+    *,
+    quiet: str,
+    show: Callable[[Any], None],
+) -> None:
+    """Write the certificate where it is wanted; print the answer in words, as JSON or in short."""
+    if options.certificate is not None:
+        from dpassay.verifier.prover import optima, write
 
-    write(path, [data])
-    note(f"certificate: {path}")
+        write(options.certificate, [getattr(optima, kind)(solution)])
+        note(f"certificate: {options.certificate}")
+    if options.json:
+        say_json(to_json(solution))
+    elif options.quiet:
+        say(quiet)
+    else:
+        show(solution)
 
 
 def digits(value: Fraction | float) -> str:
@@ -117,16 +133,8 @@ def _run_count(options: argparse.Namespace, draw: DrawLaws | None) -> int:
             raise InvalidInputError("A sweep takes no --certificate: ask cell by cell.")
         return _sweep(options, axes, path, draw)
     solution = _solved(options, given)
-    if options.certificate is not None:
-        from dpassay.verifier.prover import optima
-
-        write_certificate(options.certificate, optima.count_noise(solution))
-    if options.json:
-        say_json(count_noise.to_json(solution))
-    elif options.quiet:
-        say(str(solution.delta))
-    else:
-        _count_show(solution, options)
+    show, said = partial(_count_show, options=options), str(solution.delta)
+    _tell(options, "count_noise", solution, count_noise.to_json, quiet=said, show=show)
     _draw(_laws(solution), path, draw, _title(solution))
     return ExitCode.DONE
 
@@ -341,16 +349,8 @@ def _run_integer(options: argparse.Namespace, draw: DrawLaws | None) -> int:
         monotone=options.monotone,
     )
     solution = optimal_free_noise(problem) if free else optimal_integer_noise(problem)
-    if options.certificate is not None:
-        from dpassay.verifier.prover import optima
-
-        write_certificate(options.certificate, optima.integer_noise(solution))
-    if options.json:
-        say_json(to_json(solution))
-    elif options.quiet:
-        say(repr(solution.mechanism))
-    else:
-        _integer_show(solution)
+    said = repr(solution.mechanism)
+    _tell(options, "integer_noise", solution, to_json, quiet=said, show=_integer_show)
     law = [float(mass) for mass in solution.mechanism.probabilities]
     title = f"P(Z = z), {_NAMES[problem.objective]}: {solution.value}"
     _draw([("optimal", -solution.problem.support, law)], path, draw, title)
@@ -429,16 +429,8 @@ def _run_shape(options: argparse.Namespace) -> int:
         ),
         solver=options.solver or given.get("solver", "CLARABEL"),
     )
-    if options.certificate is not None:
-        from dpassay.verifier.prover.optima import gaussian_shape
-
-        write_certificate(options.certificate, gaussian_shape(found))
-    if options.json:
-        say_json(shape_to_json(found))
-    elif options.quiet:
-        say(repr(found.mechanism))
-    else:
-        _shape_show(found)
+    said = repr(found.mechanism)
+    _tell(options, "gaussian_shape", found, shape_to_json, quiet=said, show=_shape_show)
     return ExitCode.DONE
 
 

@@ -21,7 +21,7 @@ from flint import arb
 from dpassay.accountant.composition.product import apart, is_numerical, simple_bound
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import Pair, only_bounded
+from dpassay.accountant.core.pair import Pair, asked_width, only_bounded
 from dpassay.accountant.core.validate import probability, rational
 from dpassay.accountant.errors import (
     BetweenError,
@@ -104,13 +104,21 @@ def delta(
     eps = exact(epsilon, "epsilon")
     pairs = worst_pairs(mechanism, adjacency, direction, method)
     found = enclosed(
-        lambda asked: hockey_stick(asked, eps),
+        lambda asked: _successive(asked, eps) or hockey_stick(asked, eps),
         relative_width,
         pairs,
         lambda: Interval.between(*_bounds(pairs, eps)),
         PROBABILITIES,
     )
     return share(found)
+
+
+def _successive(pairs: Sequence[Pair], epsilon: ExactReal) -> arb | None:
+    """Return δ(ε) by lines that successive questions share, None where there are none."""
+    from dpassay.accountant.questions import successive
+
+    width = asked_width(pairs[0])
+    return None if width is None else successive.hockey_stick(pairs, epsilon, width)
 
 
 def _bounds(pairs: Sequence[Pair], epsilon: ExactReal) -> tuple[arb, arb]:
@@ -275,7 +283,9 @@ def signed_epsilon(
         return enclosed(largest, relative_width, pairs, bounds, whole)
 
     def ask(width: Fraction) -> Interval:
-        return inverse(pairs, target, width)
+        from dpassay.accountant.questions import successive
+
+        return successive.inverse(pairs, target, width) or inverse(pairs, target, width)
 
     return answer(ask, relative_width, usual(pairs), bounds, whole=whole)
 

@@ -185,17 +185,6 @@ def test_folders_are_not_imported_under_their_own_names(folder: str) -> None:
     assert f"ImportError: Import dpassay.{FOLDERS[folder]}:" in run.stderr
 
 
-def test_import_floors() -> None:
-    run = subprocess.run(
-        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-
-
 def test_constraints_are_those_of_the_lock() -> None:
     locked = {
         f"{package['name']}=={package['version']}"

@@ -154,15 +154,6 @@ def test_a_folder_that_cannot_be_written_is_named(
         run.ensure("core")
 
 
-def test_an_installation_is_one_line(
-    installed: list[str], capfd: pytest.CaptureFixture[str]
-) -> None:
-    run.ensure("core")
-    told = capfd.readouterr().err.splitlines()
-    assert len(told) == 2
-    assert told[1].startswith("run.py: ready after")
-
-
 @pytest.mark.parametrize(
     ("arguments", "program"),
     [

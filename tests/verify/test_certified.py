@@ -237,7 +237,7 @@ FALSE: list[tuple[str, Callable[[Data], Data]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("row", "change"), quick(FALSE, 0, 1, 2, *range(6, len(FALSE))))
+@pytest.mark.parametrize(("row", "change"), quick(FALSE, 0, 1, *range(7, len(FALSE))))
 def test_what_is_false_is_never_valid(row: str, change: Callable[[Data], Data]) -> None:
     genuine = certified(row)
     changed = change(genuine)

@@ -128,10 +128,15 @@ def test_points_outside_the_range_refute_nothing() -> None:
     [
         {"claim": "10**(10**(10**10)) >= 1"},
         {"claim": "x60 >= 1", "let": {"x0": "3", **{f"x{i + 1}": f"x{i}**3" for i in range(60)}}},
-        {"claim": "a + b >= 0", "where": {c: ["1"] * 10 for c in "abcdefghij"}},
+        pytest.param(
+            {"claim": "a + b >= 0", "where": {c: ["1"] * 10 for c in "abcdefghij"}},
+            marks=pytest.mark.slow,
+        ),
         {"claim": "sum(i, 1, 10**9, i) >= 1"},
         {"claim": "binomial(10**9, 5*10**8) >= 1"},
-        {"claim": "sum(i, 1, 10**6, sum(j, 1, 10**6, j)) >= 1"},
+        pytest.param(
+            {"claim": "sum(i, 1, 10**6, sum(j, 1, 10**6, j)) >= 1"}, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_bomb_ends_in_one_line(theorem: dict[str, Any]) -> None:

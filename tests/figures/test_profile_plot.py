@@ -1,3 +1,5 @@
+"""Pictures that pages show: profiles, what an attacker gains, ε against epochs."""
+
 from __future__ import annotations
 
 import math
@@ -7,13 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import dpassay
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSubsampled, Tabulated
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions.profile import delta
-from dpassay.figures import style
+from dpassay.figures import schemes, style, tradeoff
 from dpassay.figures.profile import Table, compute, draw, estimate, plot
+from dpassay.verifier.cli import main
 from tests.quick import quick
+
+# profile plot
+
 
 HEADS = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
 
@@ -89,3 +96,58 @@ def test_estimates_are_drawn_as_such(tmp_path: Path) -> None:
     assert axes.get_title(loc="left").endswith("(estimate)")
     plot(training, tmp_path / "profile.svg", adjacency="add-remove")
     assert (tmp_path / "profile.svg").read_bytes().startswith(HEADS[".svg"])
+
+
+# The picture of what an attacker gains, on the page of a verdict
+
+
+def test_the_picture_has_the_exact_probability_and_what_the_claim_allows() -> None:
+    noise = dpassay.Gaussian(1)
+    table = tradeoff.compute(noise, {"mu": "0.8"})
+    assert table is not None
+    rows = {prior: (true, claimed) for prior, true, claimed in tradeoff.guesses(table)}
+    for prior in (0.125, 0.25, 0.5, 0.75):
+        exact = float(dpassay.membership(noise, str(prior)))
+        allowed = float(dpassay.membership(dpassay.Gaussian(1, "0.8"), str(prior)))
+        # The best of some tests: below the best of all, by no more than their distance tells.
+        assert exact - 2e-3 < rows[prior][0] < exact + 1e-12
+        assert allowed - 2e-3 < rows[prior][1] < allowed + 1e-12
+    legend = tradeoff.draw_guesses(table).axes[0].get_legend()
+    assert legend is not None
+    labels = [text.get_text() for text in legend.texts]
+    assert labels == ["true", "claimed 0.8-GDP", "without the release"]
+
+
+# The picture of ε against epochs
+
+
+@pytest.mark.slow
+def test_epsilon_against_epochs_is_what_each_run_has(tmp_path: Path) -> None:
+    table = dpassay.training_schemes(10, 40, epochs=3, noise_multiplier=4, delta="1e-5")
+    drawn = schemes.compute(table)
+    assert drawn.epochs[0] == 1
+    assert drawn.epochs[-1] == 10
+    for _, epsilons in drawn.rows:
+        lower = [epsilon.lower for epsilon in epsilons]
+        assert lower == sorted(lower)
+    again = dpassay.dpsgd(4, 10, 40, epochs=10, delta="1e-5", sampling="shuffle")
+    assert drawn.rows[2][1][-1] == again.epsilon
+    figure = table.plot(tmp_path / "epochs.svg")
+    assert len(figure.axes[0].get_legend().get_texts()) == len(table.runs)
+    assert "batches of 10 of 40, noise multiplier 4" in figure.axes[0].get_title(loc="left")
+
+
+WORDS = ["training", "--noise-multiplier", "4", "--batch", "10", "--size", "20"]
+WORDS += ["--epochs", "1", "--delta", "1e-5"]
+
+
+def test_schemes_are_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*WORDS, "--plot", str(tmp_path / "epochs.png")]) == 2
+    assert "Expected --schemes with --plot" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_command_draws(tmp_path: Path) -> None:
+    file = tmp_path / "epochs.png"
+    assert main([*WORDS, "--schemes", "--plot", str(file)]) == 0
+    assert file.stat().st_size > 1000

@@ -1,3 +1,5 @@
+""""""
+
 from __future__ import annotations
 
 import re
@@ -11,7 +13,9 @@ from hypothesis import strategies as st
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers import solve
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.interval import Interval, ball
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.solve import crossing, first, halved
 from tests.near import narrow
 
 WIDTH = Fraction(1, 10**30)
@@ -171,3 +175,53 @@ def test_a_refusal_beyond_the_range_of_floats_is_one() -> None:
     between = Fraction(10**400), Fraction(2 * 10**400)
     with pytest.raises(UndecidedError, match=r"\[1e\+400, 2e\+400\]"):
         solve.root(lambda _: arb(0, 1), between, relative_width=Fraction(1, 10**6))
+
+
+# Crossings: signs are certain at both ends, unless one is an end of what is searched
+
+
+@pytest.mark.parametrize("root", ["1/3", "1e-30", "-7/5", "1000001/1000", "0"])
+@pytest.mark.parametrize("power", [1, 3])
+def test_signs_are_certain_and_ends_near(root: str, power: int) -> None:
+    place = Fraction(root)
+
+    def rise(x: Fraction) -> arb:
+        return ball(x - place) ** power
+
+    with ctx.workprec(128):
+        low, high = crossing(rise, Fraction(-2000), Fraction(1 << 40), 60)
+    assert low < place < high
+    assert high - low < max(abs(place), Fraction(1, 1 << 20)) / 10**15
+
+
+def test_an_end_stays_where_no_sign_is_certain_before_it() -> None:
+    def rise(x: Fraction) -> arb:
+        return ball(x) + arb(0, "0.01")  # 0 ± 0.01 on the way to the end
+
+    with ctx.workprec(64):
+        low, high = crossing(rise, Fraction(-1, 1000), Fraction(1), 40)
+    assert low == Fraction(-1, 1000)
+    assert high > Fraction(1, 100)
+
+
+# Searches by a property: both ends keep their sides, and integers are found exactly
+
+
+@given(st.fractions(0, 1), st.integers(1, 40))
+def test_halved_keeps_the_change_between_its_ends(change: Fraction, steps: int) -> None:
+    low, high = halved(lambda at: at < change, Fraction(-1), Fraction(2), steps)
+    assert low <= change <= high
+    assert high - low == Fraction(3, 2**steps)
+
+
+def test_halved_floats_end_next_to_each_other_or_at_a_relative_width() -> None:
+    low, high = halved(lambda at: at * at < 2, 0.0, 2.0)
+    assert low <= 2**0.5 <= high
+    assert high - low < 1e-15
+    low, high = halved(lambda at: at * at < 2, 0.0, 2.0, width=1e-3)
+    assert 1e-4 * high < high - low <= 1e-3 * high
+
+
+@given(st.integers(-(10**9), 10**9), st.integers(-100, 100))
+def test_first_is_the_least(least: int, start: int) -> None:
+    assert first(lambda n: n >= least, start) == least

@@ -43,6 +43,7 @@ from flint import arb
 
 from dpassay.accountant.composition.choose import smooth
 from dpassay.accountant.composition.fourier.engine import curve
+from dpassay.accountant.composition.fourier.estimates import FloatCurve, Share
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.arrays import ArrayLike, NDArray, np
 from dpassay.accountant.core.mechanism import Mechanism
@@ -141,8 +142,11 @@ class _Gaussian(Forms):
 
     def delta(self, epsilon: FloatFormsFloats) -> Shares:
         """Return H(ε): by R where x > 0, and by normal tails elsewhere."""
-        log, slope = np.empty_like(epsilon), np.empty_like(epsilon)
         far = epsilon > 0.5 * self._mu**2
+        if far.all():
+            found = self._far(epsilon)
+            return Shares(found[0], slope=found[1])
+        log, slope = np.empty_like(epsilon), np.empty_like(epsilon)
         for side, ask in ((far, self._far), (~far, self._near)):
             if side.any():
                 log[side], slope[side] = ask(epsilon[side])
@@ -301,6 +305,8 @@ CLOSED = Fraction(1, 10**13)
 """The same of closed forms, which are as fast at any width."""
 _ERROR = 1e-11
 """Relative error of the float engine, with room: comparisons with enclosures show 1e-12."""
+_SETTLED = 1e-7
+"""Error of log-odds after which one step of Newton's method is exact to floats."""
 _LEAST_KNOWN = Fraction(1, 1000)
 """Largest half width of an enclosure, relative to its middle, whose middle is an estimate."""
 _ROUNDING = 2.0**-53
@@ -574,7 +580,8 @@ def _estimates(  # noqa: PLR0917  # the last three are one question in three way
             with np.errstate(all="ignore"):
                 values = np.array(by_floats(closed, flat), float)
     products = [product for product in map(smooth, enclosures.pairs) if product is not None]
-    curves = list(map(curve, products)) if len(products) == len(enclosures.pairs) else []
+    whole = len(products) == len(enclosures.pairs)
+    curves = [_InOrder(curve(product)) for product in products] if whole else []
 
     def ask(at: float) -> Estimate:
         if curves:
@@ -588,6 +595,38 @@ def _estimates(  # noqa: PLR0917  # the last three are one question in three way
     for i in missing[np.argsort(flat[missing], kind="stable")]:
         values[i] = ask(float(flat[i]))
     return values.reshape(points.shape)
+
+
+@final
+class _InOrder:
+    """A curve that is asked at many points, the next one near the last ones."""
+
+    def __init__(self, known: FloatCurve) -> None:
+        self._curve, self._roots = known, list[tuple[float, float]]()
+        self.delta, self.epsilon, self.tail_of_p = known.delta, known.epsilon, known.tail_of_p
+
+    def power(self, alpha: float) -> Share:
+        """Return P(L > ε) at the root of Q(L > ε) = α, guessed by a parabola through three."""
+        if alpha in (0.0, 1.0):
+            return self._curve.power(alpha)
+        odds = math.log(alpha) - math.log1p(-alpha)
+        at = self._near(odds)
+        if at is None:
+            at = self._curve.quantile_of_q(alpha, _SETTLED)
+        if not self._roots or odds != self._roots[-1][0]:
+            self._roots = [*self._roots[-2:], (odds, at)]
+        return self._curve.tail_of_p(at)
+
+    def _near(self, odds: float) -> float | None:
+        """Return the root by one step of Newton's method; None where the guess is not near."""
+        if len(self._roots) < 3:
+            return None
+        (a, x), (b, y), (c, z) = self._roots
+        first, second = (y - x) / (b - a), (z - y) / (c - b)
+        guess = x + (odds - a) * (first + (odds - b) * (second - first) / (c - a))
+        found = self._curve.tail_of_q(guess)
+        away, slope = odds - found.odds, found.odds_slope
+        return guess + away / slope if abs(away) <= _SETTLED and slope < 0 else None
 
 
 def _largest(values: Sequence[Any]) -> Any:

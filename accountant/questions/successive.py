@@ -42,6 +42,7 @@ from dpassay.accountant.composition.fourier.measure import (
     accuracy,
     chosen,
     coarse,
+    guard,
     measure_near,
     near,
     plan_contour,
@@ -75,6 +76,8 @@ _SLACK = 1.001
 """Factor of bounds of errors, more than what their own rounding, or that of ln and e^x, adds."""
 _BITS = 96
 """Bits of moments: a million times their error is far below that of the floats."""
+_WORD = 64
+"""Least bits of a plan, as in `measure`."""
 _WIDER = 14
 """Bits that aliases and the end of a line have to spare for other questions: e^10, as at four
 deviations of the tilted law from its saddle."""
@@ -260,6 +263,8 @@ class _Line:
         self._columns: dict[Transform, _Column] = {}
         rate = math.ldexp(math.sqrt(loss.cumulants(float(line.c))[2]), -2 * _WIDER - bits)
         self._rate = rate / loss.count
+        size = loss.cumulants(float(line.c))[0]
+        self._bits = max(_WORD, bits + _WIDER + guard(loss.count, size))
         self.c, self.h = float(line.c), float(line.step)
         with ctx.workprec(_BITS):
             c, h = ball(line.c), ball(line.step)
@@ -329,6 +334,7 @@ class _Line:
             size = part.rule(part.tilt(c), up(float(step * count))).total().log()
             low, high = (part.log_upper(s).upper() for s in (left, right))
             lost = part.lost()[0].upper()
+        with ctx.workprec(self._bits):  # as for the plan, whose bound of the decay it shares
             fall = min(0.0, Loss(((part, 1),)).log_ratio(c, self.reach))
         ratios = 1.0 + found.values
         errors = np.asarray(1.5 * (found.errors + found.blur) + 4 * _UNIT, np.float64)

@@ -17,7 +17,6 @@ comments; names are those of variables, not of functions, mechanisms or constant
 
 from __future__ import annotations
 
-import ast
 import functools
 import itertools
 import keyword
@@ -29,7 +28,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, final
 
 import msgspec
@@ -47,6 +45,7 @@ from dpassay.verifier.expression import (
     QUESTIONS,
     Expression,
     Value,
+    free,
     number,
     split_relation,
     to_ball,
@@ -597,7 +596,7 @@ class _Claim:
     ) -> frozenset[str]:
         """Return the variables that a text depends on; they must be in its scope."""
         try:
-            names, indices = _free(str(text))
+            names, indices = free(str(text))
         except InvalidInputError as error:
             self.errors.append((path, str(error)))
             return frozenset()
@@ -630,28 +629,6 @@ def _leaves(data: object, path: str) -> Iterator[tuple[str, object]]:
             yield from _leaves(value, f"{path}[{index}]")
     elif not isinstance(data, bool):
         yield path, data
-
-
-@lru_cache(maxsize=4096)
-def _free(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the names that a text uses without binding them, and the indices that it binds."""
-    names: set[str] = set()
-    indices: set[str] = set()
-    stack: list[tuple[ast.AST, frozenset[str]]] = [(Expression(text).tree(), frozenset())]
-    while stack:
-        node, bound = stack.pop()
-        match node:
-            case ast.Name(id=name):
-                names |= {name} - bound
-            case ast.Call(func=ast.Name(id="sum" | "product"), args=[ast.Name(id=i), *rest]):
-                indices.add(i)
-                stack += [(part, bound) for part in rest[:2]]
-                stack += [(part, bound | {i}) for part in rest[2:]]
-            case ast.Call(func=ast.Name(), args=args, keywords=keywords):
-                stack += [(part, bound) for part in (*args, *(k.value for k in keywords))]
-            case _:
-                stack += [(part, bound) for part in ast.iter_child_nodes(node)]
-    return frozenset(names), frozenset(indices)
 
 
 _PRINTED = f"expected a decimal such as 0.125 or 1.3e-5, of an exponent up to {LARGEST_EXPONENT}"

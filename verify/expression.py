@@ -12,10 +12,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
-import io
-import itertools
 import re
-import tokenize
 from collections import ChainMap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -452,16 +449,6 @@ class Expression:
         """Return the syntax tree."""
         return _parse(self.text)
 
-    def names(self) -> set[str]:
-        """Return the variables that occur."""
-        tree = self.tree()
-        called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-        return {
-            node.id
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Name) and id(node) not in called
-        }
-
     def value(self, variables: Environment) -> Value:
         """Evaluate at flint's current precision.
 
@@ -534,27 +521,37 @@ def split_relation(text: str) -> tuple[str, str, str]:
     )
 
 
-def names(text: str) -> set[str]:
-    """Return the names that an expression uses."""
-    return {token.string for token in _tokens(text) if token.type == tokenize.NAME}
+@functools.lru_cache(maxsize=4096)
+def free(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names that a text uses without binding them, and the indices that it binds."""
+    names: set[str] = set()
+    indices: set[str] = set()
+    stack: list[tuple[ast.AST, frozenset[str]]] = [(Expression(text).tree(), frozenset())]
+    while stack:
+        node, bound = stack.pop()
+        match node:
+            case ast.Name(id=name):
+                names |= {name} - bound
+            case ast.Call(func=ast.Name(id="sum" | "product"), args=[ast.Name(id=i), *rest]):
+                indices.add(i)
+                stack += [(part, bound) for part in rest[:2]]
+                stack += [(part, bound | {i}) for part in rest[2:]]
+            case ast.Call(func=ast.Name(), args=args, keywords=keywords):
+                stack += [(part, bound) for part in (*args, *(k.value for k in keywords))]
+            case _:
+                stack += [(part, bound) for part in ast.iter_child_nodes(node)]
+    return frozenset(names), frozenset(indices)
 
 
 def renamed(text: str, put: Mapping[str, str]) -> str:
-    """Return an expression with other texts in the place of names (not of keywords of calls)."""
-    text = text.replace("\n", " ")
-    found, end, tokens = "", 0, _tokens(text)
-    for token, following in itertools.pairwise([*tokens, tokens[-1]]):
-        start = token.start[1]
-        new = token.string
-        if token.type == tokenize.NAME and following.string != "=":
-            new = put.get(new, new)
-        found, end = found + text[end:start] + new, token.end[1]
-    return found
-
-
-def _tokens(text: str) -> list[tokenize.TokenInfo]:
-    read = tokenize.generate_tokens(io.StringIO(text.replace("\n", " ")).readline)
-    return [t for t in read if t.type not in (tokenize.NEWLINE, tokenize.ENDMARKER)]
+    """Return an expression with other texts in the place of variables."""
+    text = text.strip().replace("\n", " ")
+    nodes = [*ast.walk(_parse(text))]
+    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    found = [n for n in nodes if isinstance(n, ast.Name) and n.id in put and id(n) not in called]
+    for node in sorted(found, key=lambda node: -node.col_offset):
+        text = text[: node.col_offset] + put[node.id] + text[node.end_col_offset :]
+    return text
 
 
 def _text(node: ast.expr, source: str) -> str:

@@ -137,3 +137,5 @@ def test_names_are_put_where_they_stand_alone() -> None:
     assert renamed("n + nn*f(n, 'n', mu=mu)\n- 1e-3", put) == (
         "(n + 1) + nn*f((n + 1), 'n', mu=m) - 1e-3"
     )
+    # a variable may be called as what is asked of a mechanism: the question stays what it is
+    assert renamed("delta(Gaussian(3), delta)", {"delta": "1/2"}) == "delta(Gaussian(3), 1/2)"

@@ -27,7 +27,7 @@ from dpassay.verifier.claim import (
     truth,
 )
 from dpassay.verifier.claims.privacy import VERDICT_WIDTH
-from dpassay.verifier.expression import Expression, names, renamed
+from dpassay.verifier.expression import Expression, free, renamed
 from dpassay.verifier.proof import in_case, proved
 from dpassay.verifier.verdict import Verdict
 
@@ -89,7 +89,7 @@ class Behaviour(Claim, frozen=True, kw_only=True):
         moving, size = {self.variable}, 0
         while len(moving) > size:
             size = len(moving)
-            moving |= {name for name, text in self.let.items() if moving & names(text)}
+            moving |= {name for name, text in self.let.items() if moving & free(text)[0]}
         put = {name: f"{name}_there" for name in moving} | {self.variable: value}
         let = {put[name]: renamed(text, put) for name, text in self.let.items() if name in moving}
         return renamed(self.expression, put), let

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -310,69 +310,57 @@ included INCLUDED :path ?  1 or 0 for each
 
 def run_samples(options: argparse.Namespace) -> int:
     """Audit rows and print."""
-    from dpassay.accountant.core.asking import Drawable
     from dpassay.verifier.audit import audit_samples
 
-    path = checked_path(options.plot, Drawable.drawer)
-    result = audit_samples(
-        _read(options.first),
-        _read(options.second),
-        _claim(options),
-        significance=significance(options.confidence),
-        delta=str(options.delta),
-        bits=options.bits,
-        seed=options.seed,
-        names=(options.first.name, options.second.name),
-    )
-    return _told(result, options, path)
+    words = {"bits": options.bits, "names": (options.first.name, options.second.name)}
+    return _of_files(audit_samples, options, options.first, options.second, **words)
 
 
 def run_scores(options: argparse.Namespace) -> int:
     """Audit scores and print."""
-    from dpassay.accountant.core.asking import Drawable
     from dpassay.verifier.audit import audit_scores
 
-    path = checked_path(options.plot, Drawable.drawer)
-    result = audit_scores(
-        _read(getattr(options, "in")),
-        _read(options.out),
-        _claim(options),
-        delta=str(options.delta),
-        significance=significance(options.confidence),
-        seed=options.seed,
-    )
-    return _told(result, options, path)
+    return _of_files(audit_scores, options, getattr(options, "in"), options.out)
 
 
 def run_one_run(options: argparse.Namespace) -> int:
     """Audit one run, or plan it, and print."""
-    from dpassay.accountant.core.asking import Drawable
     from dpassay.verifier.audit import audit_one_run, canaries_needed
 
-    level = significance(options.confidence)
     if options.plan is not None:
+        level = significance(options.confidence)
         needed = canaries_needed(*options.plan, delta=options.delta, significance=level)
         data = {"schema_version": 1, "canaries": needed}
         return answer(options, data, str(needed), quiet=str(needed))
     if options.included is None:
         raise InvalidInputError("Expected SCORES and INCLUDED, or --plan EPSILON TRUTH.")
-    path = checked_path(options.plot, Drawable.drawer)
-    result = audit_one_run(
-        _read(options.scores),
-        _read(options.included),
-        _claim(options),
-        delta=str(options.delta),
-        guesses=_whole_numbers(options.guesses),
-        significance=level,
-        seed=options.seed or 0,
-    )
-    return _told(result, options, path)
+    options.seed = options.seed or 0
+    guesses = _whole_numbers(options.guesses)
+    return _of_files(audit_one_run, options, options.scores, options.included, guesses=guesses)
 
 
-def _claim(options: argparse.Namespace) -> Any:
+def _of_files(
+    audited: Callable[..., AuditResult],
+    options: argparse.Namespace,
+    first: Path,
+    second: Path,
+    **words: Any,
+) -> int:
+    """Audit what two files hold, and print."""
+    from dpassay.accountant.core.asking import Drawable
     from dpassay.verifier.ask import read_claim
 
-    return None if options.claim is None else read_claim(options.claim)
+    path = checked_path(options.plot, Drawable.drawer)
+    result = audited(
+        _read(first),
+        _read(second),
+        None if options.claim is None else read_claim(options.claim),
+        delta=str(options.delta),
+        significance=significance(options.confidence),
+        seed=options.seed,
+        **words,
+    )
+    return _told(result, options, path)
 
 
 def _told(

@@ -106,7 +106,9 @@ _ELSEWHERE = {
     "DiscreteGaussianDpEvent GaussianDiscrete",
     "DiscreteLaplace": "geometric_mechanism make_geometric DiscreteLaplaceDpEvent "
     "discrete_laplace_mechanism two_sided_geometric",
-    "TruncatedLaplace": "LaplaceTruncated LaplaceBoundedNoise",
+    "TruncatedLaplace": "LaplaceBoundedNoise",
+    "Bounded": "LaplaceTruncated LaplaceBoundedDomain GeometricTruncated bounded_laplace "
+    "bounded_gaussian",
     "Staircase": "staircase_mechanism",
     "RandomizedResponse": "randomised_response make_randomized_response "
     "make_randomized_response_bool RandomizedResponseDpEvent warner GeneralizedRandomizedResponse",

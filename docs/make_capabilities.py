@@ -193,6 +193,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
             "DiscreteLaplaceThreshold",
             "PartitionSelection",
         ): "no row of its table of lemmas refutes a claim about this example",
+        ("Bounded",): "its laws are not in the table of lemmas: certificates are CONDITIONAL",
     },
     "profile": {
         ("AboveThreshold",): "the largest loss exactly, and δ at other ε in wide bounds",
@@ -206,6 +207,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
             "ReportNoisyMax",
         ): "two ends: which neighbours are worst for all releases is not known",
         ("Shuffled",): "enclosed, more widely: which records of the others are worst may change",
+        ("Bounded",): "resampled real noise: each loss is a search, too slow for sums; all else is",
         ("RankOneGaussian",): "not composed: its losses have tails that no engine sums",
     },
     "subsampling": {
@@ -220,11 +222,13 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
             *REPORTS,
         ): "never: it reports one record, and none is left out",
         ("Shuffled",): "never: the number of users is given, and none is left out",
+        ("Bounded",): "not yet for resampled real noise",
         ("SampledWithoutReplacement",): "never: it is a sample itself, for replaced records",
     },
     "sampling": {("Guaranteed",): "never: a guarantee names no noise"},
     "exact release": {
         CHOICES: "of scores: `release([3, 1, 2])` selects exactly",
+        ("Bounded",): "of integers, by integer noise; real noise is simulated (`outputs`)",
         ("Shuffled",): "of the records of all users: `release([0, 1, …])` is exact",
         ("MatrixVariateGaussian", "RankOneGaussian"): "not here: `sample` simulates",
         ("BoundedCountNoise",): "not yet: its law differs for counts below the support",
@@ -253,6 +257,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         KEYS: "never: keys are left out",
         REPORTS: "never: a report is a set; `variance` is that of an estimated count",
         ("TruncatedGeometric",): "it depends on the count: `mean_squared_error_at`",
+        ("Bounded",): "it depends on the true answer: simulate `outputs`",
     },
     "audit": {
         (
@@ -287,7 +292,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ): ("never: it adds no noise to an answer"),
         KEYS: "never: it releases keys",
         REPORTS: "never: it reports one record; docs/local.md compares them",
-        ("TruncatedGeometric",): "not yet: its error depends on the count",
+        ("Bounded", "TruncatedGeometric"): "not yet: its error depends on the true answer",
     },
     "least μ": {
         ("AdditiveNoise", "Skellam"): ("not yet: no μ is known to be enough"),

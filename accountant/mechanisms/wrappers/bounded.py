@@ -20,9 +20,9 @@ is enclosed by branch and bound, with g(a, t) = F_a(t) − e^ε F_{a+d}(t) at th
 
 The largest loss of *Laplace* noise is at x = l, for a = l: with b = 1 it is d + ln Z(a + d)/Z(a),
 which falls in a, as Z is log-concave, and rises in d (Holohan, Antonatos, Braghin and Mac Aonghusa
-2020, "The bounded Laplace mechanism in differential privacy"). That of *normal* noise is at x = l too, for a = u − d: it is
-d(2(a − l) + d)/2 + ln Z(a + d)/Z(a) for σ = 1, whose slope in a, d + (E_{a+d} − a − d) − (E_a − a)
-with the means E of both laws, is E_{a+d} − E_a ≥ 0.
+2020, "The bounded Laplace mechanism in differential privacy"). That of *normal* noise is at x = l
+too, for a = u − d: it is d(2(a − l) + d)/2 + ln Z(a + d)/Z(a) for σ = 1, whose slope in a,
+d + (E_{a+d} − a − d) − (E_a − a) with the means E of both laws, is E_{a+d} − E_a ≥ 0.
 
 **Clipping** moves a + X to the nearer end, which is post-processing. The best t of unclipped laws
 is a + τ, where {L > ε} ends; here t is in [l, u], or all is rejected. Of the half-lines of a,

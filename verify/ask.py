@@ -4,9 +4,8 @@
 >>> verify("Gaussian(1)", epsilon=1, delta="1e-5").verdict.value
 'REFUTED'
 
-Guarantees as people write them: "(1, 1e-5)-DP", "(ε, δ) = (1, 1e-5)", "ρ-zCDP with ρ=0.1".
-
-The same in arguments, epsilon=1, delta="1e-5", which every function takes that has a claim.
+A guarantee is a sentence as people write it, "(1, 1e-5)-DP", "(ε, δ) = (1, 1e-5)" or "ρ-zCDP with
+ρ=0.1", or arguments, epsilon=1, delta="1e-5", which every function takes that has a claim.
 """
 
 from __future__ import annotations

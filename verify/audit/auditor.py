@@ -6,14 +6,10 @@ points of the claim, both orders) is paid for with the training runs, before any
 nearly the whole significance belongs to this one test, and a twentieth of it to a few rare events
 (`learn`).
 
-What needs no run: the exact verdict on a claim about a mechanism of this package.
-
-`assert_private`: a claim as one line of a test suite, proved where it can be, else audited.
-
-Audits drawn again from the seed of their certificate: the same runs, the same counts?
-
-No part of the kernel: the runs come from the sampler that is audited, and the event
-is learned again from the training runs, as it was the first time.
+`known` decides without a run what can be decided exactly of a mechanism of this package,
+`assert_private` is a claim as one line of a test suite, and `replay` draws the audit of a
+certificate again from its seed. A replay is no part of the kernel: the runs come from the sampler
+that is audited, and the event is learned again from the training runs, as it was the first time.
 """
 
 from __future__ import annotations

@@ -1,31 +1,9 @@
-"""Features: maps from outputs to one number each, out of which events are made.
+"""From outputs to numbers: outputs as rows of one matrix, and features, of which events are made.
 
-A feature is plain data and a function of the single output, so that {feature ≥ t} and
-{feature in a set} are events. Every proposer is asked for features once, on the training runs
-alone, and may learn whatever it likes from them; the events that come out are then tested on
-fresh runs, so that nothing a proposer does can make a test invalid.
-
-Features of vectors, learned from the training runs: directions, and distances.
-
-A linear score is best for noise of Gaussian shape around shifted answers; distances to the points
-where runs are densest show noise that is thin in some direction or has a spike at the true answer.
-
-The floating-point channel: features of the bit structure of outputs.
-
-A value plus noise in floating point is rounded to the grid of its own magnitude, and the noise
-came from a grid of its own; which bits of the sum can be set tells what the value was (Mironov,
-"On significance of the least significant bits for differential privacy", 2012; Jin et al., "Are we
-there yet? Timing and floating-point attacks on differential privacy systems", 2022). The features
-here are the lowest set bit of an entry or of a difference of entries, the same with the binade of
-the value, and the values that occur repeatedly. Each is plain data and a function of the single
-output.
-
-Outputs of a mechanism as one numeric matrix, one row per run.
-
-Scalars and vectors stay what they are, in their own number format (a float leak lives in the last
-bits); a complex number is two entries, its real and its imaginary part. Whatever else a mechanism
-may return (strings, None, truth values, tuples of them, lists whose length changes) is written as a
-row
+*Rows.* Scalars and vectors stay what they are, in their own number format (a float leak lives in
+the last bits); a complex number is two entries, its real and its imaginary part. Whatever else a
+mechanism may return (strings, None, truth values, tuples of them, lists whose length changes) is
+written as a row
 
     length, code₁, …, code_w, value₁, …, value_w
 
@@ -34,6 +12,22 @@ value 0, and a missing entry code −1. A number that is no double (a long integ
 decimal) is three entries, the nearest double, what is left, and its text. The row is a function of
 the single output, so that an event on rows is an event on outputs; `Alphabet` remembers which text
 a code stands for.
+
+*Features.* A feature is plain data and a function of the single output, so that {feature ≥ t} and
+{feature in a set} are events. Every proposer is asked for features once, on the training runs
+alone, and may learn whatever it likes from them; the events that come out are then tested on
+fresh runs, so that nothing a proposer does can make a test invalid.
+
+*Vectors.* A linear score is best for noise of Gaussian shape around shifted answers; distances to
+the points where runs are densest show noise that is thin in some direction or has a spike at the
+true answer.
+
+*Bits.* A value plus noise in floating point is rounded to the grid of its own magnitude, and the
+noise came from a grid of its own; which bits of the sum can be set tells what the value was
+(Mironov, "On significance of the least significant bits for differential privacy", 2012; Jin et
+al., "Are we there yet? Timing and floating-point attacks on differential privacy systems", 2022).
+The features of this channel are the lowest set bit of an entry or of a difference of entries, the
+same with the binade of the value, and the values that occur repeatedly.
 """
 
 from __future__ import annotations

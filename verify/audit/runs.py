@@ -1,31 +1,22 @@
-"""What is fixed before the first run, and what a few runs tell about the form of outputs.
+"""Runs of an audit: the plan fixed before them, neighbouring datasets, blocks, and training.
 
-Training: the runs that choose the event, and the event that they choose.
+*Neighbours.* The pairs are the ones that broke mechanisms in the literature: nothing at all, one
+record, many equal records, an outlier, the ends of the allowed range, negative zero, numbers on
+both sides of a power of two (where the grid of floating point changes), very large numbers,
+infinities and NaN. The list is fixed before any run; an audit chooses among its pairs on training
+runs and tests one of them, so that the search costs training runs and no significance.
 
-Neighbouring datasets to try, from a description of what a dataset is.
+*Blocks.* Block number i of a stage draws from SeedSequence(seed, spawn_key=(stage, pair, i, side)),
+so that what is counted depends on the seed and not on who ran which block, or in which order.
 
-The pairs are the ones that broke mechanisms in the literature: nothing at all, one record, many
-equal records, an outlier, the ends of the allowed range, negative zero, numbers on both sides of a
-power of two (where the grid of floating point changes), very large numbers, infinities and NaN.
-The list is fixed before any run; an audit chooses among its pairs on training runs and tests one of
-them, so that the search costs training runs and no significance.
-
-Runs in blocks: seeds by index, any executor, counts that add up.
-
-Block number i of a stage draws from SeedSequence(seed, spawn_key=(stage, pair, i, side)), so that
-what is counted depends on the seed and not on who ran which block, or in which order.
-
-Runs that depend on each other, which no count may take for independent ones.
-
-*Changed datasets.* A mechanism that adds noise to its dataset in place begins each run where the
-one before ended.
-
-*Copies.* A mechanism with a generator of its own is copied with it to every process, a forked
-process begins with the state of its parent, and a generator that is seeded by the time is the same
-for a while: each makes blocks that begin alike. Let p̂ be the frequencies of the first n outputs of
-a block. If runs are independent with any law p, another block begins with the same n outputs with
-probability ∏ p(output) ≤ ∏ p̂(output) = exp(−n·entropy of p̂): where this is small, equal beginnings
-are copies.
+*Dependence.* No count may take runs that depend on each other for independent ones. A mechanism
+that adds noise to its dataset in place begins each run where the one before ended: the dataset is
+compared before and after. A mechanism with a generator of its own is copied with it to every
+process, a forked process begins with the state of its parent, and a generator that is seeded by the
+time is the same for a while: each makes blocks that begin alike. Let p̂ be the frequencies of the
+first n outputs of a block. If runs are independent with any law p, another block begins with the
+same n outputs with probability ∏ p(output) ≤ ∏ p̂(output) = exp(−n·entropy of p̂): where this is
+small, equal beginnings are copies.
 """
 
 from __future__ import annotations
@@ -534,7 +525,7 @@ _PROBE = 8
 _TRIES = 64, 512
 """Runs with other generators that are compared, more where the same ones tell little."""
 _SURE = 20.0
-"""Nats that they must tell (see above): independent runs are the same with chance 2e-9."""
+"""Nats that they must tell (see the head): independent runs are the same with chance 2e-9."""
 
 
 @final

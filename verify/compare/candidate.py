@@ -1,7 +1,4 @@
-"""A way to release a workload, calibrated to a budget.
-
-By how much one person changes the answers of a workload, in the ℓ1 and ℓ2 norms.
-"""
+"""A budget, a way to release a workload with it, and by how much a person changes the answers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Compare: calibrate, prove and measure every candidate; rank them.
-
-Measures of error, each exact, by their names.
-"""
+"""Compare: calibrate and prove every candidate, measure its error exactly, and rank them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Mechanisms that the user names as candidates: do they fit the workload that they are put to?
-
-Comparison files: a budget, a workload, candidates and metrics as TOML.
-"""
+"""What users name: mechanisms as candidates (do they fit the workload?), and comparison files."""
 
 from __future__ import annotations
 

@@ -3,9 +3,8 @@
 An event is known by the name of its class and its attributes. What a `noise_multiplier` means
 depends on the neighbours: the ℓ2 (or ℓ1) norm of one record's value is at most 1, so that adding
 or removing a record, or replacing it by a special one of value 0, moves the sum by at most 1, and
-replacing it by any other by at most 2.
-
-Numbers of other libraries: floats, as the binary numbers that they are.
+replacing it by any other by at most 2. Floats of other libraries are the binary numbers that they
+are (`number`).
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def assert_close(found: float, enclosure: Interval) -> None:
     assert low * (1 - CLOSE) <= found <= high * (1 + CLOSE)
 
 
-@pytest.mark.parametrize("text", quick(SINGLE, 0, 2, 5, 6, 9, 12, 17, 18, 21, 23))
+@pytest.mark.parametrize("text", quick(SINGLE, 0, 5, 9, 12, 17, 18))
 def test_single_releases(text: str) -> None:
     mechanism, adjacency = parse(text), relation(text)
     known = Reference.of(mechanism, adjacency)
@@ -89,7 +89,7 @@ def test_divergences(text: str) -> None:
             assert_close(found, enclosure)
 
 
-@pytest.mark.parametrize("text", quick(SEVERAL, 0, 2, 3, 6))
+@pytest.mark.parametrize("text", quick(SEVERAL, 0, 2, 3))
 def test_compositions(text: str) -> None:
     mechanism, adjacency = parse(text), relation(text)
     known = Reference.of(mechanism, adjacency)
@@ -125,12 +125,15 @@ def test_no_epsilon_serves_where_some_outcomes_are_impossible() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "Gaussian(standard_deviation='1/50')",
-        "Laplace('1/30')",
-        "Composed(Laplace('1/9'), count=6)",
-        "Composed([Gaussian(3), Guaranteed(epsilon='0.1', delta='1e-3')])",
-    ],
+    quick(
+        [
+            "Composed([Gaussian(3), Guaranteed(epsilon='0.1', delta='1e-3')])",
+            "Gaussian(standard_deviation='1/50')",
+            "Laplace('1/30')",
+            "Composed(Laplace('1/9'), count=6)",
+        ],
+        *(1, 2, 3),
+    ),
 )
 def test_large_losses_and_infinite_ones(text: str) -> None:
     mechanism = parse(text)
@@ -139,6 +142,7 @@ def test_large_losses_and_infinite_ones(text: str) -> None:
         assert_close(Reference.of(mechanism).delta(epsilon), found)
 
 
+@pytest.mark.slow
 def test_no_delta_is_left_above_the_largest_loss() -> None:
     mechanism = parse("Composed(PoissonSubsampled(Gaussian(1), '1/10'), count=20)")
     assert Reference.of(mechanism, "add-remove", "add").delta("2.2") == 0  # 20 ln(10/9) = 2.107

@@ -229,6 +229,7 @@ def test_wrong_input_is_named() -> None:
         as_mechanism(3)
 
 
+@pytest.mark.slow
 def test_the_bound_of_dp_accounting_for_cut_batches_is_another_one() -> None:
     """Both are upper ends; theirs is closer, as a record that is not kept moves nothing."""
     event = dp_event.TruncatedSubsampledGaussianDpEvent(1000, 0.01, 20, 1.0)

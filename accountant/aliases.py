@@ -114,7 +114,7 @@ _ELSEWHERE = {
     "make_randomized_response_bool RandomizedResponseDpEvent warner GeneralizedRandomizedResponse",
     "ExponentialMechanism": "exponential_mechanism make_exponential ExponentialMechanismDpEvent "
     "ExponentialCategorical",
-    "ReportNoisyMax": "report_noisy_max make_report_noisy_max noisy_argmax RepeatAndSelectDpEvent",
+    "ReportNoisyMax": "report_noisy_max make_report_noisy_max noisy_argmax",
     "AboveThreshold": "sparse_vector sparse_vector_technique make_above_threshold",
     "Composed": "compose composition basic_composition advanced_composition optimal_composition "
     "adaptive_composition make_basic_composition make_composition ComposedDpEvent "
@@ -124,6 +124,7 @@ _ELSEWHERE = {
     "PoissonSubsampledGaussianMechanism SampledGaussian",
     "SampledWithoutReplacement": "SampledWithoutReplacementDpEvent without_replacement",
     "Shuffled": "shuffle shuffle_model amplification_by_shuffling",
+    "Tuned": "RepeatAndSelectDpEvent private_selection hyperparameter_tuning tuning",
     "MatrixMechanism": "BandMF banded_matrix_factorization",
     "Account": "BudgetAccountant PrivacyAccountant accountant odometer privacy_filter",
     "Adjacency": "NeighboringRelation NeighbouringRelation neighbors neighboring_relation",

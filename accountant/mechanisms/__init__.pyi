@@ -110,5 +110,6 @@ from dpassay.accountant.mechanisms.wrappers.sampling import (
     SampledWithoutReplacement as SampledWithoutReplacement,
 )
 from dpassay.accountant.mechanisms.wrappers.sampling import Shuffled as Shuffled
+from dpassay.accountant.mechanisms.wrappers.tuned import Tuned as Tuned
 
 DESCRIPTIONS: Mapping[str, type]

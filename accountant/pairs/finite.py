@@ -192,6 +192,16 @@ class FinitePair(Pair):
             for each in self._outcomes()
         ]
 
+    def by_loss(self) -> list[tuple[arb, arb]]:
+        """Return the masses of the outcomes in the order of their losses; none if it is open."""
+        found = sorted(self._outcomes(), key=lambda each: float(each.log_ratio().mid()))
+        for one, two in pairwise(found):
+            known = one.loss is not None and two.loss is not None and one.loss <= two.loss
+            ratios = one.ratio is not None and two.ratio is not None and one.ratio <= two.ratio
+            if not (known or ratios or one.p * two.q <= two.p * one.q):
+                return []
+        return [(each.p, each.q) for each in found]
+
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return Σ (p − e^ε q)⁺."""
         return _total(outcome.excess(epsilon) for outcome in self._outcomes())

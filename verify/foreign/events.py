@@ -34,6 +34,7 @@ from dpassay.accountant.mechanisms.wrappers.sampling import (
     PoissonSubsampled,
     SampledWithoutReplacement,
 )
+from dpassay.accountant.mechanisms.wrappers.tuned import Tuned
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.training.schemes import TruncatedBatches
 from dpassay.verifier.claim import Claim
@@ -267,7 +268,9 @@ def _randomized_response(event: object, relation: Neighbours) -> Mechanism:
 def _self_composed(event: object, relation: Neighbours) -> Mechanism:
     times = count("count", attribute(event, "count"))
     part = mechanism_of(attribute(event, "event"), relation.name)
-    return Composed(part, times) if times and part != NOTHING else NOTHING
+    if part == NOTHING or times == 0:
+        return NOTHING
+    return part if times == 1 else Composed(part, times)
 
 
 def _composed(event: object, relation: Neighbours) -> Mechanism:
@@ -276,6 +279,13 @@ def _composed(event: object, relation: Neighbours) -> Mechanism:
         raise expected("events", events, "to be a list")
     read = (mechanism_of(each, relation.name) for each in events)
     parts = [part for part in read if part != NOTHING]
+    return joined(parts)
+
+
+def joined(parts: list[Mechanism]) -> Mechanism:
+    """Return the composition of some releases, one alone as it is."""
+    if len(parts) == 1:
+        return parts[0]
     return Composed(tuple(parts)) if parts else NOTHING
 
 
@@ -304,6 +314,15 @@ def _without_replacement(event: object, relation: Neighbours) -> Mechanism:
     drawn = count("sample_size", attribute(event, "sample_size"))
     population = count("source_dataset_size", attribute(event, "source_dataset_size"))
     return SampledWithoutReplacement(inner, drawn, population) if drawn else NOTHING
+
+
+def _tuned(event: object, relation: Neighbours) -> Mechanism:
+    """Return the best of a random number of runs; an infinite shape is that of Poisson's law."""
+    part = mechanism_of(attribute(event, "event"), relation.name)
+    mean, shape = number("mean", attribute(event, "mean")), attribute(event, "shape")
+    if part == NOTHING:
+        return NOTHING
+    return Tuned(part, mean, "poisson" if shape == math.inf else number("shape", shape))
 
 
 def _selection(
@@ -364,6 +383,7 @@ _READERS: dict[str, Callable[[object, Neighbours], Mechanism]] = {
     "SingleEpochTreeAggregationDpEvent": _tree,
     "ExponentialMechanismDpEvent": _selection(ExponentialMechanism),
     "PermuteAndFlipDpEvent": _selection(PermuteAndFlip),
+    "RepeatAndSelectDpEvent": _tuned,
 }
 _WHY_NOT = {
     "UnsupportedDpEvent": "it stands for what cannot be described",
@@ -373,7 +393,6 @@ _WHY_NOT = {
     ),
     "SampledWithReplacementDpEvent": "its exact law is not known; dpassay.dpsgd(…, "
     "sampling='with-replacement') has both ends of epsilon",
-    "RepeatAndSelectDpEvent": "its exact law depends on what is selected",
     TRUNCATED: "its exact law is not known; dpassay.dpsgd(…, "
     "sampling='truncated-poisson') has both ends of epsilon",
 }

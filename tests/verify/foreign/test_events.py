@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from dp_accounting import NeighboringRelation, dp_event
+from dp_accounting import NeighboringRelation, dp_event, rdp
 from dp_accounting.pld import PLDAccountant
 
 import dpassay
@@ -24,6 +24,7 @@ from dpassay.accountant.mechanisms import (
 )
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.questions import profile
+from dpassay.integrations.dp_accounting import EventAccountant
 from dpassay.verifier.foreign import as_mechanism, events
 
 ADD_REMOVE = NeighboringRelation.ADD_OR_REMOVE_ONE
@@ -136,12 +137,34 @@ def test_selections_are_read_by_their_epsilon(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("mean", "shape", "read"),
+    [
+        (10.0, 1.0, "Tuned(mechanism=Gaussian(standard_deviation=2), runs=10)"),
+        (10.0, 0.0, "Tuned(mechanism=Gaussian(standard_deviation=2), runs=10, shape=0)"),
+        (
+            2.5,
+            math.inf,
+            "Tuned(mechanism=Gaussian(standard_deviation=2), runs='2.5', shape='poisson')",
+        ),
+    ],
+)
+def test_repeated_runs_are_tuned_below_what_is_reported(
+    mean: float, shape: float, read: str
+) -> None:
+    event = dp_event.RepeatAndSelectDpEvent(dp_event.GaussianDpEvent(2.0), mean, shape)
+    assert repr(events.mechanism_of(event)) == read
+    ours = EventAccountant().compose(event).get_epsilon(1e-5)
+    assert ours < rdp.RdpAccountant().compose(event).get_epsilon(1e-5)
+    with pytest.raises(NotApplicableError, match="Tune a composition"):
+        events.mechanism_of(dp_event.SelfComposedDpEvent(event, 2))
+
+
+@pytest.mark.parametrize(
     "event",
     [
         dp_event.UnsupportedDpEvent(),
         dp_event.ZCDpEvent(0.5),
         dp_event.SampledWithReplacementDpEvent(10, 2, dp_event.GaussianDpEvent(1.0)),
-        dp_event.RepeatAndSelectDpEvent(dp_event.GaussianDpEvent(1.0), 2, 1),
     ],
     ids=lambda event: type(event).__name__,
 )

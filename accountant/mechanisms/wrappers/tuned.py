@@ -1,0 +1,177 @@
+"""The best of several private runs: the price of tuning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.pair import WorstCase, only_bounded
+from dpassay.accountant.core.validate import Read, declared, probabilities
+from dpassay.accountant.errors import NotApplicableError, expected
+from dpassay.accountant.mechanisms.wrappers.composed import OneMechanism
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact
+from dpassay.accountant.pairs.tuned import Runs, TunedPair
+
+_MOST = 1000
+"""Largest mean number of runs, number of probabilities, and shape: powers of more lose digits."""
+_LAWS = ("poisson", "fixed")
+
+
+def _runs(name: str, value: Number | Sequence[Number]) -> ExactReal | tuple[Fraction, ...]:
+    """Read a mean, or the probabilities of 0, 1, … runs."""
+    most = ExactReal.of_rational(_MOST)
+    if isinstance(value, (list, tuple)):
+        listed = probabilities(name, value)
+        if len(listed) > _MOST:
+            raise expected(name, f"[… {len(listed)} entries]", f"to have at most {_MOST}")
+        if listed[0] == 1:
+            raise expected(name, list(value), "to have a probability of one run or more")
+        return listed
+    mean = exact(value, name)  # type: ignore[arg-type]  # no list
+    if mean.sign <= 0 or mean > most:
+        raise expected(name, value, f"in (0, {_MOST}]", "Give the mean number of runs.")
+    return mean
+
+
+def _shape(name: str, value: Number | str) -> ExactReal | str:
+    """Read the name of a law, or the shape of a truncated negative binomial one."""
+    if isinstance(value, str) and value.lower() in _LAWS:
+        return value.lower()
+    remedy = "1 is geometric, 0 logarithmic."
+    allowed = f"to be {', '.join(map(repr, _LAWS))} or a number in (-1, {_MOST}]"
+    try:
+        number = exact(value, name)
+    except ValueError:
+        raise expected(name, value, allowed, remedy) from None
+    if not ExactReal.of_rational(-1) < number <= ExactReal.of_rational(_MOST):
+        raise expected(name, value, allowed, remedy)
+    return number
+
+
+@declared
+class Tuned(Mechanism):
+    """Run a mechanism a random number of times, and release the run with the best score.
+
+    Parameters
+    ----------
+    mechanism
+        One run. What it does may differ from run to run if that is chosen at random, alike for
+        each run; its guarantee has to hold for every choice.
+    runs
+        E K, the mean number of runs; or a list of the probabilities of 0, 1, … runs.
+    shape
+        The law of K with this mean: 1, the default, is geometric (Liu and Talwar 2019), 0
+        logarithmic, and any η > −1 truncated negative binomial (Papernot and Steinke 2022,
+        Definition 1), with K ≥ 1; "poisson", where nothing is released if K = 0; or "fixed".
+
+    Notes
+    -----
+    K is drawn first and kept secret; other runs are not released. The score is any function of a
+    run, such as the accuracy on records that are private too if the run's guarantee covers it.
+    δ(ε) is the largest over all scores, enclosed by one that is attained and by a bound of all
+    (`dpassay.accountant.pairs.tuned`, with the proof): the worst score ranks middle losses lowest,
+    and which of the two sides comes first depends on ε.
+    """
+
+    example = "Tuned(mechanism=Gaussian(standard_deviation=4), runs=10)"
+    no_variance = (
+        "Tuned has no variance: its error depends on the score. Ask for that of the mechanism."
+    )
+
+    mechanism: OneMechanism = OneMechanism()
+    runs: Read[ExactReal | tuple[Fraction, ...], Any] = Read(_runs)
+    shape: Read[ExactReal | str, Any] = Read(_shape, 1)
+
+    def __post_init__(self) -> None:
+        one = ExactReal.of_rational(1)
+        if isinstance(self.runs, tuple):
+            if self.shape != one:
+                raise expected("shape", self.shape, "to be left out where runs are listed")
+            return
+        whole = self.runs.rational
+        if self.shape == "fixed" and (whole is None or whole.denominator != 1):
+            raise expected("runs", self.runs, "to be an integer where shape='fixed'")
+        if self.shape != "poisson" and self.runs < one:
+            raise expected("runs", self.runs, "≥ 1", "Only shape='poisson' may have no run.")
+
+    @property
+    def only_alone(self) -> str:
+        """Why it cannot be composed or sampled."""
+        return (
+            "of the best of several runs only bounds of delta are known, which do not compose. "
+            "Tune a composition: Tuned(Composed(…), runs=…)."
+        )
+
+    @property
+    def _law(self) -> Runs | None:
+        """The law of K; None for one run."""
+        if isinstance(self.runs, tuple):
+            found = Runs(_mean(self.runs), "", self.runs)
+            return None if Fraction(1) in self.runs[1:2] else found
+        once = self.runs == ExactReal.of_rational(1) and self.shape != "poisson"
+        return None if once else Runs(self.runs, self.shape)
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return those of one run, tuned.
+
+        Raises NotApplicableError where one run has no dominating pair whose losses are known.
+        """
+        case, law = self.mechanism.worst_case(adjacency), self._law
+        if law is None:
+            return case
+        if case.enveloped or any(only_bounded(pair) for pair in case.pairs(None)):
+            raise NotApplicableError(
+                f"Which neighbours are worst for one run of {self.mechanism!r} depends on the "
+                f"question. Ask about Tuned(Guaranteed(epsilon=…, delta=…), …) for an upper bound."
+            )
+        remove, add = (
+            tuple(TunedPair(pair, law) for pair in pairs) for pairs in (case.remove, case.add)
+        )
+        return WorstCase(
+            remove,
+            add,
+            "One run of any two neighbours is a channel of the dominating pair. Of all scores the "
+            "worst ranks outcomes of middle loss lowest; two ends enclose what it shows.",
+        )
+
+    @property
+    def dimension(self) -> int:
+        """That of the mechanism."""
+        return self.mechanism.dimension
+
+    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw the best of the runs on an answer of 0, whose score is its first coordinate."""
+        zero = np.zeros(self.dimension) if self.dimension > 1 else 0.0
+        return self.outputs(zero, size, rng=rng)
+
+    def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
+        """Draw the best runs where the score is the (first coordinate of the) output.
+
+        Raises NotApplicableError where there may be no run.
+        """
+        law = self._law
+        if law is None:
+            return self.mechanism.outputs(answer, size, rng=rng)
+        if law.never() > 0:
+            raise NotApplicableError(
+                "With some probability there is no run, and nothing is released: "
+                "sample runs of the mechanism, and select."
+            )
+        counts = law.draw(size, rng)
+        drawn = self.mechanism.outputs(answer, int(counts.sum()), rng=rng)
+        scores = drawn if drawn.ndim == 1 else drawn[:, 0]
+        order = np.lexsort((scores, np.repeat(np.arange(size), counts)))
+        found: Array = drawn[order[np.cumsum(counts) - 1]]
+        return found
+
+    def worst_answers(self) -> list[tuple[Any, Any]]:
+        """Return those of one run; which score is worst depends on ε."""
+        return self.mechanism.worst_answers()
+
+
+def _mean(listed: Sequence[Fraction]) -> ExactReal:
+    return ExactReal.of_rational(sum((k * p for k, p in enumerate(listed)), start=Fraction(0)))

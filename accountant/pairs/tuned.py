@@ -1,0 +1,668 @@
+"""The best of a random number of runs: worst scores, and both ends of δ(ε).
+
+A mechanism is run K times by itself on the same data, and the run with the best score is released,
+or nothing where K = 0. K is drawn first, φ(z) = E z^K and E K < ∞; the score is any function of the
+output, and of coins. P and Q are the laws of one run, x = e^ε.
+
+**One run of a dominating pair is enough.** If (P, Q) dominates the laws of two neighbours, these
+are what a channel makes of P and Q (Blackwell 1953): an outcome and coins. The coins may be
+released too, and the score is a function of both. Equal scores are settled by a further coin, which
+gives the law of a draw among them: a score ranks all outcomes, without ties. More is released than
+before; the same is where an output holds coins.
+
+**The law of the best.** The best of k runs lies below a place in the ranking where all do. So it
+lies between two places with probability φ(A′) − φ(A) under P and φ(B′) − φ(B) under Q, A and B the
+probabilities of the outcomes below.
+
+**The worst ranking.** Cut a ranking into chunks that are inside an event S, and chunks outside, in
+turns. P*(S) is the sum of φ(A′) − φ(A) over those inside. It grows with the P-mass of chunk k, if
+inside, at the rate φ′(A′_k) + R_k, R_k the sum of φ′(A′) − φ′(A) over the later ones inside; if
+outside, at the rate R_k. φ′ grows, so these rates rank the chunks always alike: those outside from
+the last to the first, then those inside from the first to the last. Keep the Q-mass of every chunk,
+and with it Q*(S). Of all shares of P, the one that gives the last chunk inside the outcomes of
+largest loss, and so on down this rank, has the largest sums of P-mass from the top of the rank, as
+no outcomes of a Q-mass have more; so along the straight line to it P*(S) never falls (Abel's
+summation). Hence there is a worst ranking in which the outcomes seen so far have at each place
+losses of an *interval* (i, j): it starts anywhere, and grows upwards by outcomes inside S, and
+downwards by outcomes outside. Chunks as fine as one likes give any ranking, as E K < ∞. So
+
+    δ(ε) = sup over paths (i, j) of Σ over steps up of φ(A′) − φ(A) − x (φ(B′) − φ(B)).
+
+**Pieces.** With f(b) = φ′(0) (p − x q) and D = φ″(A) p p′ − x φ″(B) q q′, densities in b and in
+(a, b), what a path shows is ∫ f over the b inside S, plus ∫ D over the (a, b) with b inside and a
+before b, inside or not: by the fundamental theorem, as φ′(A) grows from φ′(0) with every a before
+b. So it is linear in the indicators of these sets. They are ordered: one that holds for a and b
+holds for later a and later b, a is before b if both are inside. For finitely many pieces of
+outcomes take the shares of these sets in each piece and in each cell of two pieces, and the mean of
+D in each cell. Ordered numbers in [0, 1] are mixtures of ordered zeros and ones, so no shares show
+more than the best path of whole pieces that differs from them only in cells that are partly in the
+set. There D and its mean, integrated over a part of the cell, differ by at most ½ E|D − ED| ≤ half
+the standard deviation, which for φ″(A) p p′ is at most φ‴ p p′ √((p² + p′²)/12); all these cells
+touch the best path of whole pieces, and are added to what it shows. Of one piece a share f may be
+inside: for f of the mixture the path starts with this piece. The cell of the piece with itself adds
+at most f (φ″(A) p² + ½ x φ″(B) q²) to the mixture, so this is added to paths that start so.
+
+**Both ends.** Of whole pieces the best path is found from one interval to the next. Pieces that are
+all outcomes with losses in (s, t] are what a rougher release tells: below. No law with the same
+masses there tells more than two outcomes of the losses s and t: above.
+
+**The largest loss** is that of one run, plus the largest ln φ′(A)/φ′(B). (A, B) lies on the curve
+of the tests (Neyman and Pearson): of what is largest there only the ends of its straight lines
+count, where φ′(A)/φ′(B) is a power of a quotient of linear functions, or an exponential.
+
+**Divergences** are bounded by those of one run: Papernot and Steinke 2022, "Hyperparameter tuning
+with Rényi differential privacy", Theorems 2 and 6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache, partial
+from itertools import accumulate, pairwise
+from typing import TypeAlias, final
+
+from flint import arb, arb_poly
+
+from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.pair import Known, Pair, refined
+from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import Interval, ball
+from dpassay.accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.numbers.solve import fraction
+from dpassay.accountant.pairs.between import narrow_enough, passes
+from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
+
+_BITS = 448
+"""Of the sums: tails are subtracted from each other."""
+_TAILS = 192
+"""Bits of the tails of one run: fewer widen those of a composition, more take long."""
+_LOSSES = 512
+"""Intervals of losses: the ends differ by about the square of their length."""
+_PIECE = 384
+"""The largest mass of a piece is about 1 over this."""
+_SAMPLES = 33
+"""Losses at which tails are looked at, to lay a grid of equal steps of their logarithms."""
+_SCALE = 10
+"""ln of the steps in which δ decides how far the losses are cut."""
+_DEEPEST = 12
+"""Steps at most: below e^−120 the ends are far apart."""
+_LEFT_OUT = 2.0**-14
+"""The part of δ that large losses that are not told apart may add, times E K."""
+_WIDTH = Fraction(1, 10**6)
+"""Relative width of the tails of one run that are only enclosed."""
+_ENDS = Fraction(1, 10**4)
+"""Relative width of each end of an ε: they are farther apart."""
+_HALVINGS, _DOUBLINGS = 10, 40
+"""Steps to a loss from which on little mass is left."""
+_SLACK = 2.0**-40
+"""Rounding of one term in floats, relative to it: that of up to 1000 steps of 2^−52 each."""
+_LARGEST = ExactReal.of_rational(100)
+"""ε from which on the bound at this ε is taken: e^ε becomes too large for floats."""
+_ORDERS = tuple(1 + 2.0 ** (k / 2) for k in range(-4, 24))
+"""Orders of one run that a divergence is bounded by."""
+_UNIT = 2.0**-52
+"""Rounding of a sum in floats is below it, relative to each term."""
+
+Path: TypeAlias = list[tuple[int, int]]
+"""The intervals (i, j) after which the piece j is added."""
+
+
+@final
+@dataclass(frozen=True)
+class Runs:
+    """The law of the number of runs.
+
+    Parameters
+    ----------
+    mean
+        E K, where no probabilities are given.
+    shape
+        "poisson"; "fixed" for always E K; or η > −1 of the truncated negative binomial law,
+        P(K = k) ∝ (1 − γ)^k Γ(k + η)/k! for k ≥ 1: 1 is geometric, 0 logarithmic.
+    probabilities
+        Those of 0, 1, … runs, in place of a shape.
+    """
+
+    mean: ExactReal
+    shape: ExactReal | str
+    probabilities: tuple[Fraction, ...] = ()
+
+    @cached_property
+    def _polynomial(self) -> list[arb_poly]:
+        """φ, φ′ and φ″ of given probabilities."""
+        first = arb_poly([ball(each) for each in self.probabilities])
+        return [first, first.derivative(), first.derivative().derivative()]
+
+    @cached_property
+    def gamma(self) -> arb:
+        """γ, at `_BITS`: the mean η(1 − γ)/(γ(1 − γ^η)) falls in γ."""
+        assert isinstance(self.shape, ExactReal)
+        if self.shape == ExactReal.of_rational(1):
+            return 1 / self.mean.ball()
+        low, high = Fraction(0), Fraction(1)
+        with ctx.workprec(3 * _BITS):
+            for _ in range(_BITS):
+                middle = (low + high) / 2
+                value = _mean(ball(middle), self.shape)
+                if value > self.mean.ball():
+                    low = middle
+                elif value < self.mean.ball():
+                    high = middle
+                else:
+                    break
+            return ball(low).union(ball(high))
+
+    def derivative(self, order: int, below: arb, above: arb) -> arb:
+        """Return φ, φ′ or φ″ at a probability, given with its complement."""
+        if self.probabilities:
+            return self._polynomial[order](below)
+        if self.shape == "poisson":
+            mean = self.mean.ball()
+            return mean**order * (-mean * above).exp()
+        if self.shape == "fixed":
+            k = int(float(self.mean))
+            factor, power = ((1, k), (k, k - 1), (k * (k - 1), k - 2))[order]
+            return factor * below**power if factor else arb(0)
+        assert isinstance(self.shape, ExactReal)
+        eta, gamma = self.shape.ball(), self.gamma
+        y, w = gamma + (1 - gamma) * above, 1 - gamma
+        if order == 0:
+            if self.shape.sign == 0:
+                return y.log() / gamma.log()
+            return (y**-eta - 1) / (gamma**-eta - 1)
+        unit = -1 / gamma.log() if self.shape.sign == 0 else eta / (gamma**-eta - 1)
+        first = unit * w * y ** (-eta - 1)
+        return first if order == 1 else first * (eta + 1) * w / y
+
+    def growth(self, within: Array, outside: Array, step: Array) -> Array:
+        """Return φ(within) − φ(within − step), within = 1 − outside, in floats.
+
+        Without cancellation: the relative error is below `_SLACK`, as that of φ″ and φ‴ is.
+        """
+        share = np.minimum(step / within, 1.0)
+        if self.probabilities:
+            before, value, growth = within * (1 - share), 0.0 * within, 0.0 * within
+            for p in reversed(self.probabilities):
+                growth, value = growth * within + value, value * before + float(p)
+            return growth * step
+        mean = float(self.mean)
+        if self.shape == "poisson":
+            return -np.exp(-mean * outside) * np.expm1(-mean * step)
+        if self.shape == "fixed":
+            return -(within**mean) * np.expm1(mean * np.log1p(-share))
+        eta, gamma, unit = self._floats
+        y = gamma + (1 - gamma) * outside
+        logs = np.log1p((1 - gamma) * step / y)
+        return unit * logs if eta == 0 else -unit / eta * y**-eta * np.expm1(-eta * logs)
+
+    def bend(self, order: int, within: Array, outside: Array) -> Array:
+        """Return φ″ or φ‴ at `within` in floats."""
+        if self.probabilities:
+            value = np.zeros_like(within)
+            for k in range(len(self.probabilities) - 1, order - 1, -1):
+                value = value * within + math.perm(k, order) * float(self.probabilities[k])
+            return value
+        mean = float(self.mean)
+        if self.shape == "poisson":
+            return mean**order * np.exp(-mean * outside)
+        if self.shape == "fixed":
+            factor = math.perm(int(mean), order)
+            return factor * within ** (mean - order) if factor else np.zeros_like(within)
+        eta, gamma, unit = self._floats
+        rising = unit * math.prod((eta + k) * (1 - gamma) for k in range(1, order)) * (1 - gamma)
+        return rising * (gamma + (1 - gamma) * outside) ** (-eta - order)
+
+    @cached_property
+    def _floats(self) -> tuple[float, float, float]:
+        """η, γ and φ′(1) γ^(η + 1)/(1 − γ) of a truncated negative binomial law."""
+        assert isinstance(self.shape, ExactReal)
+        eta, gamma = self.shape.ball(), self.gamma
+        unit = -1 / gamma.log() if self.shape.sign == 0 else eta / (gamma**-eta - 1)
+        return float(eta.mid()), float(gamma.mid()), float(unit.mid())
+
+    def never(self) -> arb:
+        """Return P(K = 0)."""
+        return self.derivative(0, arb(0), arb(1)) if self._may_be_none else arb(0)
+
+    @property
+    def _may_be_none(self) -> bool:
+        return self.shape == "poisson" or (bool(self.probabilities) and self.probabilities[0] > 0)
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        """Draw numbers of runs, in floats: for simulation."""
+        mean = float(self.mean)
+        if self.probabilities:
+            weights = np.array([float(each) for each in self.probabilities])
+            return rng.choice(len(weights), size=size, p=weights / weights.sum())
+        if self.shape == "poisson":
+            return rng.poisson(mean, size)
+        if self.shape == "fixed":
+            return np.full(size, int(mean))
+        assert isinstance(self.shape, ExactReal)
+        levels = np.sort(rng.random(size))[::-1]
+        found, gamma, eta = (
+            np.ones(size, dtype=np.int64),
+            float(self.gamma.mid()),
+            float(self.shape),
+        )
+        mass = eta * (1 - gamma) / (gamma**-eta - 1) if eta else (1 - gamma) / -math.log(gamma)
+        total, k, left = mass, 1, size
+        while left := int((levels[:left] > total).sum()):  # those that run more than k times
+            mass *= (1 - gamma) * (k + eta) / (k + 1)
+            k, before, total = k + 1, total, total + mass
+            if total == before:
+                break
+            found[:left] = k
+        return rng.permutation(found)
+
+
+def _mean(gamma: arb, shape: ExactReal) -> arb:
+    if shape.sign == 0:
+        return (1 - gamma) / (gamma * -gamma.log())
+    eta = shape.ball()
+    return eta * (1 - gamma) / (gamma * (1 - gamma**eta))
+
+
+@final
+@dataclass(frozen=True)
+class TunedPair(Pair):
+    """The largest of the profiles of the best of several runs, over all scores.
+
+    Parameters
+    ----------
+    base
+        The pair that dominates one run.
+    runs
+        How many there are.
+    """
+
+    law_name = "tuned"
+
+    base: Pair
+    runs: Runs
+
+    def hockey_stick(self, epsilon: ExactReal) -> arb:
+        """Return a ball around both ends."""
+        low, high = self.lower(epsilon), self.upper(epsilon)
+        return low.lower().max(arb(0)).union(high.upper())
+
+    def lower(self, epsilon: ExactReal, depth: int | None = None) -> arb:
+        """Return a lower bound of H, what one ranking and one event show; see `_depth`."""
+        if epsilon.sign < 0:
+            x = epsilon.ball().exp()
+            return 1 - x + x * self.reverse().lower(-epsilon, depth)
+        return _event(self, epsilon, depth or _depth(self, epsilon))[0].max(arb(0))
+
+    def upper(self, epsilon: ExactReal, depth: int | None = None) -> arb:
+        """Return an upper bound of H."""
+        if epsilon.sign < 0:
+            x = epsilon.ball().exp()
+            return 1 - x + x * self.reverse().upper(-epsilon, depth)
+        largest = self.max_loss()
+        if largest.is_finite() and epsilon.ball() >= largest:
+            return arb(0)
+        return arb(_pieces(self, depth or _depth(self, epsilon)).most(epsilon)).min(arb(1))
+
+    def max_loss(self) -> arb:
+        """Return the largest loss of one run, plus the largest ln φ′(A)/φ′(B); +∞ without one."""
+        largest = self.base.max_loss()
+        return _largest(self) if largest.is_finite() else arb.pos_inf()
+
+    def infinity_mass(self) -> arb:
+        """Return that of a score that prefers the outcomes of infinite loss."""
+        mass = self.base.infinity_mass()
+        if mass.is_zero():
+            return arb(0)
+        return 1 - self.runs.derivative(0, 1 - mass, mass)
+
+    def renyi(self, order: arb) -> arb:
+        """Return a ball from one score, the same of all outcomes, to the bounds of the module."""
+        with ctx.workprec(_BITS):
+            return _divergence(self, order)
+
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(
+            refusal="Of the best of several runs only bounds of delta and of epsilon are known, "
+            "which hold for every score. Ask for these.",
+            upper=self.upper,
+            attained=lambda epsilon: FinitePair(TunedEvent(self, epsilon), 0),
+            inverse=self._inverse,
+        )
+
+    def _inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
+        depth = min(max(1, math.ceil(-float(delta.ball().log().mid()) / _SCALE)), _DEEPEST)
+        low, high = (
+            passes(partial(end, depth=depth), delta, Fraction(1), _ENDS)
+            for end in (self.lower, self.upper)
+        )
+        return narrow_enough(
+            low.hull(high),
+            relative_width,
+            "below by a score, above by all scores, both of losses in finitely many intervals",
+        )
+
+    def reverse(self) -> TunedPair:
+        """Return that of the reversed pair."""
+        return TunedPair(self.base.reverse(), self.runs)
+
+    def law(self) -> dict[str, object]:
+        """Return the pair of one run and the law of the number of runs."""
+        found = {"law": self.law_name, **{f"run_{k}": v for k, v in self.base.law().items()}}
+        if self.runs.probabilities:
+            listed = [str(ExactReal.of_rational(each)) for each in self.runs.probabilities]
+            return found | {"probabilities": listed}
+        return found | {"mean": str(self.runs.mean), "shape": str(self.runs.shape)}
+
+    def describe_event(self, epsilon: ExactReal) -> str:
+        """Say which runs show most."""
+        return "the runs of large loss, where the score ranks middle losses lowest"
+
+
+@final
+@dataclass(frozen=True)
+class TunedEvent(FiniteLaws):
+    """An event of the best run by the worst score at an ε, and its complement."""
+
+    pair: TunedPair
+    at: ExactReal
+
+    def masses(self, index: int) -> tuple[Balls, Balls]:
+        """Return the probabilities of both."""
+        at = self.at if self.at.sign >= 0 else ExactReal.of_rational(0)
+        _, p, q = _event(self.pair, at, _depth(self.pair, at))
+        return [p, 1 - p], [q, 1 - q]
+
+    def outcomes(self, index: int) -> Sequence[object]:
+        """Say which event it is."""
+        return "a run of large loss", "any other"
+
+
+class _Pieces:
+    """Pieces of outcomes in the order of their losses, with all that no ε changes."""
+
+    def __init__(self, masses: list[tuple[arb, arb]], runs: Runs) -> None:
+        self.pieces: list[tuple[arb, arb]] = []
+        for p, q in masses:
+            parts = max(1, math.ceil(_PIECE * max(float(p.mid()), float(q.mid()))))
+            self.pieces += [(p / parts, q / parts)] * parts
+        self.size, self.runs = len(self.pieces), runs
+        self.sums = [list(accumulate(piece[side] for piece in self.pieces)) for side in (0, 1)]
+
+    @cached_property
+    def gains(self) -> tuple[Array, Array, Array, Array]:
+        """φ(A′) − φ(A) rounded up, φ(B′) − φ(B) down; and both parts of what cells may add, up."""
+        return *self._floats(0, above=True), *self._floats(1, above=False)
+
+    def _floats(self, side: int, *, above: bool) -> tuple[Array, Array]:
+        """Return the gains of the piece j after (i, j), and a part of what the cell (i, j) may add.
+
+        Both are at [j, i], so that a row is read at a time.
+
+        They grow with every mass inside, and fall with those outside.
+        """
+        n, listed = self.size, [piece[side] for piece in self.pieces]
+        i, j = np.ogrid[:n, :n]
+
+        def sums(above: bool) -> tuple[Array, Array, Array]:
+            """Return the masses, those of the pieces i to j, and all others."""
+            inside = np.array([_end(mass, above) for mass in listed])
+            lows = np.array([0.0, *(_end(mass, not above) for mass in self.sums[side])])
+            rests = accumulate(reversed(listed))
+            highs = np.array([0.0, *(_end(mass, not above) for mass in rests)])[::-1]
+            within = np.cumsum(np.where(j >= i, inside[None, :], 0.0), axis=1)
+            within *= 1 + n * _UNIT if above else 1 - n * _UNIT
+            return inside, within, lows[:n, None] + highs[None, 1:]
+
+        with np.errstate(all="ignore"):
+            masses, within, outside = sums(above)
+            gains = np.nan_to_num(self.runs.growth(within, outside, masses[None, :]))
+            masses, within, outside = sums(True)
+            third = self.runs.bend(3, within, outside)
+            second = np.diagonal(self.runs.bend(2, within, outside))
+        one, other = masses[:, None], masses[None, :]
+        cells = one * other * np.sqrt((one**2 + other**2) / 48) * third
+        cells[np.arange(n), np.arange(n)] = masses**2 * second * (1 if above else 0.5)
+        gains *= 1 + _SLACK if above else 1 - _SLACK
+        kept = np.where(j >= i, gains, 0.0), np.where(j >= i, cells * (1 + _SLACK), 0.0)
+        return kept[0].T.copy(), kept[1].T.copy()
+
+    def most(self, epsilon: ExactReal) -> float:
+        """Return an upper bound of what any path shows at ε ≥ 0.
+
+        The cells that touch a path are counted where it comes to them.
+        """
+        n, (up, cells_up, down, cells_down) = self.size, self.gains
+        x = float(min(epsilon, _LARGEST).ball().exp().lower()) * (1 - _SLACK)
+        more = np.zeros((n + 2, n + 3))  # of the cell (k, l) at [l, k + 2]
+        more[:n, 2 : n + 2] = cells_up + x * (1 + 3 * _SLACK) * cells_down
+        best = np.full(n + 1, -np.inf)
+        for j in range(n + 1):
+            best[j] = more[j, j + 2] + (more[j, j + 1] if j else 0.0)
+            if j:  # a step down from i: the cells (i − 2, j) and (i − 2, j − 1)
+                each = more[j, 1 : j + 1] + more[j - 1, 1 : j + 1]
+                left = np.concatenate(([0.0], np.cumsum(each)))
+                value = np.maximum.accumulate((best[: j + 1] + left)[::-1])[::-1] - left
+                best[: j + 1] = value + 4 * n * _UNIT * left[-1] + 4 * _UNIT * np.abs(value)
+            if j < n:  # a step up from (i, j): the cells (i − 1, j + 1) and (i, j + 1)
+                above, below = up[j, : j + 1], x * down[j, : j + 1]
+                beyond = more[j + 1, 1 : j + 2] + more[j + 1, 2 : j + 3]
+                best[: j + 1] += above - below + _SLACK * (above + below) + beyond
+                best[: j + 1] += 4 * _UNIT * np.abs(best[: j + 1])
+        return float(best[0])
+
+    def path(self, epsilon: ExactReal) -> Path:
+        """Return about the best path of whole pieces, by floats."""
+        up, _, down, _ = self.gains
+        x = math.exp(float(min(epsilon, _LARGEST)))
+        best, froms = np.zeros(self.size + 1), []
+        for j in range(self.size):
+            value = best[: j + 1] + up[j, : j + 1] - x * down[j, : j + 1]
+            highest = np.maximum.accumulate(value[::-1])[::-1]
+            places = np.where(value == highest, np.arange(j + 1), self.size)
+            froms.append(np.minimum.accumulate(places[::-1])[::-1])
+            froms[-1] = np.where(highest > 0, froms[-1], -1)
+            best[: j + 1] = np.maximum(highest, 0.0)
+        found: Path = []
+        i = int(best.argmax())
+        for j in range(self.size - 1, -1, -1):
+            if i > j or froms[j][i] < 0:
+                break
+            i = int(froms[j][i])
+            found.append((i, j))
+        return found
+
+    def shown(self, path: Path) -> tuple[arb, arb]:
+        """Return the probabilities of the event of a path."""
+        p, q = (
+            sum((self._at(0, s, i, j + 1) - self._at(0, s, i, j) for i, j in path), start=arb(0))
+            for s in (0, 1)
+        )
+        return p, q
+
+    def _at(self, order: int, side: int, i: int, j: int) -> arb:
+        """Return φ, φ′ or φ″ of the mass of the pieces i, …, j − 1 of one law."""
+        sums = self.sums[side]
+        low = sums[i - 1] if i else arb(0)
+        inside = sums[j - 1] - low if j > i else arb(0)
+        return self.runs.derivative(order, inside, 1 - inside)
+
+    def largest(self, *, above: bool) -> arb:
+        """Return the largest φ′(A)/φ′(B) of the largest losses; of what lies between, if above."""
+        n = self.size
+        slopes = [[self._at(1, side, i, n) for i in range(n + 1)] for side in (0, 1)]
+        found = arb(1)
+        for i in range(n - 1, -1, -1):
+            if slopes[1][i] > 0:
+                found = found.max(slopes[0][i] / slopes[1][i])
+            if above and self.runs.probabilities and i < n - 1 and slopes[1][i + 1] > 0:
+                found = found.max(slopes[0][i] / slopes[1][i + 1])
+        return found
+
+
+def _end(mass: arb, above: bool) -> float:
+    """Return a float above a mass, or below it."""
+    end = float((mass.upper() if above else mass.lower()).mid())
+    return max(math.nextafter(end, math.inf if above else -math.inf), 0.0)
+
+
+@lru_cache(maxsize=8)
+def _pieces(pair: TunedPair, depth: int, *, above: bool = True) -> _Pieces:
+    """Return pieces that dominate one run, or what a rougher release of it tells."""
+    with ctx.workprec(_BITS):
+        listed = _listed(pair.base)
+        return _Pieces(listed or _cut(pair, depth, above), pair.runs)
+
+
+def _listed(base: Pair) -> list[tuple[arb, arb]]:
+    """Return the masses of few outcomes in the order of their losses; none if that is not known."""
+    if not isinstance(base, FinitePair):
+        return []
+    found = base.by_loss()
+    return found if len(found) <= _LOSSES else []
+
+
+def _cut(pair: TunedPair, depth: int, above: bool) -> list[tuple[arb, arb]]:
+    """Return the masses of intervals of losses, or those of their ends with the same sums."""
+    base = refined(pair.base, _WIDTH)
+    never = base.infinity_mass()
+    losses = _grid(pair, depth)
+    with ctx.workprec(_TAILS):
+        tails = [base.tails(loss) for loss in losses]
+    p = [one.p_above - two.p_above for one, two in pairwise(tails)]
+    q = [one.q_above - two.q_above for one, two in pairwise(tails)]
+    p = [tails[0].p_below, *p, tails[-1].p_above - never]
+    q = [tails[0].q_below, *q, tails[-1].q_above]
+    if not above:
+        return [*zip(p, q, strict=True), (never, arb(0))]
+    ratios = [loss.ball().exp() for loss in losses]
+    atoms = [[arb(0), arb(0)] for _ in range(len(losses) + 2)]
+    atoms[-1][0] += never
+    for k, (mass, other) in enumerate(zip(p, q, strict=True)):
+        # q = low + high, p = low e^s + high e^t
+        if k == len(losses):  # t = ∞
+            low, rest = other, mass - ratios[-1] * other
+            atoms[k + 1][0] += rest
+            atoms[k][0] += mass - rest
+            atoms[k][1] += low
+            continue
+        least = ratios[k - 1] if k else arb(0)
+        high = (mass - least * other) / (ratios[k] - least)
+        low = (ratios[k] * other - mass) / (ratios[k] - least)
+        atoms[k][0] += least * low
+        atoms[k][1] += low
+        atoms[k + 1][0] += ratios[k] * high
+        atoms[k + 1][1] += high
+    return [(one, two) for one, two in atoms]
+
+
+def _grid(pair: TunedPair, depth: int) -> list[ExactReal]:
+    """Return losses, equally far apart, beyond which little mass is left."""
+    mean = float(pair.runs.derivative(1, arb(1), arb(0)).mid())
+    high = _place(pair.base, _LEFT_OUT * math.exp(-_SCALE * depth) / mean)
+    low = -_place(pair.base.reverse(), _LEFT_OUT / mean)
+    places = np.linspace(float(low), float(high), _SAMPLES)
+    rough = refined(pair.base, Fraction(1, 100))
+    rises = []
+    with ctx.workprec(64):
+        for place in places[:-1]:
+            tails = rough.tails(ExactReal.of_rational(Fraction(float(place))))
+            rises.append(float((tails.q_below / tails.p_above).log().mid()))
+    rises[0] = max(rises[0], 2 * rises[1] - rises[2])
+    rises.append(2 * rises[-1] - rises[-2])
+    inner = np.interp(np.linspace(rises[0], rises[-1], _LOSSES + 1)[1:-1], rises, places)
+    found = sorted({Fraction(float(place)) for place in inner} - {Fraction(float(low))})
+    exact = map(ExactReal.of_rational, found)
+    return [low, *(each for each in exact if low < each < high), high]
+
+
+def _place(base: Pair, mass: float) -> ExactReal:
+    """Return a loss with about this P-mass above it, but for infinite ones; the largest if less."""
+    known, never = base.known.max_loss(), float(base.infinity_mass().mid())
+    rough = refined(base, Fraction(1, 100))
+
+    def little(at: Fraction) -> bool:
+        with ctx.workprec(64):
+            return float(rough.tails(ExactReal.of_rational(at)).p_above.mid()) - never <= mass
+
+    low, high = Fraction(-1), Fraction(1)
+    for _ in range(_DOUBLINGS):
+        if little(high) or (known is not None and ExactReal.of_rational(high) >= known):
+            break
+        low, high = high, 2 * high
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if little(middle) else (middle, high)
+    found = ExactReal.of_rational(high)
+    return found if known is None else min(found, known)
+
+
+@lru_cache(maxsize=256)
+def _depth(pair: TunedPair, epsilon: ExactReal) -> int:
+    """Return how many steps of `_SCALE` δ(ε) is small."""
+    depth, largest = 1, pair.max_loss()
+    if epsilon.ball() >= largest.lower() or _listed(pair.base):
+        return depth
+    while depth < _DEEPEST:
+        value = float(_event(pair, epsilon, depth)[0].mid())
+        needed = 2 * depth if value <= 0 else math.ceil(-math.log(value) / _SCALE)
+        if needed <= depth:
+            break
+        depth = min(needed, _DEEPEST)
+    return depth
+
+
+@lru_cache(maxsize=256)
+def _event(pair: TunedPair, epsilon: ExactReal, depth: int) -> tuple[arb, arb, arb]:
+    """Return what the best event of whole pieces shows, and its probabilities."""
+    pieces = _pieces(pair, depth, above=False)
+    with ctx.workprec(_BITS):
+        p, q = pieces.shown(pieces.path(epsilon))
+        return p - epsilon.ball().exp() * q, p, q
+
+
+@lru_cache(maxsize=64)
+def _largest(pair: TunedPair) -> arb:
+    """Return the largest loss, where that of one run is finite."""
+    with ctx.workprec(_BITS):
+        low = _pieces(pair, 1, above=False).largest(above=False)
+        high = _pieces(pair, 1).largest(above=True)
+        return pair.base.max_loss() + low.log().union(high.log())
+
+
+def _divergence(pair: TunedPair, order: arb) -> arb:
+    """Enclose D_order: see the module, and `TunedPair.renyi`."""
+    base, runs = pair.base, pair.runs
+    one, never = base.renyi(order), runs.never()
+    if order == 1:
+        low = (1 - never) * one
+        order, one = arb(2), base.renyi(arb(2))  # D_a grows with a
+    else:
+        low = (never + (1 - never) * ((order - 1) * one).exp()).log() / (order - 1)
+    if runs.probabilities or runs.shape == "fixed":  # all runs, and how many, are at least as much
+        weights = runs.probabilities or (Fraction(0),) * int(float(runs.mean)) + (Fraction(1),)
+        each = (ball(p) * ((order - 1) * k * one).exp() for k, p in enumerate(weights))
+        return low.union(sum(each, start=arb(0)).log() / (order - 1))
+    mean, most = runs.derivative(1, arb(1), arb(0)), arb(0)
+    if runs.shape != "poisson":
+        assert isinstance(runs.shape, ExactReal)
+        bounds = []
+        for a in _ORDERS:
+            second = base.renyi(arb(a)).max(base.reverse().renyi(arb(a)))
+            bounds.append(((1 - 1 / arb(a)) * second - runs.gamma.log() / a).upper())
+        most = (1 + runs.shape.ball()) * min(bounds)
+    high = arb.pos_inf()
+    for a in (
+        order,
+        *(order + arb(more) for more in _ORDERS),
+    ):  # the bound of a larger order is one
+        one, less = base.renyi(a), a - 1
+        if runs.shape == "poisson":
+            near = ExactReal.of_rational(fraction((1 / less).log1p().lower()))
+            most = mean * base.hockey_stick(near).max(base.reverse().hockey_stick(near))
+        high = high.min((one + most + mean.log() / less).upper())
+    return low.union(high)

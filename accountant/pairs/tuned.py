@@ -70,7 +70,7 @@ from dpassay.accountant.core.arrays import Array, np
 from dpassay.accountant.core.pair import Known, Pair, refined
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, ball
-from dpassay.accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.numbers.precision import cached_property, ctx, note
 from dpassay.accountant.numbers.solve import fraction
 from dpassay.accountant.pairs.between import narrow_enough, passes
 from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
@@ -436,6 +436,7 @@ class _Pieces:
 
         The cells that touch a path are counted where it comes to them.
         """
+        note("tuned")
         n, (up, cells_up, down, cells_down) = self.size, self.gains
         x = float(min(epsilon, _LARGEST).ball().exp().lower()) * (1 - _SLACK)
         more = np.zeros((n + 2, n + 3))  # of the cell (k, l) at [l, k + 2]

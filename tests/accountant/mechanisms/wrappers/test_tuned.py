@@ -238,3 +238,12 @@ def test_what_is_not_known_is_refused() -> None:
     assert repr(dpassay.parse("Tuned(Laplace(1), [0, '1/2', '1/2'])")) == repr(
         Tuned(Laplace(1), [0, "1/2", "1/2"])
     )
+
+
+def test_verdicts_rest_on_floats_with_bounded_errors() -> None:
+    held = dpassay.verify(dpassay.Tuned(dpassay.RandomizedResponse(1), 3), epsilon=1, delta="1/2")
+    refuted = dpassay.verify(
+        dpassay.Tuned(dpassay.RandomizedResponse(1), 3), epsilon=1, delta="1/9"
+    )
+    assert (held.verdict, held.rigour) == ("HOLDS", "BOUNDED")
+    assert refuted.verdict == "REFUTED"

@@ -534,6 +534,11 @@ def _golden(convex: Callable[[Real], Real], low: Real, high: Real, steps: int) -
     return (low + high) / 2
 
 
+_ADD_REMOVE = (
+    'method="mpmath" knows samples and mixtures under add-remove. Ask with adjacency="add-remove".'
+)
+
+
 def laws(mechanism: Mechanism, adjacency: Adjacency | None = None) -> tuple[list[Law], list[Law]]:
     """Return the worst pairs of a mechanism when a record is removed, and when one is added.
 
@@ -560,9 +565,9 @@ def laws(mechanism: Mechanism, adjacency: Adjacency | None = None) -> tuple[list
             remove = [law.sampled(share) for law in laws(mechanism.mechanism, adjacency)[0]]
             return remove, [law.reverse() for law in remove]
         case kinds.PoissonSubsampled():
-            raise AdjacencyError(
-                'method="mpmath" knows samples under add-remove. Ask with adjacency="add-remove".'
-            )
+            raise AdjacencyError(_ADD_REMOVE)
+        case kinds.MixtureOfGaussians() if adjacency is Adjacency.REPLACE_ONE:
+            raise AdjacencyError(_ADD_REMOVE)
     remove = _release(mechanism)
     return remove, [law.reverse() for law in remove]
 

@@ -170,11 +170,26 @@ def test_what_would_be_wrong_or_late_is_refused() -> None:
         Reference.of(Gaussian(3)).renyi("1/2")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("text", SINGLE)
+def test_no_relation_is_answered_with_the_pairs_of_another(text: str) -> None:
+    mechanism, asked = parse(text), 0.3
+    for each in Adjacency:
+        try:
+            known = profile.delta(mechanism, asked, adjacency=each.value)
+            found = estimate_delta(mechanism, asked, adjacency=each.value, method="mpmath")
+        except (AdjacencyError, NotApplicableError):
+            continue
+        assert float(known.lower) * (1 - 1e-9) <= float(found) <= float(known.upper) * (1 + 1e-9)
+
+
 def test_refusals_say_what_to_ask() -> None:
     with pytest.raises(NotApplicableError, match="Ask without it"):
         Reference.of(parse("RankOneGaussian(dimension=5, sigma_star=400)"))
     with pytest.raises(AdjacencyError, match="add-remove"):
         Reference.of(parse("PoissonSubsampled(Gaussian(1), '1/10')"))
+    with pytest.raises(AdjacencyError, match="mixtures under add-remove"):
+        Reference.of(parse("MixtureOfGaussians(1, [1, 2], ['0.2', '0.8'])"), "replace-one")
     with pytest.raises(NotApplicableError, match="atoms"):
         Reference.of(parse("Composed([Laplace(3), TruncatedLaplace(scale=1, bound=9)])"))
     with pytest.raises(NotApplicableError, match="do not fall"):

@@ -18,9 +18,9 @@ a code stands for.
 alone, and may learn whatever it likes from them; the events that come out are then tested on
 fresh runs, so that nothing a proposer does can make a test invalid.
 
-*Vectors.* A linear score is best for noise of Gaussian shape around shifted answers; distances to
-the points where runs are densest show noise that is thin in some direction or has a spike at the
-true answer.
+*Vectors.* A linear score is best for noise of Gaussian shape around shifted answers, l1 distances
+to the medians for Laplace noise; distances to the points where runs are densest show noise that is
+thin in some direction or has a spike at the true answer.
 
 *Bits.* A value plus noise in floating point is rounded to the grid of its own magnitude, and the
 noise came from a grid of its own; which bits of the sum can be set tells what the value was
@@ -546,6 +546,7 @@ def geometry(first: Matrix, second: Matrix) -> Iterable[Feature]:
     spike_a, spike_b = spike(a), spike(b)
     yield Linear(spike_a - spike_b, "difference of the densest points")
     yield Nearer((spike_a, spike_b), 2, True, "the densest points")
+    yield Nearer((np.median(a, axis=0), np.median(b, axis=0)), 1, False, "the medians")
     yield from (Size(order) for order in (0, 1, 2, np.inf))
 
 

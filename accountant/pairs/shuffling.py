@@ -165,6 +165,12 @@ Q_a + Q_b = R_a + R_b.
 category. User 1's report is neither a nor b with probability (k − 2)p, for a and for b: tell when.
 Else it is of Q_a or Q_b, the reports a and b, and γ = p: δ ≤ (E + 1) p · E δ_C.
 
+*Reports of sets* whose loss is ε₀, 0 or −ε₀, such as unary encodings: the same, with p the chance
+of a report of loss ε₀ under R_b, and of −ε₀ under R_a. Q_a and Q_b are the laws of those reports,
+under R_a and R_b alike, as their ratio is E or 1/E; elsewhere R_a = R_b. The law of any report is
+at least R_a/E = pQ_a on the former, and R_b/E = pQ_b on the latter. Below, all others hold a, or
+all b, and only the reports of loss ε₀ are counted.
+
 **Below, by datasets**, with randomised response. *All others hold a, or all b*: the reports of a by
 the others are S ~ Bin(n − 1, s), s = Ep or p, and user 1's is one more with chance Ep, or p. *All
 others hold a third category*: C ~ Bin(n − 1, 2p) of them report a or b. With T of all reports a or
@@ -209,6 +215,8 @@ class ShuffledReports(MirroredPair):
     of: int
     """The categories k."""
     users: int
+    report: FiniteLaws | None = None
+    """Of reports of sets: their laws by the losses ε₀, 0 and −ε₀."""
 
     def excess(self, epsilon: ExactReal) -> arb:
         """Return a ball around both bounds."""
@@ -225,8 +233,8 @@ class ShuffledReports(MirroredPair):
     def _best(self, at: ExactReal) -> OthersAlike:
         """Return the datasets whose event shows most, for 0 ≤ ε < ε₀."""
         k, e, n = self.of, self.epsilon, self.users
-        known = [OthersAlike(e, k, k or 2, n, held, at) for held in (0, 1)]
-        if k != 2:
+        known = [OthersAlike(e, k, k or 2, n, held, at, self.report) for held in (0, 1)]
+        if k != 2 and self.report is None:
             known.append(OthersAlike(e, k, k or 3, n, 2, at))
         return max(known, key=lambda others: float(others.excess().mid()))
 
@@ -278,6 +286,8 @@ class OthersAlike(FiniteLaws):
     """What the others hold: what user 1 leaves (0), what it turns to (1), or a third (2)."""
     at: ExactReal
     """The ε, 0 ≤ ε < ε₀, at which the event is chosen."""
+    report: FiniteLaws | None = None
+    """Of reports of sets, as in `ShuffledReports`."""
 
     def excess(self) -> arb:
         """Return P − e^ε Q of the event."""
@@ -293,7 +303,10 @@ class OthersAlike(FiniteLaws):
         """Say who reports, and which histograms make up the event."""
         held = ("the one that the user leaves", "the one that it turns to", "a third")[self.held]
         least = _Sums(self, self.at).least_alike(self.held)
-        event = f"at least {least} reports of the category left"
+        kind = "of the category left"
+        if self.report is not None:
+            kind = "that contain the category left, and not the one turned to"
+        event = f"at least {least} reports {kind}"
         if self.held == 2:
             event = f"the numbers of reports of the two categories whose loss exceeds {self.at}"
         return f"{event}, while the other {self.users - 1} users hold {held}", "all else"
@@ -322,10 +335,10 @@ def _upper(pair: ShuffledReports, epsilon: ExactReal) -> arb:
         sums, k = _Sums(pair, epsilon), pair.of
         if k == 0:
             return sums.clones(1 / (2 * sums.odds))
-        p = 1 / (sums.odds + k - 1)
+        p = sums.lie
         found = (sums.odds + 1) * p * sums.clones(p)
-        # where p exceeds 1/(2E), which is k - 1 < E, this is the better bound
-        return found if k - 1 < sums.odds else found.min(sums.clones(1 / (2 * sums.odds)))
+        # where p exceeds 1/(2E), this is the better bound
+        return found if p > 1 / (2 * sums.odds) else found.min(sums.clones(1 / (2 * sums.odds)))
 
 
 class _Sums:
@@ -341,6 +354,10 @@ class _Sums:
         """How much x Q exceeds P where it is of Q_b."""
         self.unit = (self.odds - 1) * (self.x + 1)
         self.categories = pair.categories if isinstance(pair, OthersAlike) else pair.of
+        self.lie = 1 / (self.odds + self.categories - 1)
+        """p of the module."""
+        if pair.report is not None:
+            self.lie = pair.report.masses(0)[0][-1]
 
     def clones(self, gamma: arb) -> arb:
         """Return an upper bound of E δ_C for C ~ Bin(n − 1, 2γ)."""
@@ -371,14 +388,14 @@ class _Sums:
         With g the law of those of the others, P > x Q where Ep g(A − 1) + (1 − Ep) g(A) exceeds
         x (p g(A − 1) + (1 − p) g(A)).
         """
-        lie = 1 / (self.odds + self.categories - 1)
+        lie = self.lie
         ratio = (self.x * (1 - lie) - (1 - self.odds * lie)) / (lie * (self.odds - self.x))
         odds = ratio * self._share(held) / (1 - self._share(held))
         return math.floor(float((self.users * odds / (1 + odds)).mid())) + 1
 
     def _share(self, held: int) -> arb:
         """Return the chance of a report of a, for the others."""
-        return (arb(1) if held else self.odds) / (self.odds + self.categories - 1)
+        return self.lie if held else self.odds * self.lie
 
     def all_alike(self, held: int) -> tuple[arb, arb]:
         """Return P and Q of {A ≥ J} where the others all hold a, or all b."""
@@ -390,7 +407,7 @@ class _Sums:
     def third_category(self) -> tuple[arb, arb]:
         """Return P and Q of {T in a window, A ≥ J_T} where the others hold a third of k."""
         k = self.categories
-        p = 1 / (self.odds + k - 1)
+        p = self.lie
         ratio = (k - 2) / (self.odds + k - 3)
         fixed = fraction(((self.x - 1) * ratio * self.users / self.unit).mid())
         slope = fraction(((self.x * self.odds - 1 - (self.x - 1) * ratio) / self.unit).mid())

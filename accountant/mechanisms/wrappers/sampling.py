@@ -30,7 +30,14 @@ from dpassay.accountant.errors import (
     expected,
 )
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
-from dpassay.accountant.mechanisms.wrappers.channel import RandomizedResponse, Tabulated
+from dpassay.accountant.mechanisms.wrappers.channel import (
+    LocalReport,
+    RandomizedResponse,
+    Rappor,
+    SubsetSelection,
+    Tabulated,
+    UnaryEncoding,
+)
 from dpassay.accountant.mechanisms.wrappers.composed import (
     Composed,
     Guaranteed,
@@ -487,8 +494,8 @@ class Shuffled(Mechanism, FiniteLaws):
     Parameters
     ----------
     mechanism
-        What each user runs: `RandomizedResponse(epsilon=2)`, or `Guaranteed(epsilon=2)` for any
-        randomiser that is 2-DP.
+        What each user runs: `RandomizedResponse(epsilon=2)`, a report of a set (`UnaryEncoding`,
+        `SubsetSelection`, `Rappor`), or `Guaranteed(epsilon=2)` for any randomiser that is 2-DP.
     users
         n ≥ 1, everyone who reports.
 
@@ -497,7 +504,7 @@ class Shuffled(Mechanism, FiniteLaws):
     The shuffler hides who reported what, so the histogram of the reports is all there is.
     Neighbours replace the record of one user; n is known.
 
-    *Many users, or any randomiser*: δ and ε have two ends, which differ
+    *Many users, reports of sets, or any randomiser*: δ and ε have two ends, which differ
     (`dpassay.accountant.pairs.shuffling`).
 
     *Few users with randomised response: every pair is looked at.* Let user 1 change from category
@@ -529,18 +536,29 @@ class Shuffled(Mechanism, FiniteLaws):
 
     def __post_init__(self) -> None:
         response = self.mechanism
-        if not isinstance(response, (RandomizedResponse, Guaranteed)) or (
+        if not isinstance(response, (RandomizedResponse, LocalReport, Guaranteed)) or (
             isinstance(response, Guaranteed) and response.delta.sign
         ):
             raise NotApplicableError(
-                f"Shuffled knows randomised response, not {self.mechanism!r}. Write "
+                f"Shuffled knows randomised response and reports of sets, not {response!r}. Write "
                 "Shuffled(mechanism=RandomizedResponse(epsilon=1, categories=3), users=10), or "
                 "Guaranteed(epsilon=1) for any randomiser that is 1-DP."
             )
-        if response.epsilon > ExactReal.of_rational(_LARGEST_EPSILON):
-            raise expected("mechanism.epsilon", response.epsilon, f"≤ {_LARGEST_EPSILON}")
+        if self._epsilon > ExactReal.of_rational(_LARGEST_EPSILON):
+            raise expected("mechanism.epsilon", self._epsilon, f"≤ {_LARGEST_EPSILON}")
         if self.users > _MOST_USERS:
             raise expected("users", self.users, f"≤ {_MOST_USERS}", "More take too long to add up.")
+
+    @property
+    def _epsilon(self) -> ExactReal:
+        """The largest loss of one report."""
+        response = self.mechanism
+        if isinstance(response, Rappor):
+            return ExactReal.of_rational(((2 - response.flip) / response.flip) ** 2).log()
+        assert isinstance(
+            response, (RandomizedResponse, UnaryEncoding, SubsetSelection, Guaranteed)
+        )
+        return response.epsilon
 
     @cached_property
     def _is_listed(self) -> bool:
@@ -555,6 +573,11 @@ class Shuffled(Mechanism, FiniteLaws):
 
     @property
     def _response(self) -> RandomizedResponse:
+        if isinstance(self.mechanism, LocalReport):
+            raise NotApplicableError(
+                f"Shuffled gives bounds for {self.mechanism!r}, but does not run it. Shuffle what "
+                "its own release returns."
+            )
         if not isinstance(self.mechanism, RandomizedResponse):
             raise NotApplicableError(
                 f"Expected a randomiser that can be run, not {self.mechanism!r}, which stands for "
@@ -591,11 +614,11 @@ class Shuffled(Mechanism, FiniteLaws):
             )
         if not self._is_listed:
             response = self.mechanism
-            assert isinstance(response, (RandomizedResponse, Guaranteed))
-            known = isinstance(response, RandomizedResponse)
-            categories = self._response.categories if known else 0
+            report = response if isinstance(response, LocalReport) else None
+            named = isinstance(response, (RandomizedResponse, LocalReport))
+            categories: int = response.categories if named else 0  # type: ignore[attr-defined]
             return WorstCase.symmetric(
-                ShuffledReports(response.epsilon, categories, self.users),
+                ShuffledReports(self._epsilon, categories, self.users, report),
                 "Every other user sends, with some probability, what might be a report of user 1: "
                 "an upper bound; the lower one is of datasets in which all others are alike.",
             )

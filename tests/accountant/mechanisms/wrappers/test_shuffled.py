@@ -101,9 +101,13 @@ def test_histograms_are_drawn_with_their_law() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(NotApplicableError, match="knows randomised response, not"):
+    with pytest.raises(
+        NotApplicableError, match="knows randomised response and reports of sets, not"
+    ):
         Shuffled(Laplace(1), 10)
-    with pytest.raises(NotApplicableError, match="knows randomised response, not"):
+    with pytest.raises(
+        NotApplicableError, match="knows randomised response and reports of sets, not"
+    ):
         Shuffled(Guaranteed(1, "1e-6"), 10)
     with pytest.raises(InvalidInputError, match="≤ 10000000"):
         Shuffled(RandomizedResponse(1), 10**8)

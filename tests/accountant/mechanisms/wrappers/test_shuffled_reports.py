@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import dpassay
-from dpassay.accountant.mechanisms import Guaranteed, RandomizedResponse, Shuffled
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.mechanisms import (
+    Guaranteed,
+    RandomizedResponse,
+    Rappor,
+    Shuffled,
+    SubsetSelection,
+    UnaryEncoding,
+)
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.pairs.shuffling import ShuffledReports
 from dpassay.accountant.questions import profile
@@ -87,6 +95,67 @@ def test_sums_in_floats(users: int, epsilon0: float, epsilon: float) -> None:
         lower = max(lower, ((q - x * (1 - q)) * tail[:-1] + ((1 - q) - x * q) * tail[1:]).max())
     found = both(Fraction(epsilon0), 2, users, Fraction(epsilon))
     assert found == pytest.approx((lower, upper), rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize(
+    ("report", "epsilon0", "chances"),
+    [
+        (UnaryEncoding(2, 3), 2.0, (math.e / (1 + math.e), 1 / (1 + math.e))),
+        (UnaryEncoding(1, 3, optimised=True), 1.0, (0.5, 1 / (1 + math.e))),
+        (Rappor("1/2", 3), 2 * math.log(3), (0.75, 0.25)),
+    ],
+)
+@pytest.mark.parametrize("users", [1, 2, 4])
+def test_encodings_lie_between_their_bounds(
+    report: UnaryEncoding | Rappor, epsilon0: float, chances: tuple[float, float], users: int
+) -> None:
+    """Every dataset of three categories, by the law of the multiset of rows of bits."""
+    rows = list(itertools.product((0, 1), repeat=3))
+    p, q = chances
+
+    def one(category: int, row: tuple[int, ...]) -> float:
+        odds = [p if place == category else q for place in range(3)]
+        return math.prod(o if bit else 1 - o for o, bit in zip(odds, row, strict=True))
+
+    def law(records: tuple[int, ...]) -> dict[tuple[int, ...], float]:
+        found: dict[tuple[int, ...], float] = {(0,) * len(rows): 1.0}
+        for record in records:
+            after: dict[tuple[int, ...], float] = {}
+            for counts, chance in found.items():
+                for i, row in enumerate(rows):
+                    more = (*counts[:i], counts[i] + 1, *counts[i + 1 :])
+                    after[more] = after.get(more, 0.0) + chance * one(record, row)
+            found = after
+        return found
+
+    alone = Shuffled(report, users)
+    for epsilon in (0.0, 0.2 * epsilon0, 0.8 * epsilon0):
+        most = 0.0
+        for others in itertools.combinations_with_replacement(range(3), users - 1):
+            first, second = law((0, *others)), law((1, *others))
+            for a, b in ((first, second), (second, first)):
+                gap = sum(max(a[h] - math.exp(epsilon) * b[h], 0.0) for h in a)
+                most = max(most, gap)
+        (pair,) = alone.worst_case(None).remove
+        assert isinstance(pair, ShuffledReports)
+        low, high = (float(end(exact(epsilon))) for end in (pair.lower, pair.upper))
+        assert low * (1 - 1e-12) <= most <= high * (1 + 1e-12)
+        if users == 1:
+            assert high == pytest.approx(most, rel=1e-12, abs=0)
+
+
+def test_of_two_categories_a_subset_is_randomised_response() -> None:
+    made = [Shuffled(report, 2000) for report in (SubsetSelection(1, 2, 1), RandomizedResponse(1))]
+    sets, names = (each.worst_case(None).remove[0] for each in made)
+    assert isinstance(sets, ShuffledReports)
+    assert isinstance(names, ShuffledReports)
+    for text in ("0.01", "0.05", "0.9"):
+        for end in (ShuffledReports.lower, ShuffledReports.upper):
+            found, known = end(sets, exact(text)), end(names, exact(text))
+            assert found.overlaps(known)
+            assert float(found) == pytest.approx(float(known), rel=1e-12, abs=0)
+    with pytest.raises(NotApplicableError, match="does not run it"):
+        Shuffled(UnaryEncoding(1, 3), 10).release([0] * 10)
 
 
 def test_next_to_the_loss_of_one_report() -> None:

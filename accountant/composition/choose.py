@@ -39,6 +39,7 @@ from dpassay.accountant.composition.exact import convolution
 from dpassay.accountant.composition.exact.convolution import Value
 from dpassay.accountant.composition.fourier import engine as fourier
 from dpassay.accountant.composition.fourier.engine import FOURIER, transform
+from dpassay.accountant.composition.fourier.measure import takes_apart
 from dpassay.accountant.composition.lattice import GRID, SELDOM_BELOW, Grid
 from dpassay.accountant.composition.product import (
     Engine,
@@ -85,7 +86,7 @@ FOR = {
 """Why an engine may not apply."""
 MAX_LAPLACE = 100_000
 """Most Laplace coordinates whose distances are listed."""
-MOST_FEW, RARE = 100, 2.0
+MOST_FEW, RARE = 24, 2.0
 """Samples in all, and the mean number of draws, up to which a grid is faster than inversion."""
 QUICK_WIDTH = Fraction(1, 10**7)
 """The finest width that is asked of that grid."""
@@ -426,10 +427,14 @@ def _estimate(first: Product, last: Product, log_delta: float, width: Fraction) 
     Values of few digits come first: those far from the root are for nothing else.
     """
     from dpassay.accountant.composition import lattice
+    from dpassay.accountant.composition.fourier import jumps
 
     if not isinstance(last.engine, Grid):
         return None
     with contextlib.suppress(UndecidedError, ArithmeticError):
+        loss = FOURIER.loss(first)
+        if takes_apart(loss) and (known := jumps.estimate_epsilon(loss, log_delta)) is not None:
+            return known
         found: float | None = lattice.estimate(last, log_delta)
         for asked in sorted({max(width, _ROUGH_WIDTH), width}, reverse=True):
             if found is None:

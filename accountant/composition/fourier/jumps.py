@@ -37,7 +37,7 @@ from typing import final
 
 from flint import acb, arb
 
-from dpassay.accountant.composition.fourier.estimates import FloatTransform
+from dpassay.accountant.composition.fourier.estimates import CALL, FloatTransform
 from dpassay.accountant.composition.fourier.measure import (
     LOSS,
     MOST_NODES,
@@ -389,6 +389,10 @@ _ROUNDS = 6
 """Times a cut is placed anew for the value and the tilt that it gives."""
 _SAME = 3.0
 """Difference of ln G at which a cut was placed for the value it gives."""
+_MOVED = 1e-9
+"""Relative size of the last step of an estimate, the next one of which would be its square."""
+_ALONE, _FINER = (-20.0, 6.5), 12
+"""Natural logarithms of the ε between which that of one release is sought, and halvings, to 1 %."""
 _SURE_STEEPER = 1.25
 """Factor by which the next tilt exceeds the one that was needed, so that it settles."""
 
@@ -561,12 +565,17 @@ def _undecided(loss: Loss, cut: Loss, epsilon: ExactReal, enough: float) -> arb:
 
 
 def decided_cut(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
-    """Return the loss cut somewhat above ε, or above a little larger one, which leaves no more."""
+    """Return the loss cut somewhat above ε, or above a little larger one, which leaves no more.
+
+    Where that one is too large, as beside 0, it is nearer to ε.
+    """
     if not epsilon >= 0:
         raise UndecidedError(f"No loss decides alone at epsilon={epsilon:.6g}.")
     least = least_sum(loss)
     place = shortened(epsilon + least, _PLACE_BITS, math.ceil) - least
-    return _decided_cut(loss, strip, place, bits)
+    with contextlib.suppress(UndecidedError):
+        return _decided_cut(loss, strip, place, bits)
+    return _decided_cut(loss, strip, shortened(epsilon, _PLACE_BITS, math.ceil), bits)
 
 
 @functools.lru_cache(maxsize=64)
@@ -582,6 +591,55 @@ def _decided_cut(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
             return cut
         level, tilt = found.log_value, _SURE_STEEPER * found.furthest
     raise UndecidedError(f"No loss is sure to decide alone at epsilon={epsilon:.6g}.")
+
+
+def estimate_epsilon(loss: Loss, log_delta: float) -> float | None:
+    """Return the ε with ln δ(ε) = log_delta, in floats, where a loss somewhat above ε decides.
+
+    Newton's method with p − e^ε q in closed form and the sum of the other outcomes on a line. It
+    starts where one release alone has the δ; a cut serves every smaller ε as well. None where no
+    loss decides, or floats do not tell.
+    """
+
+    def is_more(log: float) -> bool:
+        return _log_alone(loss, math.exp(log)) > log_delta
+
+    low, high = (math.exp(log) for log in halved(is_more, *_ALONE, _FINER))
+    epsilon, high, place, bits = low, math.inf, -math.inf, coarse(_BITS)
+    for _ in range(_FEW):
+        try:
+            if epsilon > place:
+                cut, place = decided_cut(loss, CALL, epsilon, bits), epsilon
+            log, slope = estimator(cut).log_integral(CALL, epsilon)
+        except (UndecidedError, ArithmeticError):  # too far
+            high = epsilon
+            epsilon = math.sqrt(low * high)
+            if high < _WIDER * low:
+                break
+            continue
+        with ctx.workprec(_PROFILE_BITS):
+            first, second = (float(mass.mid()) for mass in _masses(cut))
+        rest, lost = math.exp(log), math.exp(epsilon) * second
+        value = rest + first - lost
+        move = (log_delta - math.log(value)) * value / (slope * rest - lost)
+        low, high = (epsilon, high) if move > 0 else (low, epsilon)
+        if abs(move) < _MOVED * epsilon:
+            return epsilon + move
+        wanted = max(epsilon + move, epsilon / 4)
+        epsilon = wanted if wanted < high else math.sqrt(low * high)
+    return None
+
+
+def _log_alone(loss: Loss, epsilon: float) -> float:
+    """Return ln of Σ k δ_i(ε), δ_i the profile of one release that is sampled."""
+    total = 0.0
+    for part, count in loss.factors:
+        if isinstance(part, MixtureTransform):
+            floats = part.floats()
+            x, q = place_of(floats, epsilon), math.exp(floats.log_share)
+            above, plain = (math.erfc((x - mean) / math.sqrt(2)) / 2 for mean in (floats.mu, 0.0))
+            total += count * max(q * above - (math.expm1(epsilon) + q) * plain, 0.0)
+    return math.log(total) if total > 0 else -math.inf
 
 
 """Integrals where large losses are rare, with the transforms of `jumps`.

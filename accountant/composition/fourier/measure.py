@@ -710,8 +710,8 @@ def _precision(loss: Measure, c: float, bits: int) -> int:
 
 
 def near(epsilon: float) -> float:
-    """Cut to 20 bits, so that neighbouring questions share a contour."""
-    return shortened(epsilon, 20, math.trunc)
+    """Cut to 16 bits, so that neighbouring questions share a contour: both ends of an ε, say."""
+    return shortened(epsilon, 16, math.trunc)
 
 
 def _summed(loss: Measure, plan: Plan, contour: _Contour, epsilon: ExactReal) -> arb:

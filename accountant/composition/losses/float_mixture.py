@@ -182,11 +182,10 @@ class FloatMixture:
         s = c + 1 if self._mixed_first else -c
         if self._is_shifted(s):
             return -0.5 * (self._floats.mu * t) ** 2, np.zeros_like(t)
-        assert not self._floats.is_cut  # lines of laws that are cut are summed in balls alone
         if (last := self._last) is not None and last[0] == s:
             _, mass, away = last
         else:
-            mass, away = self._tilted(s)
+            mass, away = (self._on_axis if self._floats.is_cut else self._tilted)(s)
             self._last = s, mass, away
         if len(t) > _FEW and t[0] == 0 < t[1] and t[-1] == (len(t) - 1) * t[1]:  # 0, h, 2h, …
             value = bounds.on_line(mass, away, float(t[1]), len(t))
@@ -230,6 +229,17 @@ class FloatMixture:
         mean = float(np.dot(mass, loss)) / total
         variance = float(np.dot(mass, (loss - mean) ** 2)) / total
         return top + math.log(total), mean, variance
+
+    def _on_axis(self, s: float) -> tuple[Floats, Floats]:
+        """Return the tilted law at real x, and L − m there, where a cut has no line above the axis.
+
+        The panels are as short as the cut takes: they follow the turns of w^{it} for small t.
+        """
+        low, high = self._range(s)
+        self._panels.cover(low, high)
+        kept = slice(*np.searchsorted(self._panels.x, (low, high)))
+        mass, away = _shares(s, self._panels.loss[kept], self._panels.log_mass[kept])
+        return mass, away
 
     def _tilted(self, s: float) -> tuple[Complexes, Complexes]:
         """Return the tilted law on the raised line, as shares of its mass, and L − m there."""

@@ -1,6 +1,7 @@
 """Bounds of a product with atoms: a little normal noise is added to its loss, and a line ends.
 
-Let L be the loss of a product of Laplace and Gaussian laws and of finite lists, with the moments
+Let L be the loss of a product of Laplace, Gaussian and discrete Gaussian laws and of finite lists,
+with the moments
 M(s) = E_P[e^{sL}; L < ∞]. On a vertical line |M| does not fall to 0 where the laws have atoms. So
 let V be normal with mean 0 and variance t, independent of L. With H⁰(ε) =
 E_P[(1 − e^{ε−L})⁺; L < ∞], of which H(ε) is the sum with P(L = ∞),
@@ -48,18 +49,19 @@ from typing import TYPE_CHECKING, TypeAlias, final
 
 from flint import arb
 
-from dpassay.accountant.composition.fourier.engine import FOURIER
-from dpassay.accountant.composition.fourier.estimates import CALL
-from dpassay.accountant.composition.fourier.measure import Loss, estimator
+from dpassay.accountant.composition.fourier.estimates import CALL, FloatSum
 from dpassay.accountant.composition.fourier.saddle import nearest_bound, saddle
 from dpassay.accountant.composition.lattice import crossing
 from dpassay.accountant.composition.losses.bounds import powered
 from dpassay.accountant.composition.losses.laplace import (
-    LaplaceTransform,
+    MAX_VALUES,
+    DiscreteGaussianTransform,
+    LaplaceMoments,
+    Listed,
     ListTransform,
     finite_list,
 )
-from dpassay.accountant.composition.losses.transform import GaussianTransform
+from dpassay.accountant.composition.losses.transform import GaussianTransform, Moments
 from dpassay.accountant.composition.product import Engine, Product
 from dpassay.accountant.core.arrays import NDArray, np
 from dpassay.accountant.core.pair import Pair
@@ -67,8 +69,9 @@ from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import COMPOSED_WIDTH, GRID_WIDTH, Interval, ball
-from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.numbers.solve import log_peak, shortened
+from dpassay.accountant.pairs.discrete import DiscreteGaussianPair
 from dpassay.accountant.pairs.gaussian import GaussianPair
 
 if TYPE_CHECKING:
@@ -103,12 +106,67 @@ _COARSE = Fraction(1, 100)
 
 
 def applies(pairs: Sequence[Pair]) -> bool:
-    """Whether all laws are Laplace, Gaussian or short lists, and not all are Gaussian."""
-    plain = [isinstance(pair, GaussianPair) for pair in pairs]
-    return not all(plain) and all(
-        known or isinstance(pair, LaplacePair) or finite_list(pair) is not None
-        for known, pair in zip(plain, pairs, strict=True)
+    """Whether all laws have `moments`, and not all are Gaussian."""
+    return not all(isinstance(pair, GaussianPair) for pair in pairs) and all(
+        moments(pair) is not None for pair in pairs
     )
+
+
+@functools.lru_cache(maxsize=1024)
+def moments(pair: Pair) -> Moments | None:
+    """Return those of a Laplace, Gaussian or discrete Gaussian law, or a list; else None."""
+    if isinstance(pair, GaussianPair):
+        return GaussianTransform(pair)
+    if isinstance(pair, LaplacePair):
+        return LaplaceMoments(pair.distance)
+    if isinstance(pair, DiscreteGaussianPair):
+        law = DiscreteGaussianTransform(pair)
+        return law if law.spread(_PRECISION) < MAX_VALUES // 2 else None
+    small = finite_list(pair)
+    return None if small is None else ListTransform(small)
+
+
+@final
+@dataclass(frozen=True)
+class Laws:
+    """The moments of a sum of independent losses, and how often each occurs."""
+
+    factors: tuple[tuple[Moments, int], ...]
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.factors)
+
+    @cached_property
+    def floats(self) -> FloatSum:
+        """The same in floats."""
+        return FloatSum([(part.estimate(), count) for part, count in self.factors])
+
+    def cumulants(self, c: float) -> tuple[float, float, float]:
+        """Return ln M(c) and its first two derivatives, without proof."""
+        return self.floats.cumulants(c)
+
+    def log_value(self, c: Fraction) -> arb:
+        """Return ln M(c)."""
+        return sum((count * part.value(c).log() for part, count in self.factors), start=arb(0))
+
+    def log_upper(self, c: Fraction) -> arb:
+        """Return an upper bound of ln M(c)."""
+        return sum((count * part.log_upper(c) for part, count in self.factors), start=arb(0))
+
+    @property
+    def count(self) -> int:
+        """The number of losses."""
+        return sum(count for _, count in self.factors)
+
+
+@functools.lru_cache(maxsize=64)
+def _laws(product: Product) -> Laws:
+    parts = ((moments(pair), count) for pair, count in product.factors)
+    return Laws(tuple((part, count) for part, count in parts if part is not None))
 
 
 @final
@@ -132,7 +190,7 @@ class Blurred(Engine):
             turned = product.reverse().hockey_stick(-epsilon)
             return epsilon.ball().exp() * turned - epsilon.ball().expm1()
         wanted = float(product.relative_width or GRID_WIDTH)
-        loss, mass, share = FOURIER.loss(product), product.infinity_mass(), _NOISE
+        loss, mass, share = _laws(product), product.infinity_mass(), _NOISE
         for _ in range(_TRIES):
             line = _line(loss, float(epsilon), wanted, share)
             low, high = (line.bound(epsilon.ball(), above=above) + mass for above in (False, True))
@@ -155,12 +213,12 @@ class Blurred(Engine):
 
         None where it is not clearly positive: it is then searched by values.
         """
-        loss, mass = FOURIER.loss(product), product.infinity_mass()
+        loss, mass = _laws(product), product.infinity_mass()
         target, wanted, share = delta.ball() - mass, float(relative_width), _NOISE
         if not target > 0:
             return None
         try:
-            start = estimator(loss).guess(float(target.log().mid()))
+            start = loss.floats.guess(float(target.log().mid()))
         except ArithmeticError:
             return None
         if not start > _LEAST_SIZE:
@@ -198,7 +256,7 @@ BLURRED = Blurred()
 class Line:
     """The terms of both sums on one line, without the phase u(T − ε)."""
 
-    loss: Loss
+    loss: Laws
     c: Fraction
     step: float
     known: arb
@@ -236,7 +294,7 @@ class Line:
 
 
 def _line(
-    loss: Loss, epsilon: float, wanted: float, share: float, *, of_loss: bool = False
+    loss: Laws, epsilon: float, wanted: float, share: float, *, of_loss: bool = False
 ) -> Line:
     """Choose the line, the noise, the step and the end for a width of H⁰(ε), or of ε.
 
@@ -278,7 +336,7 @@ def _line(
     return _summed(loss, c, t, step, count, sides)
 
 
-def _gaussian(loss: Loss) -> float:
+def _gaussian(loss: Laws) -> float:
     """Return v, nearly."""
     return math.fsum(
         n * part.estimate().cumulants(1.0)[2]
@@ -287,10 +345,10 @@ def _gaussian(loss: Loss) -> float:
     )
 
 
-def _cost(part: object) -> int:
-    if not isinstance(part, ListTransform):
-        return 1
-    return len(part.pair.source.outcomes(part.pair.index))
+def _cost(part: Moments) -> int:
+    if isinstance(part, DiscreteGaussianTransform):
+        return 2 * part.spread(_PRECISION)
+    return len(part.pair.source.outcomes(part.pair.index)) if isinstance(part, ListTransform) else 1
 
 
 def _beyond(c: float, v: float, t: float, end: float) -> dict[bool, float]:
@@ -306,7 +364,7 @@ def _beyond(c: float, v: float, t: float, end: float) -> dict[bool, float]:
 
 @functools.lru_cache(maxsize=8)
 def _summed(  # noqa: PLR0917  # all of it is the key
-    loss: Loss, at: float, t: float, step: float, count: int, ends: tuple[float, ...]
+    loss: Laws, at: float, t: float, step: float, count: int, ends: tuple[float, ...]
 ) -> Line:
     """Return the terms of a line."""
     u, c, sides = step * np.arange(count), Fraction(at), tuple(map(Fraction, ends))
@@ -318,10 +376,10 @@ def _summed(  # noqa: PLR0917  # all of it is the key
             if isinstance(part, GaussianTransform):
                 v += 2 * times * part.pair.renyi(arb(1))
                 continue
-            if isinstance(part, LaplaceTransform):
+            if isinstance(part, LaplaceMoments):
                 ratio, first, a, b = _laplace(part.distance, at, step, r)
             else:
-                assert isinstance(part, ListTransform)
+                assert isinstance(part, Listed)
                 ratio, first, a, b = _listed(part, c, step, count)
             total *= powered(ratio, times)
             known += times * first
@@ -379,14 +437,20 @@ def _laplace(
 
 
 def _listed(
-    part: ListTransform, c: Fraction, step: float, count: int
+    part: Listed, c: Fraction, step: float, count: int
 ) -> tuple[Complexes, arb, float, float]:
-    """Return the same of a list, of which the last loss is taken as known."""
+    """Return the same of a list, of which the likeliest loss is taken as known.
+
+    What is not listed is a share of M(c), and an error at every s.
+    """
     rule = part.tilted(c).rule
-    whole, last = rule.total(), max(rule.losses, key=lambda loss: float(loss.mid()))
+    whole = rule.total()
+    likeliest = max(range(len(rule.weights)), key=lambda i: float(rule.weights[i].mid()))
+    known = rule.losses[likeliest]
     ratio, reach = np.zeros(count, dtype=np.complex128), 0.0
     for loss, weight in zip(rule.losses, rule.weights, strict=True):
-        away, share = float((loss - last).mid()), float((weight / whole).mid())
+        away, share = float((loss - known).mid()), float((weight / whole).mid())
         ratio += share * _turns(away * step, count)
         reach += share * abs(away)
-    return ratio, last, 32.0 + 2 * len(rule.losses), 8 * reach
+    missing = 2 * float((rule.error / whole).upper()) / _UNIT
+    return ratio, known, 32.0 + 2 * len(rule.losses) + missing, 8 * reach

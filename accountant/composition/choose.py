@@ -4,9 +4,10 @@
 |---|---|
 | *exact* | |
 | finite and discrete Laplace laws, whose sums are few | `exact.convolution`: the law of the sum |
-| the same on one lattice, or discrete Gaussian laws of a small parameter | its circle |
+| the same on one lattice, or discrete Gaussian laws, of few kinds | its circle, then `blur` |
 | discrete Gaussian laws of one parameter and shift | `pairs.discrete` |
 | Laplace laws whose distances have rational ratios | `exact.laplace_product`, `blur` for many |
+| Laplace, Gaussian and discrete Gaussian laws and short lists, of many kinds | `blur` |
 | exact sums, or any single pair, and finite laws | `Conditional`: a sum over these |
 | *Fourier line* | |
 | random allocations, and Gaussian laws with them | `pairs.allocation` |
@@ -55,7 +56,7 @@ from dpassay.accountant.core.pair import Pair, Tails, refined
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.numbers.interval import COMPOSED_WIDTH, Interval, ball
+from dpassay.accountant.numbers.interval import COMPOSED_WIDTH, GRID_WIDTH, Interval, ball
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.allocation import RandomAllocationPair
 from dpassay.accountant.pairs.discrete import (
@@ -87,12 +88,15 @@ FOR = {
 MAX_LAPLACE = 100_000
 """Most Laplace coordinates whose distances are listed."""
 MOST_FEW, RARE = 24, 2.0
-"""Samples in all, and the mean number of draws, up to which a grid is faster than inversion."""
+"""Samples in all up to which a grid is faster than inversion, and the mean number of draws up to
+which both take longer for more than six digits."""
 QUICK_WIDTH = Fraction(1, 10**7)
 """The finest width that is asked of that grid."""
 MOST_CELLS, MOST_POINTS = 1 << 25, 1 << 20
 """Grid points of all its factors together, about two seconds; and of one factor alone, a quarter of
 one: of several factors each has so many times more, as contours take longer."""
+MOST_KINDS = 3
+"""Different laws on one lattice up to which its circle is asked first: of more it is a fine one."""
 LEAST_WIDTH = Fraction(1, 10**12)
 """No engine of sums in floats reaches less."""
 _SMALL = -0.5
@@ -205,11 +209,12 @@ def _exactly(factors: Sequence[Factor]) -> Pair | None:
 def _numerically(factors: tuple[Factor, ...]) -> Product:
     """Return the product for engines that reach a width, not any width."""
     on_circle, last = _on_circle(factors), _last(factors)
-    if on_circle is not None:
-        return Product(factors, Ladder((on_circle, last)))
-    if blur.applies([pair for pair, _ in factors]):
-        return Product(factors, Ladder((last,), Product(factors, BLURRED)))
-    return last
+    blurred = Product(factors, BLURRED) if blur.applies([pair for pair, _ in factors]) else None
+    if blurred is None:
+        return last if on_circle is None else Product(factors, Ladder((on_circle, last)))
+    if on_circle is not None and len(factors) <= MOST_KINDS:
+        return Product(factors, Ladder((on_circle, blurred, last)))
+    return Product(factors, Ladder((last,) if on_circle is None else (on_circle, last), blurred))
 
 
 def _last(factors: tuple[Factor, ...]) -> Product:
@@ -236,11 +241,15 @@ def _on_lines(factors: tuple[Factor, ...]) -> Product:
 
 def _are_few(pair: Product) -> bool:
     """Whether a product is of few and rare samples, whose transforms decay slowly."""
+    return _are_rare(pair) and sum(n for _, n in pair.factors) <= MOST_FEW
+
+
+def _are_rare(pair: Product) -> bool:
+    """Whether a product is of samples alone, of which hardly any has the record."""
     samples = [(each, n) for each, n in pair.factors if isinstance(each, SubsampledPair)]
     if smooth(pair) is None or len(samples) < len(pair.factors):
         return False
-    share = sum(n * float(each.sampling_prob.ball().mid()) for each, n in samples)
-    return sum(n for _, n in samples) <= MOST_FEW and share <= RARE
+    return sum(n * float(each.sampling_prob.ball().mid()) for each, n in samples) <= RARE
 
 
 def _quick(pair: Product) -> Product:
@@ -312,8 +321,10 @@ class Ladder(Engine):
     on_contours = numerical = True
 
     def width(self, product: Product) -> Fraction:
-        """Return what comes within about a second."""
-        return super().width(product) if self.quick is None else self.quick.engine.width(self.quick)
+        """Return what comes within about 0.2 s."""
+        if self.quick is None:
+            return GRID_WIDTH if _are_rare(product) else super().width(product)
+        return self.quick.engine.width(self.quick)
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return a ball around H(ε). Raises UndecidedError where every engine does."""

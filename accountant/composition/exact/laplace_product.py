@@ -25,7 +25,7 @@ from typing import TypeAlias, final
 
 from flint import arb, arb_poly, fmpz, fmpz_poly
 
-from dpassay.accountant.composition.fourier.estimates import ABOVE_P, ABOVE_Q, CALL, Estimator
+from dpassay.accountant.composition.fourier.estimates import ABOVE_P, ABOVE_Q, CALL, FloatSum
 from dpassay.accountant.composition.fourier.saddle import Strip, saddle
 from dpassay.accountant.composition.losses.laplace import FloatLaplace
 from dpassay.accountant.composition.product import Engine, Product, T
@@ -366,7 +366,7 @@ def choose(groups: Groups, unit: float, epsilon: float, kernel: Kernel, bits: in
     line, lost = 0.0, 0
     if jumps * whole > _FEW:
         distances = [(multiple * unit, count) for multiple, count in groups]
-        losses = Estimator([(FloatLaplace(t), count) for t, count in distances])
+        losses = FloatSum([(FloatLaplace(t), count) for t, count in distances])
         with contextlib.suppress(ArithmeticError):  # at the largest loss all terms are few
             s = saddle(losses, kernel.strip, epsilon).c
             line = s + 0.5 or _BESIDE_0

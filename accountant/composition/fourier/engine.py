@@ -53,12 +53,10 @@ from dpassay.accountant.composition.losses.transform import (
 from dpassay.accountant.composition.product import Engine, Product
 from dpassay.accountant.core.pair import Pair, Tails, max_finite_loss
 from dpassay.accountant.errors import UndecidedError
-from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.numbers.precision import note
 from dpassay.accountant.numbers.solve import log_peak, shortened
-from dpassay.accountant.pairs.discrete import DiscreteGaussianPair
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.pairs.subsampled import SubsampledPair
 
@@ -87,21 +85,6 @@ def transform(pair: Pair) -> Transform | None:
     if isinstance(pair, SubsampledPair) and isinstance(pair.inner, GaussianPair):
         return MixtureTransform(pair.inner, pair.sampling_prob, pair.mixed_first)
     return None
-
-
-@functools.lru_cache(maxsize=64)
-def _transform(pair: Pair) -> Transform | None:
-    """Return the transform of any loss that has one."""
-    if (smooth := transform(pair)) is not None:
-        return smooth
-    from dpassay.accountant.composition.losses import laplace
-
-    if isinstance(pair, LaplacePair):
-        return laplace.LaplaceTransform(pair.distance)
-    if isinstance(pair, DiscreteGaussianPair):
-        return laplace.DiscreteGaussianTransform(pair)
-    small = laplace.finite_list(pair)
-    return None if small is None else laplace.ListTransform(small)
 
 
 def applies(pairs: Sequence[Pair]) -> bool:
@@ -294,8 +277,12 @@ def _sides(product: Product) -> set[bool]:
 
 @functools.lru_cache(maxsize=64)
 def _loss(product: Product) -> Loss:
-    parts = ((_transform(pair), count) for pair, count in product.factors)
-    return Loss(tuple((part, count) for part, count in parts if part is not None))
+    parts: list[tuple[Transform, int]] = []
+    for pair, count in product.factors:
+        part = transform(pair)
+        assert part is not None  # `applies`
+        parts.append((part, count))
+    return Loss(tuple(parts))
 
 
 def _ways(

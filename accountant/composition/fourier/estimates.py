@@ -84,11 +84,15 @@ ABOVE_Q = Strip(-1.0, _INFINITY, (-1.0,))
 BELOW_Q = Strip(-_INFINITY, -1.0, (-1.0,))
 
 
-class FloatTransform(Protocol):
-    """ln M(z) of one loss, in floats."""
+class FloatMoments(Protocol):
+    """ln M(c) of one loss at real points, in floats."""
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """Return ln M(c) and its first two derivatives."""
+
+
+class FloatTransform(FloatMoments, Protocol):
+    """ln M(z) of one loss, in floats."""
 
     def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
         """Return ln M(c + it) − ln M(c) − it (ln M)'(c), as real and imaginary parts."""
@@ -111,13 +115,11 @@ class FloatGaussian:
 
 
 @final
-class Estimator:
-    """Estimates for a sum of independent losses."""
+class FloatSum:
+    """Moments of a sum of independent losses, and what saddle points say of δ."""
 
-    def __init__(self, factors: Sequence[tuple[FloatTransform, int]]) -> None:
+    def __init__(self, factors: Sequence[tuple[FloatMoments, int]]) -> None:
         self._factors = tuple(factors)
-        self._lines: dict[Strip, list[Line]] = {}
-        self._root: tuple[float, float] | None = None
         self.cumulants = functools.lru_cache(maxsize=256)(self._cumulants)
 
     def _cumulants(self, c: float) -> tuple[float, float, float]:
@@ -132,6 +134,59 @@ class Estimator:
     def variances(self, c: float) -> list[float]:
         """Return the second derivative of count·ln M for each factor."""
         return [count * part.cumulants(c)[2] for part, count in self._factors]
+
+    def guess(self, log_delta: float) -> float:
+        """Return an ε whose saddle-point approximation of ln δ is near log_delta."""
+        return self.at_saddle(self.saddle_of(log_delta))
+
+    def at_saddle(self, s: float) -> float:
+        """Return the ε whose saddle is s > 0."""
+        return self.cumulants(s)[1] - 1 / s - 1 / (s + 1)
+
+    def saddle_of(self, log_delta: float) -> float:
+        """Return the s whose approximation of ln δ is log_delta, by Newton's method in ln s."""
+        low, high, s, last = 0.0, math.inf, 1.0, math.inf
+        for _ in range(_MOST_STEPS):
+            try:
+                value, fall = self._approximation(s)
+            except UndecidedError:  # too far: beyond a cut, say
+                if s < _LEAST_GROWTH * low or low == 0.0:
+                    raise
+                high = s
+                s = math.sqrt(low * high)
+                continue
+            move = _log_move(value, log_delta) / fall
+            value -= log_delta
+            low, high = (s, high) if value > 0 else (low, s)
+            if abs(value) < _NEAR or high - low < _TINY * high:
+                return s
+            leap = math.log(_LEAP)
+            wanted = s * math.exp(min(max(move, -leap), leap))
+            slow = abs(value) > 0.5 * last and low > 0 and math.isfinite(high)
+            last = abs(value)
+            s = math.sqrt(low * high) if slow or not low < wanted < high else wanted
+        raise UndecidedError(f"No saddle was found for ln(delta)={log_delta:.6g} in floats.")
+
+    def _approximation(self, s: float) -> tuple[float, float]:
+        """Return the saddle-point approximation of ln δ at the ε of s, and its fall with ln s.
+
+        What the curvature changes is left out of the latter.
+        """
+        size, _, variance = self.cumulants(s)
+        curvature = variance + s**-2 + (s + 1) ** -2
+        kappa = math.log(s * (s + 1)) + 0.5 * math.log(2 * math.pi * curvature)
+        return size - s * self.at_saddle(s) - kappa, s * s * curvature
+
+
+@final
+class Estimator:
+    """Estimates for a sum of independent losses."""
+
+    def __init__(self, factors: Sequence[tuple[FloatTransform, int]]) -> None:
+        self._factors, self.moments = tuple(factors), FloatSum(factors)
+        self._lines: dict[Strip, list[Line]] = {}
+        self._root: tuple[float, float] | None = None
+        self.cumulants = self.moments.cumulants
 
     def log_integral(self, strip: Strip, epsilon: float) -> tuple[float, float]:
         """Return ln G(ε) and its derivative, for the kernel with the poles of the strip.
@@ -235,13 +290,9 @@ class Estimator:
         if (known := self._root) is not None and abs(known[0] - log_delta) < _NEIGHBOUR:
             with contextlib.suppress(UndecidedError, ArithmeticError):
                 return self._newton(log_delta, known[1], None)
-        s = self._saddle_of(log_delta)
-        epsilon = self._at_saddle(s)
+        s = self.moments.saddle_of(log_delta)
+        epsilon = self.moments.at_saddle(s)
         return self._newton(log_delta, epsilon, self._line(CALL, s, epsilon))
-
-    def guess(self, log_delta: float) -> float:
-        """Return an ε whose saddle-point approximation of ln δ is near log_delta."""
-        return self._at_saddle(self._saddle_of(log_delta))
 
     def _newton(self, log_delta: float, epsilon: float, line: Line | None) -> float:
         """Return the root near an ε, on one line or on those that serve."""
@@ -252,44 +303,6 @@ class Estimator:
                 self._root = log_delta, epsilon
                 return epsilon
         raise UndecidedError(f"No epsilon was found for ln(delta)={log_delta:.6g} in floats.")
-
-    def _at_saddle(self, s: float) -> float:
-        """Return the ε whose saddle is s > 0."""
-        return self.cumulants(s)[1] - 1 / s - 1 / (s + 1)
-
-    def _saddle_of(self, log_delta: float) -> float:
-        """Return the s whose approximation of ln δ is log_delta, by Newton's method in ln s."""
-        low, high, s, last = 0.0, math.inf, 1.0, math.inf
-        for _ in range(_MOST_STEPS):
-            try:
-                value, fall = self._approximation(s)
-            except UndecidedError:  # too far: beyond a cut, say
-                if s < _LEAST_GROWTH * low or low == 0.0:
-                    raise
-                high = s
-                s = math.sqrt(low * high)
-                continue
-            move = _log_move(value, log_delta) / fall
-            value -= log_delta
-            low, high = (s, high) if value > 0 else (low, s)
-            if abs(value) < _NEAR or high - low < _TINY * high:
-                return s
-            leap = math.log(_LEAP)
-            wanted = s * math.exp(min(max(move, -leap), leap))
-            slow = abs(value) > 0.5 * last and low > 0 and math.isfinite(high)
-            last = abs(value)
-            s = math.sqrt(low * high) if slow or not low < wanted < high else wanted
-        raise UndecidedError(f"No saddle was found for ln(delta)={log_delta:.6g} in floats.")
-
-    def _approximation(self, s: float) -> tuple[float, float]:
-        """Return the saddle-point approximation of ln δ at the ε of s, and its fall with ln s.
-
-        What the curvature changes is left out of the latter.
-        """
-        size, _, variance = self.cumulants(s)
-        curvature = variance + s**-2 + (s + 1) ** -2
-        kappa = math.log(s * (s + 1)) + 0.5 * math.log(2 * math.pi * curvature)
-        return size - s * self._at_saddle(s) - kappa, s * s * curvature
 
 
 def _log_move(value: float, wanted: float) -> float:

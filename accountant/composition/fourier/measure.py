@@ -172,22 +172,6 @@ class Loss:
             raise UndecidedError("No rate of decay is known of these losses.")
         return max(found, key=lambda row: row[1])
 
-    def atoms(self, c: Fraction) -> tuple[arb, arb, int] | None:
-        """Return a(c)/M(c), Σ k_i C_i and k: see the head of this file.
-
-        None where a loss has a density alone, and all of them fall.
-        """
-        share, rate, least = arb(1), arb(0), self.count
-        for decay, count in _decays(self, c):
-            split = decay.split()
-            if split is None:
-                return None
-            own, fall = split
-            share *= own**count
-            rate += count * fall
-            least = min(least, count) if fall > 0 else least
-        return share, rate, least
-
     @property
     def count(self) -> int:
         """The number of independent losses."""
@@ -303,7 +287,7 @@ def _decays(loss: Loss, c: Fraction) -> tuple[tuple[Decay, int], ...]:
     rest = [i for i, (part, _) in enumerate(loss.factors) if not part.is_closed]
     if not rest:
         return tuple(found)
-    parts = estimator(loss).variances(float(c))
+    parts = estimator(loss).moments.variances(float(c))
     order = sorted(rest, key=lambda i: -parts[i])
     wanted, reached = _ENOUGH * sum(parts[i] for i in rest), 0.0
     for i in order[:_MOST_DECAYS]:
@@ -557,10 +541,6 @@ at most E(s₁)/(e^{(c−s₁)B} − 1) + E(s₂)/(e^{(s₂−c)B} − 1).
 
 *Truncation.* |M(c + it)| ≤ r(T) M(c) for |t| ≥ T, with r from the transforms; where κ falls like
 1/t only, the part beyond a far point, from where |M(c + it)| ≤ M(c) (C/t)^m, is bounded apart.
-Losses with atoms do not fall so: what is left of a = Π a_i^{k_i}, the transform of the atoms
-alone, is taken away before the integral and added after it, as [0, a(c) e^{−cε}]. If r(T) is made
-of bounds of |M_i| and |a_i|, and |M_i − a_i| ≤ M_i(c) C_i/t, then |M − a| is at most
-M(c) r(T)^{1 − 1/k} Σ k_i C_i/t, k the least k_i with C_i > 0.
 
 The contour is chosen by floats (c near the saddle of E·|κ|); nothing that is proved rests on that.
 """
@@ -710,8 +690,8 @@ def _precision(loss: Measure, c: float, bits: int) -> int:
 
 
 def near(epsilon: float) -> float:
-    """Cut to 16 bits, so that neighbouring questions share a contour: both ends of an ε, say."""
-    return shortened(epsilon, 16, math.trunc)
+    """Cut to 20 bits, so that neighbouring questions share a contour."""
+    return shortened(epsilon, 20, math.trunc)
 
 
 def _summed(loss: Measure, plan: Plan, contour: _Contour, epsilon: ExactReal) -> arb:
@@ -806,12 +786,6 @@ def _truncation(loss: Measure, kernel: Kernel, line: Line) -> arb:
     if (order := len(kernel.poles)) >= 2:
         fall = ball(step) ** order
         return ratio / (fall * arb(last) ** (order - 1))
-    atoms = loss.atoms(line.c) if isinstance(loss, Loss) else None
-    if atoms is not None:
-        share, rate, least = atoms
-        added = arb.pi() / ball(step) + count * abs(kernel.at(acb(ball(line.c))))
-        fallen = ratio ** (1 - 1 / arb(least))
-        return fallen * rate / (ball(step) ** 2 * last) + share * added
     scale, times = loss.far(line.c)
     doublings = 2 + (ctx.prec + 32) // times
     log_far = max(scale, math.log(h * count)) + doublings * _LOG_2

@@ -28,8 +28,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, final
 
-from flint import arb
-
 from dpassay.accountant.core.arrays import NDArray, np
 from dpassay.accountant.errors import UndecidedError
 
@@ -939,13 +937,6 @@ class Decay(ABC):
 
     def log_scale(self) -> float | None:
         """Return ln C with r(t) ≤ C/t for all t, None where there is none, as with atoms."""
-        return None
-
-    def split(self) -> tuple[arb, arb] | None:
-        """Return A and C with |M(c + it) − a(c + it)|/M(c) ≤ C/t, a the atoms, A = a(c)/M(c).
-
-        None where the loss has a density alone.
-        """
         return None
 
 

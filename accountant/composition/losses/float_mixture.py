@@ -165,7 +165,7 @@ class FloatMixture:
         self._ranges: dict[tuple[int, bool], tuple[float, float]] = {}
         self._heights: dict[int, tuple[int, float]] = {}
         self._raised: dict[tuple[int, float], _Raised] = {}
-        self._last: tuple[float, Complexes, Complexes] | None = None
+        self._last: tuple[float, NDArray[Any], NDArray[Any]] | None = None
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """Return those of Λ, at c + 1 or −c."""
@@ -182,10 +182,12 @@ class FloatMixture:
         s = c + 1 if self._mixed_first else -c
         if self._is_shifted(s):
             return -0.5 * (self._floats.mu * t) ** 2, np.zeros_like(t)
+        mass: NDArray[Any]
+        away: NDArray[Any]
         if (last := self._last) is not None and last[0] == s:
             _, mass, away = last
         else:
-            mass, away = (self._on_axis if self._floats.is_cut else self._tilted)(s)
+            mass, away = self._on_axis(s) if self._floats.is_cut else self._tilted(s)
             self._last = s, mass, away
         if len(t) > _FEW and t[0] == 0 < t[1] and t[-1] == (len(t) - 1) * t[1]:  # 0, h, 2h, …
             value = bounds.on_line(mass, away, float(t[1]), len(t))
@@ -238,8 +240,10 @@ class FloatMixture:
         low, high = self._range(s)
         self._panels.cover(low, high)
         kept = slice(*np.searchsorted(self._panels.x, (low, high)))
-        mass, away = _shares(s, self._panels.loss[kept], self._panels.log_mass[kept])
-        return mass, away
+        found: tuple[Floats, Floats] = _shares(
+            s, self._panels.loss[kept], self._panels.log_mass[kept]
+        )
+        return found
 
     def _tilted(self, s: float) -> tuple[Complexes, Complexes]:
         """Return the tilted law on the raised line, as shares of its mass, and L − m there."""

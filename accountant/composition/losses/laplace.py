@@ -1,16 +1,4 @@
-"""The loss of Laplace noise on a vertical line: closed forms, and their fall.
-
-At distance τ, with s = z + ½, M(z) = e^{−τ/2} (cosh(τs) + sinh(τs)/(2s)): atoms
-and a density. On the line Re s = σ put x = |σ|τ and v = τt. Tilted by e^{cL} the atoms have mass
-A = 1/(1 + tanh(x)/(2|σ|)), and with W = 1 − A
-
-    |M(c + it)|/M(c) ≤ A √(1 − sin²v/cosh²x) + W √((1 + sin²v/sinh²x)/(1 + v²/x²)).
-
-Both roots decrease for 0 ≤ v ≤ π/2; the second one does as sin(2v)/(2v) ≤ 1 ≤ sinh²x/x² and
-sin(2v)/(2v) ≤ sin²v/v², hence ≤ (sinh²x + sin²v)/(x² + v²). Beyond π/2 the first is at most 1, and
-the second at most x coth(x)/√(x² + v²). So |M| stays below A + W < 1 for good, and the power of
-many releases is negligible wherever the density alone does not show it.
-"""
+"""Losses as lists of values, on vertical lines, and the moments of the loss of Laplace noise."""
 
 from __future__ import annotations
 
@@ -25,11 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from flint import acb, arb
 
-from dpassay.accountant.composition.fourier.estimates import FloatTransform
+from dpassay.accountant.composition.fourier.estimates import FloatMoments, FloatTransform
 from dpassay.accountant.composition.losses import bounds
 from dpassay.accountant.composition.losses.bounds import Decay, excess_of_exp, up
 from dpassay.accountant.composition.losses.float_mixture import log_one_plus
-from dpassay.accountant.composition.losses.transform import Quadrature, Transform
+from dpassay.accountant.composition.losses.transform import Moments, Quadrature, Transform
 from dpassay.accountant.core.arrays import NDArray, np
 from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.errors import UndecidedError
@@ -160,10 +148,13 @@ class DiscreteGaussianTransform(Listed):
 
     pair: DiscreteGaussianPair
 
+    def spread(self, bits: int) -> int:
+        """Return an R beyond which the rest is less than 2^−bits, nearly."""
+        return math.isqrt(math.ceil(2 * float(self.pair.parameter) * (bits + 16))) + 1  # ln 2 < 1
+
     def tilted(self, c: Fraction) -> Tilted:
         """Return terms down to the current precision."""
-        v, s = self.pair.parameter.ball(), self.pair.shift
-        reach = math.isqrt(math.ceil(2 * float(v) * (ctx.prec + 16))) + 1  # ln 2 < 1
+        v, s, reach = self.pair.parameter.ball(), self.pair.shift, self.spread(ctx.prec)
         centre = s * (1 + c)
         around = range(round(centre) - reach - 1, round(centre) + reach + 2)
         scale = (ball(c * (c + 1) * s * s) / (2 * v)).exp() / theta(self.pair.parameter)
@@ -338,10 +329,8 @@ _SMALL = 0.5
 
 @final
 @dataclass(frozen=True)
-class LaplaceTransform(Transform):
-    """M(z) = ((z + 1) e^{τz} + z e^{−τ(z + 1)})/(2z + 1)."""
-
-    is_closed = True
+class LaplaceMoments(Moments):
+    """M(c) = ((c + 1) e^{τc} + c e^{−τ(c + 1)})/(2c + 1), τ the distance."""
 
     distance: ExactReal
 
@@ -353,66 +342,9 @@ class LaplaceTransform(Transform):
         z = ball(c)
         return ((z + 1) * (t * z).exp() + z * (-t * (z + 1)).exp()) / (2 * z + 1)
 
-    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
-        """Return the closed form on the line."""
-        t, whole = self.distance.ball(), self.value(c)
-        at, other = (t * ball(c)).exp() / whole, (-t * (ball(c) + 1)).exp() / whole
-        found = [acb(1)]
-        for j in range(1, count):
-            z = acb(ball(c), ball(j * step))
-            sine, cosine = (t * z.imag).sin_cos()
-            turn = acb(cosine, sine)
-            found.append(((z + 1) * turn * at + z * turn.conjugate() * other) / (2 * z + 1))
-        return found
-
-    def decay(self, c: Fraction) -> Decay:
-        """Return the bound at the head of this file."""
-        return LaplaceDecay(self.distance, c)
-
-    def estimate(self) -> FloatTransform:
+    def estimate(self) -> FloatMoments:
         """Return the closed form in floats."""
         return FloatLaplace(float(self.distance))
-
-
-@final
-class LaplaceDecay(Decay):
-    """Two atoms, and a density that falls like 1/t."""
-
-    def __init__(self, distance: ExactReal, c: Fraction) -> None:
-        with ctx.workprec(_PRECISION):
-            self._tau, s = distance.ball(), abs(ball(c + _HALF))
-            self._x = x = s * self._tau
-            flat = self._tau / 2 if s.is_zero() else x.tanh() / (2 * s)
-            self.atoms, self.rest = 1 / (1 + flat), flat / (1 + flat)
-            self._x_coth = arb(1) if s.is_zero() else x / x.tanh()
-
-    def log_ratio(self, t: float) -> float:
-        """Return the bound for all larger |Im z|."""
-        with ctx.workprec(_PRECISION):
-            v, quarter = self._tau * arb(t), arb.pi() / 2
-            far = self.atoms + self.rest * self._far(v.max(quarter))
-            size = far.max(self._near(v)) if v < quarter else far
-            return min(up(float(size.log().upper())), 0.0)
-
-    def log_between(self, t: float, end: float) -> float:
-        """Return the bound from t to end alone."""
-        with ctx.workprec(_PRECISION):
-            if not self._tau * arb(end) < arb.pi() / 2:
-                return self.log_ratio(t)
-            return min(up(float(self._near(self._tau * arb(t)).log().upper())), 0.0)
-
-    def _near(self, v: arb) -> arb:
-        x, sine = self._x, v.sin()
-        turned = sine / x.cosh()
-        atoms = (1 - turned * turned).sqrt()
-        if x.is_zero():
-            return self.atoms * atoms + self.rest * v.sinc()
-        turned, slope = sine / x.sinh(), v / x
-        density = ((1 + turned * turned) / (1 + slope * slope)).sqrt()
-        return self.atoms * atoms + self.rest * density
-
-    def _far(self, v: arb) -> arb:
-        return (self._x_coth / (self._x * self._x + v * v).sqrt()).min(arb(1))
 
 
 _FLAT = 0.05
@@ -475,42 +407,3 @@ class FloatLaplace:
         size = t * (s - _SMALL) + math.log(near / (2 * s)) + math.log1p(r)
         mean = t - _SMALL / (s * near) + first / (1 + r)
         return size, mean, 1 / (s * s) - near**-2 + second / (1 + r) - (first / (1 + r)) ** 2
-
-    def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
-        """Return ln M(c + it) − ln M(c) − it (ln M)'(c)."""
-        s = c + _SMALL
-        s = s if abs(s) > _NEAR else _NEAR
-        mean = self.cumulants(s - _SMALL)[1]
-        if abs(s) * self.tau > _LARGE:
-            return self._ratio_large(s, t, mean)
-        z = s - _SMALL + 1j * t
-        here = self._excess(np.array([s - _SMALL], dtype=complex))[0].real
-        if here < -_SMALL:
-            ratio = self._raised(s + 1j * t) / self._raised(np.array([s + 0j]))[0].real
-            return np.log(np.abs(ratio)), np.angle(ratio) - t * mean
-        step = (self._excess(z) - here) / (1 + here)
-        size = 0.5 * np.log1p(2 * step.real + step.real**2 + step.imag**2)
-        return size, np.arctan2(step.imag, 1 + step.real) - t * mean
-
-    def _raised(self, s: Complexes) -> Complexes:
-        """Return e^{τ/2} M(s − ½)."""
-        found: Complexes = np.cosh(self.tau * s) + np.sinh(self.tau * s) / (2 * s)
-        return found
-
-    def _excess(self, z: Complexes) -> Complexes:
-        """Return M(z) − 1."""
-        up_, down = excess_of_exp(self.tau * z), excess_of_exp(-self.tau * (z + 1))
-        found: Complexes = ((z + 1) * up_ + z * down) / (2 * z + 1)
-        return found
-
-    def _ratio_large(self, s: float, t: Floats, mean: float) -> tuple[Floats, Floats]:
-        side, s = (1.0, s) if s > 0 else (-1.0, -s)
-
-        def rest(at: Complexes) -> Complexes:
-            found: Complexes = np.log(
-                (at + _SMALL + (at - _SMALL) * np.exp(-2 * self.tau * at)) / (2 * at)
-            )
-            return found
-
-        step = rest(s + 1j * t) - rest(np.array([s + 0j]))[0]
-        return step.real, side * (step.imag + t * self.tau) - t * mean

@@ -19,7 +19,11 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar, final
 
 from flint import acb, acb_mat, arb
 
-from dpassay.accountant.composition.fourier.estimates import FloatGaussian, FloatTransform
+from dpassay.accountant.composition.fourier.estimates import (
+    FloatGaussian,
+    FloatMoments,
+    FloatTransform,
+)
 from dpassay.accountant.composition.losses.bounds import (
     LARGEST_ANGLE,
     MOST_PHASES,
@@ -70,7 +74,23 @@ _MOST_CELLS = 24_000
 Real = TypeVar("Real", float, Fraction)
 
 
-class Transform(ABC):
+class Moments(ABC):
+    """M(c) = E_P[e^{cL}] of one factor at real points."""
+
+    @abstractmethod
+    def value(self, c: Fraction) -> arb:
+        """Return M(c), at flint's current precision."""
+
+    def log_upper(self, c: Fraction) -> arb:
+        """Return an upper bound of ln M(c), a rough one where M(c) takes long."""
+        return self.value(c).log().upper()
+
+    @abstractmethod
+    def estimate(self) -> FloatMoments:
+        """Return the same in floats, for the choice of a contour."""
+
+
+class Transform(Moments):
     """M(z) = E_P[e^{zL}] of one factor."""
 
     is_closed: ClassVar[bool] = False
@@ -80,14 +100,6 @@ class Transform(ABC):
     def is_whole(self) -> bool:
         """Whether M(0) = M(−1) = 1: no mass is cut off, and none has an infinite loss."""
         return True
-
-    @abstractmethod
-    def value(self, c: Fraction) -> arb:
-        """Return M(c), at flint's current precision."""
-
-    def log_upper(self, c: Fraction) -> arb:
-        """Return an upper bound of ln M(c), a rough one where M(c) takes long."""
-        return self.value(c).log().upper()
 
     @abstractmethod
     def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 import dpassay
 from dpassay.accountant.composition.blur import BLURRED, applies
 from dpassay.accountant.composition.exact.laplace_product import of_counts
-from dpassay.accountant.composition.fourier.engine import FOURIER
+from dpassay.accountant.composition.lattice import GRID
 from dpassay.accountant.composition.product import Factor, Product
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
 from dpassay.accountant.mechanisms.wrappers.channel import Tabulated
 from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.pairs.discrete import DiscreteGaussianPair
 from dpassay.accountant.pairs.finite import FinitePair
 from dpassay.accountant.pairs.gaussian import GaussianPair
 
@@ -50,6 +51,30 @@ def encloses(found: arb, true: arb, width: Fraction) -> bool:
     """Whether a ball has a value in it, and the width that was asked for."""
     wide = (found.upper() - found.lower()) * width.denominator / width.numerator
     return bool(found.overlaps(true)) and bool(wide <= found.lower() * arb("1.000001"))
+
+
+def integers(*laws: tuple[str, int]) -> tuple[Factor, ...]:
+    """Discrete Gaussian laws, of a parameter and a shift."""
+    return tuple((DiscreteGaussianPair(exact(v), shift), 1) for v, shift in laws)
+
+
+@pytest.mark.parametrize("epsilon", ["-1/2", "0", "1/3", "2", "9"])
+def test_discrete_gaussian_laws_as_sums_over_their_outcomes(epsilon: str) -> None:
+    """What lies beyond ±60 has a mass below e^(−58²/(2·5))."""
+    laws, at = ((Fraction(3), 1), (Fraction(5), 2)), exact(epsilon)
+    product = Product(integers(*((str(v), s) for v, s in laws)), BLURRED)
+    rows = []
+    with ctx.workprec(128):
+        for v, s in laws:
+            half = arb(v.denominator) / v.numerator / 2
+            size = {x: (-((x - s) ** 2) * half).exp() for x in range(-60, 61)}
+            total = sum(size.values(), start=arb(0))
+            rows.append([(size[x] / total, (2 * x * s - s * s) * half) for x in size])
+        growth, true = at.ball(), arb(0)
+        for (p, loss), (q, other) in itertools.product(*rows):
+            true += p * q * (-(growth - loss - other).expm1()).max(arb(0))
+        for width in (WIDTHS[0], Fraction(1, 1000)):
+            assert encloses(product.to_width(width).hockey_stick(at), true, width)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -98,15 +123,15 @@ def test_lists_of_unrelated_losses_and_a_mass_at_infinity() -> None:
 
 
 @pytest.mark.parametrize("mu", ["1/10", "1/3", "2"])
-def test_with_gaussian_noise_as_contours(mu: str) -> None:
+def test_with_gaussian_noise_as_on_a_lattice(mu: str) -> None:
     """Much of it, or less than what is added: the bounds are two, or one."""
-    factors = (*laplace("1/3", *(Fraction(1, 8 + i) for i in range(80))), gaussian(mu))
-    contour = Product(factors, FOURIER).to_width(Fraction(1, 10**10))
+    factors = (*laplace("1/3", *(Fraction(1, 8 + i) for i in range(12))), gaussian(mu))
+    on_grid = Product(factors, GRID).to_width(Fraction(1, 10**4))
     for epsilon in ("0", "1", "5/2"):
+        true = on_grid.hockey_stick(exact(epsilon))
         for width in WIDTHS:
             found = Product(factors, BLURRED).to_width(width).hockey_stick(exact(epsilon))
-            with ctx.workprec(128):
-                assert encloses(found, contour.hockey_stick(exact(epsilon)), width)
+            assert encloses(found, true, width)
 
 
 @given(

@@ -88,8 +88,9 @@ FOR = {
 MAX_LAPLACE = 100_000
 """Most Laplace coordinates whose distances are listed."""
 MOST_FEW, RARE = 24, 2.0
-"""Samples in all up to which a grid is faster than inversion, and the mean number of draws up to
-which both take longer for more than six digits."""
+"""Samples in all, and the mean number of draws, up to which a grid is faster than inversion."""
+SELDOM = 1e-4
+"""Sampling probability up to which so few draws have six digits by default: more take seconds."""
 QUICK_WIDTH = Fraction(1, 10**7)
 """The finest width that is asked of that grid."""
 MOST_CELLS, MOST_POINTS = 1 << 25, 1 << 20
@@ -244,12 +245,13 @@ def _are_few(pair: Product) -> bool:
     return _are_rare(pair) and sum(n for _, n in pair.factors) <= MOST_FEW
 
 
-def _are_rare(pair: Product) -> bool:
-    """Whether a product is of samples alone, of which hardly any has the record."""
+def _are_rare(pair: Product, most: float = 1.0) -> bool:
+    """Whether a product is of samples alone, few of which have the record, each with p ≤ most."""
     samples = [(each, n) for each, n in pair.factors if isinstance(each, SubsampledPair)]
     if smooth(pair) is None or len(samples) < len(pair.factors):
         return False
-    return sum(n * float(each.sampling_prob.ball().mid()) for each, n in samples) <= RARE
+    shares = [(float(each.sampling_prob.ball().mid()), n) for each, n in samples]
+    return sum(n * p for p, n in shares) <= RARE and all(p <= most for p, _ in shares)
 
 
 def _quick(pair: Product) -> Product:
@@ -323,7 +325,7 @@ class Ladder(Engine):
     def width(self, product: Product) -> Fraction:
         """Return what comes within about 0.2 s."""
         if self.quick is None:
-            return GRID_WIDTH if _are_rare(product) else super().width(product)
+            return GRID_WIDTH if _are_rare(product, SELDOM) else super().width(product)
         return self.quick.engine.width(self.quick)
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:

@@ -12,7 +12,9 @@ from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
+from scipy.special import log_ndtr
 
+from dpassay import estimate_epsilon
 from dpassay.accountant.composition.choose import smooth
 from dpassay.accountant.composition.fourier import estimates as saddle
 from dpassay.accountant.composition.fourier.engine import FOURIER
@@ -30,6 +32,7 @@ from dpassay.accountant.composition.fourier.saddle import saddle as find_saddle
 from dpassay.accountant.composition.losses.bounds import Mixture
 from dpassay.accountant.composition.losses.transform import MixtureTransform
 from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.core.arrays import Array
 from dpassay.accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.questions import profile
@@ -213,11 +216,14 @@ def test_beyond_the_cut_the_integrand_stays_below_its_geometric_bound(
     high = mixture.cut + away * mixture.width
     _, rate = mixture.rates(-40.0, high, s, 0.0)
     x = high + np.geomspace(1e-6, 1e4, 4000)
-    values = -0.5 * x * x + mixture.log_kept(x, np.zeros_like(x)) + s * mixture.log_density(x)
-    start = np.array([high])
-    at = -0.5 * high * high + float(mixture.log_kept(start, np.zeros(1))[0])
-    at += s * float(mixture.log_density(start)[0])
-    allowed = at - rate * (x - high)
+
+    def log_size(x: Array) -> Array:
+        kept = log_ndtr((mixture.cut - x) / mixture.width)
+        size: Array = -0.5 * x * x + kept + s * mixture.log_density(x)
+        return size
+
+    values = log_size(x)
+    allowed = log_size(np.array([high])) - rate * (x - high)
     assert np.all(values <= allowed + 1e-9 * (1 + np.abs(values)))
 
 
@@ -245,3 +251,17 @@ def test_the_rule_beside_two_cuts(s: float) -> None:
         known = mp.fsum(term(mpf(v) / 64) for v in range(2 * 64, 40 * 64)) / 64
         assert abs(mpf(found.str(35, radius=False)) / known - 1) < mpf(10) ** -25
     assert found.rel_accuracy_bits() > PRECISION - 20
+
+
+@pytest.mark.parametrize(
+    ("sigma", "q", "count", "delta"),
+    [("1", "1e-4", 100_000, "1e-8"), ("0.5897", "1.8e-6", 99_048, "1e-5")],
+)
+def test_an_estimate_of_rare_large_losses_is_what_is_enclosed(
+    sigma: str, q: str, count: int, delta: str
+) -> None:
+    """The estimate is in floats; two signs of balls enclose."""
+    mechanism = Composed(PoissonSubsampled(Gaussian(sigma), q), count)
+    found = profile.epsilon(mechanism, delta, adjacency=Adjacency.ADD_REMOVE, relative_width="1e-6")
+    guess = estimate_epsilon(mechanism, float(delta), adjacency=Adjacency.ADD_REMOVE)
+    assert float(found.lower) < guess < float(found.upper)

@@ -87,8 +87,9 @@ FOR = {
 """Why an engine may not apply."""
 MAX_LAPLACE = 100_000
 """Most Laplace coordinates whose distances are listed."""
-MOST_FEW, RARE = 24, 2.0
-"""Samples in all, and the mean number of draws, up to which a grid is faster than inversion."""
+MOST_FEW, MOST_OF_SEVERAL, RARE = 24, 100, 2.0
+"""Samples in all, of one kind and of several, and the mean number of draws, up to which a grid is
+faster than inversion."""
 SELDOM = 1e-4
 """Sampling probability up to which so few draws have six digits by default: more take seconds."""
 QUICK_WIDTH = Fraction(1, 10**7)
@@ -242,7 +243,8 @@ def _on_lines(factors: tuple[Factor, ...]) -> Product:
 
 def _are_few(pair: Product) -> bool:
     """Whether a product is of few and rare samples, whose transforms decay slowly."""
-    return _are_rare(pair) and sum(n for _, n in pair.factors) <= MOST_FEW
+    most = MOST_FEW if len(pair.factors) == 1 else MOST_OF_SEVERAL
+    return _are_rare(pair) and sum(n for _, n in pair.factors) <= most
 
 
 def _are_rare(pair: Product, most: float = 1.0) -> bool:

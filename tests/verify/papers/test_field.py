@@ -40,6 +40,8 @@ REFUTED = {
     "gdp/noise-1.06",
     "gdp/noise-0.638",
     "diffprivlib/snapping",
+    "diffprivlib/bounded-laplace-effective/wording",
+    "redrawn-laplace",
 }
 QUICK = [
     "permute-and-flip/rho",

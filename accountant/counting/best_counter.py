@@ -25,7 +25,6 @@ from dpassay.accountant.counting.counters import (
     HonakerTree,
     KaryTree,
     LinearCounter,
-    PartlyShown,
     SmoothBinary,
 )
 from dpassay.accountant.counting.grids import Digits, Grids, Tree, best_levels
@@ -361,10 +360,9 @@ def _candidates(steps: int, target: Target, contributions: int) -> Iterator[Line
 
 
 def _scaled(build: Build, mu: ExactReal) -> LinearCounter:
-    """Return the counter that is μ-GDP: with less noise where it is known to tell less."""
+    """Return the counter that is μ-GDP: with less noise where the worst positions are known."""
     counter: LinearCounter = build(mu=mu)
-    hides, several = isinstance(counter, PartlyShown), counter.contributions > 1
-    if counter.worst_positions() is None if several else not hides:
+    if counter.contributions == 1 or counter.worst_positions() is None:
         return counter
     true = counter.exact_gaussian_mu(None)
 
@@ -406,12 +404,9 @@ def _calibrated(
         epsilon = target.epsilon if pure else _largest_epsilon(target)
         counter: LinearCounter = build(**arguments, epsilon=epsilon)
         return counter
-    if isinstance(build, type) and issubclass(build, PartlyShown):
-        # of Laplace noise only the measurements have an exact profile: no other is tried
-        arguments = {**arguments, "released": "measurements"}
     found: Mechanism = calibrate(build, target, **arguments).mechanism
     assert isinstance(found, LinearCounter)
-    return found.releasing("outputs") if isinstance(found, PartlyShown) else found
+    return found
 
 
 def _largest_epsilon(target: EpsilonDelta) -> ExactReal:

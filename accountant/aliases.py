@@ -114,6 +114,7 @@ _ELSEWHERE = {
     "make_randomized_response_bool RandomizedResponseDpEvent warner GeneralizedRandomizedResponse",
     "ExponentialMechanism": "exponential_mechanism make_exponential ExponentialMechanismDpEvent "
     "ExponentialCategorical",
+    "PrivateQuantile": "quantile_mechanism private_median make_private_quantile quantileDP",
     "ReportNoisyMax": "report_noisy_max make_report_noisy_max noisy_argmax",
     "AboveThreshold": "sparse_vector sparse_vector_technique make_above_threshold",
     "Composed": "compose composition basic_composition advanced_composition optimal_composition "

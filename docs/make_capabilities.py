@@ -194,7 +194,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
             "PartitionSelection",
         ): "no row of its table of lemmas refutes a claim about this example",
         ("Bounded",): "its laws are not in the table of lemmas: certificates are CONDITIONAL",
-        ("Tuned",): "not yet: the proof of the worst score is a person's text",
+        ("PrivateQuantile", "Tuned"): "not yet: the proof of what is worst is a person's text",
     },
     "profile": {
         ("AboveThreshold",): "the largest loss exactly, and δ at other ε in wide bounds",
@@ -205,6 +205,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
             "AboveThreshold",
             "ExponentialMechanism",
             "PartitionSelection",
+            "PrivateQuantile",
             "ReportNoisyMax",
         ): "two ends: which neighbours are worst for all releases is not known",
         ("Shuffled",): "enclosed, more widely: which records of the others are worst may change",
@@ -215,6 +216,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
     "subsampling": {
         (
             "AboveThreshold",
+            "PrivateQuantile",
             *CHOICES,
             *KEYS,
         ): "not exactly: the message names what bounds it",
@@ -232,7 +234,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
     "exact release": {
         CHOICES: "of scores: `release([3, 1, 2])` selects exactly",
         ("Bounded",): "of integers, by integer noise; real noise is simulated (`outputs`)",
-        ("Shuffled",): "of the records of all users: `release([0, 1, …])` is exact",
+        ("PrivateQuantile", "Shuffled"): "of all records: `release([0, 1, …])` is exact",
         ("MatrixVariateGaussian", "RankOneGaussian"): "not here: `sample` simulates",
         ("BoundedCountNoise",): "not yet: its law differs for counts below the support",
         ("AdditiveNoise",): "not yet: its inverse is no elementary function; `sample` simulates",
@@ -260,6 +262,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         ): ("never: outputs are names"),
         KEYS: "never: keys are left out",
         ("Tuned",): "it depends on the score",
+        ("PrivateQuantile",): "it depends on the data: `mean_rank_error(data)`",
         REPORTS: "never: a report is a set; `variance` is that of an estimated count",
         ("TruncatedGeometric",): "it depends on the count: `mean_squared_error_at`",
         ("Bounded",): "it depends on the true answer: simulate `outputs`",
@@ -298,6 +301,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
         KEYS: "never: it releases keys",
         REPORTS: "never: it reports one record; docs/local.md compares them",
         ("Bounded", "TruncatedGeometric"): "not yet: its error depends on the true answer",
+        ("PrivateQuantile",): "not yet: `Quantile` has fixed candidates, and no range",
         ("Tuned",): "never: its error depends on the score",
     },
     "least μ": {

@@ -59,6 +59,7 @@ from dpassay.accountant.mechanisms.selection.candidates import (
 from dpassay.accountant.mechanisms.selection.candidates import (
     ReportNoisyMax as ReportNoisyMax,
 )
+from dpassay.accountant.mechanisms.selection.quantile import PrivateQuantile as PrivateQuantile
 from dpassay.accountant.mechanisms.selection.tests import AboveThreshold as AboveThreshold
 from dpassay.accountant.mechanisms.selection.tests import (
     DiscreteLaplaceThreshold as DiscreteLaplaceThreshold,

@@ -282,6 +282,10 @@ class ExponentialMechanism(Choice):
     it occur with any probabilities of two candidates (of more, in the limit of low scores). So the
     profile is that of all pairs of *bounded range* ε (Durfee and Rogers 2019), for any number of
     candidates from two on. Which scores are worst depends on where the profile is asked.
+
+    A base measure changes none of this: weights w_i e^{au_i} are the choice by u_i + ln(w_i)/a, and
+    these scores move between neighbours as the u_i do. On a line the weights may depend on the
+    records: `PrivateQuantile`.
     """
 
     example = "ExponentialMechanism(epsilon=1)"

@@ -194,7 +194,7 @@ NOT_YET: dict[str, dict[tuple[str, ...], str]] = {
             "PartitionSelection",
         ): "no row of its table of lemmas refutes a claim about this example",
         ("Bounded",): "its laws are not in the table of lemmas: certificates are CONDITIONAL",
-        ("PrivateQuantile", "Tuned"): "not yet: the proof of what is worst is a person's text",
+        ("Tuned",): "not yet: the proof of the worst score is a person's text",
     },
     "profile": {
         ("AboveThreshold",): "the largest loss exactly, and δ at other ε in wide bounds",

@@ -2,9 +2,9 @@
 
 Of n numbers in [L, U] let N(y) be how many are at most y. The p-quantile is where N(y) − pn changes
 sign. The mechanism draws y in [L, U] with the density in proportion to e^{−r|N(y) − pn|},
-r = ε/(2Δ): the exponential mechanism with the score −|N(y) − pn| and the lengths of intervals as its
-base measure (Smith 2011; diffprivlib's `quantile`). Δ is the most by which a score changes: 1 if a
-record is replaced, and max(p, 1 − p) if it is added or removed.
+r = ε/(2Δ): the exponential mechanism with the score −|N(y) − pn| and the lengths of intervals as
+its base measure (Smith 2011; diffprivlib's `quantile`, with Δ = 1). Δ is the most by which a score
+changes: 1 if a record is replaced, and max(p, 1 − p) if it is added or removed.
 
 *Its profile is exactly that of all pairs of bounded range ε* (`BoundedRangePair`), for any range
 [L, U] and any p in (0, 1). At most: no score changes by more than Δ, so the exponents change by

@@ -63,7 +63,7 @@ def largest(
     found = Fraction(0)
     for one, other in neighbours(len(lengths) + 1, most, relation):
         pairs = zip(law(one, p, lengths), law(other, p, lengths), strict=True)
-        found = max(found, sum(max(a - growth * b, Fraction(0)) for a, b in pairs))
+        found = max(found, sum((max(a - growth * b, Fraction(0)) for a, b in pairs), Fraction(0)))
     return found
 
 
@@ -127,7 +127,8 @@ def test_outputs_have_their_law(relation: str, rate: float) -> None:
     expected = np.diff(edges) * np.exp(-rate * misses)
     expected /= expected.sum()
     assert [float(p.mid()) for p in about.probabilities(DATA)] == pytest.approx(
-        list(expected), rel=2.0**-27  # a cell of 2^−32 more or less, of a tenth or more
+        list(expected),
+        rel=2.0**-27,  # a cell of 2^−32 more or less, of a tenth or more
     )
     drawn = about.release(DATA, 20_000, rng=np.random.default_rng(5))
     counts, _ = np.histogram(drawn, edges)

@@ -182,7 +182,7 @@ class TwoCandidates(FiniteLaws):
 
 """The exponential mechanism."""
 
-_RARER = 2
+RARER = 2
 """ln of how much rarer the second candidate is in an attack: rarer ones take more samples."""
 
 
@@ -336,12 +336,12 @@ class ExponentialMechanism(Choice):
     def worst_answers(self) -> list[tuple[Any, Any]]:
         """Return scores of two candidates, each moved by Δ at most: worst at ε = 0, and above it.
 
-        The second candidate is e^`_RARER` times rarer in the latter.
+        The second candidate is e^`RARER` times rarer in the latter.
         """
         half = WITHIN * float(self.sensitivity) / 2
         first = (0.0, 0.0) if self.monotone else (half, -half)
         unit = float(self.sensitivity) / float(self.epsilon) * (1 if self.monotone else 2)
-        below = (0.0, -_RARER * unit)
+        below = (0.0, -RARER * unit)
         return [([first[0], by - half], [first[1], by + half]) for by in below]
 
 

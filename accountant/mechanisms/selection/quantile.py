@@ -45,7 +45,11 @@ from dpassay.accountant.core.randomness import Randomness
 from dpassay.accountant.core.validate import Positive, Rational, Real, Relation, declared
 from dpassay.accountant.errors import AdjacencyError, expected
 from dpassay.accountant.mechanisms.additive.laplace import Logistic
-from dpassay.accountant.mechanisms.selection.candidates import BoundedRangePair, TwoCandidates
+from dpassay.accountant.mechanisms.selection.candidates import (
+    RARER,
+    BoundedRangePair,
+    TwoCandidates,
+)
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, ball, enclose
 from dpassay.accountant.release import sampling
@@ -202,10 +206,11 @@ class PrivateQuantile(Mechanism):
         return self.release(answer, size, rng=rng)
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return neighbouring lists of records that are worst at ε = 0; none of very many records.
+        """Return neighbours that are worst at ε = 0, and others above it; none of very many records.
 
         As many others as the proof allows are at L (`below`) and at U (all but `upto`), so that few
-        are at c and the two levels are close. The odds of these are e^{ε/2} and e^{−ε/2}.
+        are at c and the two levels are close. The odds of these are e^{ε/2} and e^{−ε/2}, and with
+        the first level e^`RARER` times rarer.
         """
         p, low, high = self.probability, float(self.lower), float(self.upper)
         others = math.ceil(1 / min(p, 1 - p)) - 1
@@ -226,10 +231,13 @@ class PrivateQuantile(Mechanism):
             first, middle = end.count(low), p * (others + len(end))
             gaps += abs(upto + first - middle) - abs(below + first - middle)
         rate = float(self.epsilon) / (2 * float(self.sensitivity))
-        share = (1 - math.tanh(rate * float(gaps) / 4)) / 2  # (c − L)/(U − L)
-        c = low + (high - low) * share
-        known = [low] * below + [c] * (upto - below) + [high] * (others - upto)
-        return [(known + ends[0], known + ends[1])]
+        found: list[tuple[Any, Any]] = []
+        for rarer in (0, RARER):
+            share = (1 - math.tanh(rate * float(gaps) / 4 + rarer / 2)) / 2  # (c − L)/(U − L)
+            c = low + (high - low) * share
+            known = [low] * below + [c] * (upto - below) + [high] * (others - upto)
+            found.append((known + ends[0], known + ends[1]))
+        return found
 
     def _misses(self, ranks: Array, data: ArrayLike) -> list[int]:
         """Return |k − pn| for ranks k, times the denominator of p."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 
@@ -156,16 +157,19 @@ def test_a_sharp_release_is_next_to_the_median() -> None:
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("p", ["1/2", "1/10", "2/3", "98/100", "0.0123"])
-def test_listed_neighbours_attain_the_total_variation(relation: str, p: str) -> None:
-    about = PrivateQuantile("3/2", -3, 8, relation, p)
-    ((one, other),) = about.worst_answers()
-    assert abs(len(one) - len(other)) == (relation == "add-remove")
-    first, second = ([float(q.mid()) for q in about.probabilities(x)] for x in (one, other))
-    found = sum(max(a - b, 0) for a, b in zip(first, second, strict=True))
-    delta = float(profile.delta(about, 0, adjacency=relation))
-    # a cell more or less, of a share of 1/(1 + e^3) or more; the best odds are stationary
-    assert found == pytest.approx(delta, rel=1e-14)
-    assert found <= delta * (1 + 1e-12)
+def test_listed_neighbours_attain_the_profile(relation: str, p: str) -> None:
+    """Where the level that rises has probability (e^{(ε − ε')/2} − 1)/(e^ε − 1) under Q."""
+    about, whole = PrivateQuantile("3/2", -3, 8, relation, p), 1.5
+    at = []
+    for pair in about.worst_answers():
+        assert abs(len(pair[0]) - len(pair[1])) == (relation == "add-remove")
+        one, other = sorted(float(about.probabilities(data)[0].mid()) for data in pair)
+        at.append(whole - 2 * math.log1p(one * math.expm1(whole)))
+        delta = float(profile.delta(about, at[-1], adjacency=relation))
+        # a cell of 2^−32 more or less, of a share of e^{−5} or more: 2^−24 of it, squared
+        assert other - math.exp(at[-1]) * one == pytest.approx(delta, rel=1e-13)
+    assert at[0] == pytest.approx(0, abs=2.0**-24)
+    assert at[1] > whole / 2
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,7 @@ class PrivateQuantile(Mechanism):
         return self.release(answer, size, rng=rng)
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return neighbours that are worst at ε = 0, and others above it; none of very many records.
+        """Return neighbours that are worst at ε = 0, and others above it; none of very long lists.
 
         As many others as the proof allows are at L (`below`) and at U (all but `upto`), so that few
         are at c and the two levels are close. The odds of these are e^{ε/2} and e^{−ε/2}, and with

@@ -167,10 +167,7 @@ Build: Any = Callable[..., LinearCounter]
 _COUNTERS: Final = (
     BinaryTree,
     BridgedTree,
-    DelannoyCounter,
-    HonakerTree,
     KaryTree,
-    SmoothBinary,
     SquareRootFactorization,
 )
 
@@ -254,8 +251,6 @@ def named_counter(
     arguments: dict[str, Any] = {"steps": steps, "contributions": contributions}
     if name == BridgedTree.__name__:
         arguments |= _pooled(best_arities(steps))
-    if name == DelannoyCounter.__name__:
-        arguments["levels"] = best_levels(steps).levels
     if target.delta.sign:
         return _scaled(partial(build, **arguments), _gaussian_mu(target))
     counter: LinearCounter = build(**arguments, epsilon=target.epsilon)

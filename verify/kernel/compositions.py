@@ -15,7 +15,7 @@ from flint import fmpq
 
 from . import laws
 from .laws import INFINITE, ONE, ZERO, Answer, Law, derived_law, nothing, reach, table, told
-from .lemmas import Arguments, Special, Way, Worst, in_both_orders, merged, one, worst
+from .lemmas import Arguments, Special, Way, Worst, in_both_orders, made_for, merged, one, worst
 from .notation import Noise
 from .numbers import Budget, NotProved, Number, ball, compare, exp, log
 
@@ -27,6 +27,10 @@ def _composed(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
     add: Way = ()
     rows, exact = {"composition"}, True
     below: list[list[Way]] = []
+    if adjacency is None and (relations := made_for(parts)):
+        adjacency = relations.pop()
+        if relations:
+            raise NotProved("a composition of mechanisms for different relations, none named")
     for part in parts:
         budget.check(cases=1)
         found = worst(part, adjacency, args.value, budget)

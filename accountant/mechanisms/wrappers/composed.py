@@ -16,7 +16,13 @@ from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair, WorstCase
 from dpassay.accountant.core.randomness import Randomness
 from dpassay.accountant.core.validate import Field, Integer, NonNegative, Probability, declared
-from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected, no_mechanism
+from dpassay.accountant.errors import (
+    AdjacencyError,
+    InvalidInputError,
+    NotApplicableError,
+    expected,
+    no_mechanism,
+)
 from dpassay.accountant.mechanisms.wrappers.channel import Tabulated
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
@@ -172,6 +178,7 @@ class Composed(Mechanism):
         NotApplicableError
             If there is no engine for the product.
         """
+        adjacency = self._relation(adjacency)
         cases = [(part, count, part.worst_case(adjacency)) for part, count in self.parts()]
         if len(cases) == 1 and cases[0][1] == 1:
             return cases[0][2]
@@ -200,6 +207,23 @@ class Composed(Mechanism):
             "Adaptive releases are dominated by the product of the pairs that dominate each of "
             "them; independent releases that all change by their full sensitivity attain it.",
         )
+
+    def _relation(self, adjacency: Adjacency | None) -> Adjacency | None:
+        """Return the relation that is named, or else the one that parts are made for.
+
+        Raises AdjacencyError where they are made for both: their product is about neither.
+        """
+        declared = {getattr(part, "adjacency", None) for part, _ in self.parts()} - {None}
+        if adjacency is not None or not declared:
+            return adjacency
+        if len(declared) > 1:
+            raise AdjacencyError(
+                "Expected adjacency to be named for Composed: its parts are made for different "
+                "neighbouring relations. Give adjacency='add-remove' or 'replace-one' (--adjacency "
+                "on the command line)."
+            )
+        (found,) = declared
+        return found
 
     @staticmethod
     def _family(
@@ -251,12 +275,13 @@ class Composed(Mechanism):
 
     def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
         """Return √(Σ count·μ²) (Dong, Roth and Su 2022, Corollary 2)."""
+        adjacency = self._relation(adjacency)
         squares = (count * part.gaussian_mu(adjacency) ** 2 for part, count in self.parts())
         return sum(squares, start=arb(0)).sqrt()
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
         """Return the same as an exact number, where those of the parts are."""
-        total = ExactReal.of_rational(0)
+        adjacency, total = self._relation(adjacency), ExactReal.of_rational(0)
         for part, count in self.parts():
             mu = part.exact_gaussian_mu(adjacency)
             if mu is None:

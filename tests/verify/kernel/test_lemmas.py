@@ -121,6 +121,19 @@ def test_a_record_may_count_up_or_down(text: str, epsilon: str, least: str) -> N
         assert ours.lower() >= rational(least)
 
 
+GROUPS = "OptimalGroups(groups=4, counts=9, mu=1, adjacency='{}')"
+
+
+@pytest.mark.parametrize(
+    "other", [GROUPS.format("replace-one"), "RandomizedResponse(1)", f"Composed({GROUPS}, 2)"]
+)
+def test_releases_that_are_made_for_different_relations_have_no_pair(other: str) -> None:
+    first = GROUPS.format("add-remove")
+    text = f"Composed([{first}, {other.format('replace-one')}])"
+    with precision(128), pytest.raises(NotProved, match="different relations"):
+        worst(parse(text), None, real, Budget())
+
+
 @pytest.mark.parametrize("epsilon", ["-1/10", "0", "1/5", "1/2", "9/10"])
 @pytest.mark.parametrize("users", [2, 3, 6])
 def test_shuffled_reports_of_a_bit_are_below_the_bound_by_clones(users: int, epsilon: str) -> None:

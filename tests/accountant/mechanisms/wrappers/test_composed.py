@@ -19,6 +19,7 @@ from dpassay.accountant.mechanisms import (
     IntegerNoise,
     Laplace,
     LaplaceVector,
+    OptimalGroups,
     PoissonSubsampled,
     RandomizedResponse,
     Tabulated,
@@ -193,6 +194,21 @@ def test_adjacency_that_does_not_fit() -> None:
         profile.delta(Composed([COIN, COIN]), 1, adjacency="add-remove")
     with pytest.raises(AdjacencyError, match="Expected adjacency='sideways'"):
         profile.delta(Composed(COIN, 2), 1, adjacency="sideways")
+
+
+def test_releases_that_are_made_for_different_relations_are_no_guarantee() -> None:
+    """One is worse under the other's relation: without a name their product is about neither."""
+    added, replaced = (OptimalGroups(4, 9, 1, relation) for relation in Adjacency)
+    both = Composed([added, replaced])
+    for ask in (lambda: profile.delta(both, 1), lambda: both.gaussian_mu(None)):
+        with pytest.raises(AdjacencyError, match="made for different"):
+            ask()
+    with pytest.raises(AdjacencyError, match="exactly one record"):
+        profile.delta(Composed([added, COIN]), 1)
+    named = [profile.delta(both, 1, adjacency=relation) for relation in Adjacency]
+    assert named[0].upper < named[1].lower
+    alike = Composed([replaced, COIN])
+    assert profile.delta(alike, 1) == profile.delta(alike, 1, adjacency="replace-one")
 
 
 def test_a_width_out_of_reach_is_refused_with_what_was_reached() -> None:

@@ -89,6 +89,7 @@ from dpassay.accountant.mechanisms.shapes.general_gaussian import (
 from dpassay.accountant.mechanisms.shapes.general_gaussian import (
     RankOneGaussian as RankOneGaussian,
 )
+from dpassay.accountant.mechanisms.wrappers.among import ShuffledAmong as ShuffledAmong
 from dpassay.accountant.mechanisms.wrappers.bounded import Bounded as Bounded
 from dpassay.accountant.mechanisms.wrappers.channel import Channel as Channel
 from dpassay.accountant.mechanisms.wrappers.channel import (

@@ -667,26 +667,27 @@ class SubsetSelection(LocalReport):
             raise expected("size", self.size, f"in 1..{self.categories - 1}")
 
     @property
-    def _size(self) -> int:
+    def set_size(self) -> int:
+        """The size d."""
         k = self.categories
         return self.size or max(1, nearest("size", lambda: k / (self.epsilon.ball().exp() + 1)))
 
     def chances(self) -> tuple[arb, arb]:
         """Return p, and (d − p)/(k − 1) of each other."""
-        k, d = self.categories, self._size
+        k, d = self.categories, self.set_size
         p = 1 / (1 + (arb(k - d) / d) * (-self.epsilon.ball()).exp())
         return p, (d - p) / (k - 1)
 
     def masses(self, index: int) -> tuple[list[arb], list[arb]]:
         """Return p(k − d)/(k − 1), (p(d − 1) + (1 − p)(k − d − 1))/(k − 1), (1 − p)d/(k − 1)."""
-        k, d, p = self.categories, self._size, self.chances()[0]
+        k, d, p = self.categories, self.set_size, self.chances()[0]
         rest = p * (d - 1) + (1 - p) * (k - d - 1)
         listed = [part / (k - 1) for part in (p * (k - d), rest, (1 - p) * d)]
         return listed, listed[::-1]
 
     def outputs(self, answer: Any, size: int, *, rng: Randomness) -> Array:
         """Draw whether the true one is in the set, and the others without replacement."""
-        k, d, each = self.categories, self._size, np.arange(size)
+        k, d, each = self.categories, self.set_size, np.arange(size)
         with_truth = _coins(lambda: self.chances()[0], size, rng)
         reports = np.zeros((size, k), dtype=np.int64)
         reports[:, int(answer)] = with_truth

@@ -487,6 +487,14 @@ _LARGEST_EPSILON = 100
 """Of one report: more would take millions of bits, and no report would be a lie."""
 
 
+def largest_loss(response: Mechanism) -> ExactReal:
+    """Return the ε of one report of a category, or of a guarantee."""
+    if isinstance(response, Rappor):
+        return ExactReal.of_rational(((2 - response.flip) / response.flip) ** 2).log()
+    assert isinstance(response, (RandomizedResponse, UnaryEncoding, SubsetSelection, Guaranteed))
+    return response.epsilon
+
+
 @declared
 class Shuffled(Mechanism, FiniteLaws):
     """Publish how many of n users reported each category, every report made by itself.
@@ -551,14 +559,7 @@ class Shuffled(Mechanism, FiniteLaws):
 
     @property
     def _epsilon(self) -> ExactReal:
-        """The largest loss of one report."""
-        response = self.mechanism
-        if isinstance(response, Rappor):
-            return ExactReal.of_rational(((2 - response.flip) / response.flip) ** 2).log()
-        assert isinstance(
-            response, (RandomizedResponse, UnaryEncoding, SubsetSelection, Guaranteed)
-        )
-        return response.epsilon
+        return largest_loss(self.mechanism)
 
     @cached_property
     def _is_listed(self) -> bool:

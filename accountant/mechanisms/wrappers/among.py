@@ -23,6 +23,7 @@ kinds to kinds, m_a = m_b, and h is mapped to itself, P(h) = Q(h).
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
@@ -348,7 +349,9 @@ def _log_ratio(column: Column, known: ExactReal | None) -> ExactReal | None:
     p, q = column[:2]
     if known is not None or not (isinstance(p, Fraction) and isinstance(q, Fraction) and p and q):
         return known
-    return ExactReal.of_rational(p / q).log()
+    with contextlib.suppress(ArithmeticError):  # too long: then balls tell
+        return ExactReal.of_rational(p / q).log()
+    return None
 
 
 def _set_size(response: Mechanism) -> int | None:

@@ -26,7 +26,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -47,7 +47,6 @@ from dpassay.accountant.mechanisms.wrappers.channel import (
     LocalReport,
     RandomizedResponse,
     SubsetSelection,
-    Tabulated,
     balls,
 )
 from dpassay.accountant.mechanisms.wrappers.composed import OneMechanism
@@ -63,8 +62,8 @@ _MOST_MASSES = 60_000
 """Masses of all pairs together: two or three seconds for each precision."""
 _MOST_TERMS = 4_000_000
 """Products of one convolution: three seconds."""
-_MOST_EXACT = 2_000
-"""Masses that are also known as fractions, whose terms grow with the users."""
+_MOST_EXACT = 40_000
+"""Masses times users, up to which the masses of a table are also known as fractions."""
 _MOST_HELD = 12
 """Inputs that somebody may hold, where a report has a bit for each."""
 
@@ -93,7 +92,7 @@ class ShuffledAmong(Mechanism, FiniteLaws):
     ----------
     mechanism
         What each user runs: `RandomizedResponse`, a report of a set (`UnaryEncoding`, `Rappor`,
-        `SubsetSelection`), a `Channel`, or a `Tabulated` pair, whose inputs are 0 (p) and 1 (q).
+        `SubsetSelection`), or a `Channel`.
     others
         How many other users hold each input, in the order of the inputs: `[99, 0]` is 100 users
         with user 1, the others all holding input 0.
@@ -121,7 +120,7 @@ class ShuffledAmong(Mechanism, FiniteLaws):
 
     def __post_init__(self) -> None:
         response = self.mechanism
-        if not isinstance(response, (RandomizedResponse, LocalReport, Channel, Tabulated)):
+        if not isinstance(response, (RandomizedResponse, LocalReport, Channel)):
             raise NotApplicableError(
                 f"ShuffledAmong knows reports with finitely many outcomes, not {response!r}. Write "
                 "RandomizedResponse, UnaryEncoding, Rappor, SubsetSelection or a Channel."
@@ -160,12 +159,10 @@ class ShuffledAmong(Mechanism, FiniteLaws):
     @property
     def _inputs(self) -> int:
         response = self.mechanism
-        if isinstance(response, Tabulated):
-            return 2
         if isinstance(response, Channel):
             return len(response.matrix)
-        count: int = response.categories  # type: ignore[attr-defined]  # of the other kinds
-        return count
+        assert isinstance(response, (RandomizedResponse, LocalReport))
+        return response.categories
 
     @cached_property
     def _different(self) -> list[int]:
@@ -180,7 +177,7 @@ class ShuffledAmong(Mechanism, FiniteLaws):
         counts = list(self.others)
         for a, b in sorted({(min(edge), max(edge)) for edge in edges or combinations(range(k), 2)}):
             same: Hashable = (a, b)
-            if not isinstance(response, (Channel, Tabulated)):
+            if not isinstance(response, Channel):
                 same = (min(counts[a], counts[b]), max(counts[a], counts[b]))
             found.setdefault(same, a * k + b)
         return list(found.values())
@@ -221,14 +218,11 @@ class ShuffledAmong(Mechanism, FiniteLaws):
     def rational_masses(self, index: int) -> tuple[list[Fraction], list[Fraction]] | None:
         """Return the same as fractions, where the chances are, for few users."""
         kinds = _kinds(self, index)
-        size = len(_histograms(self.users, len(kinds)))
-        table = isinstance(self.mechanism, (Channel, Tabulated))
-        if not table or size * self.users > _MOST_EXACT * 20 or size > _MOST_EXACT:
+        size = math.comb(self.users + len(kinds) - 1, len(kinds) - 1)
+        if not isinstance(self.mechanism, Channel) or size * self.users > _MOST_EXACT:
             return None
-        columns = [column for kind in kinds for column in kind.columns]
-        if not all(isinstance(entry, Fraction) for column in columns for entry in column):
-            return None
-        return _exactly(self, index)
+        entries = (entry for kind in kinds for column in kind.columns for entry in column)
+        return _exactly(self, index) if all(isinstance(e, Fraction) for e in entries) else None
 
     def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
         """Return l where every kind in a histogram has the loss l, and 0 by exchange."""
@@ -277,8 +271,8 @@ class ShuffledAmong(Mechanism, FiniteLaws):
                 f"ShuffledAmong does not run {response!r}. Shuffle what its own release returns."
             )
         columns = self._inputs
-        if isinstance(response, (Channel, Tabulated)):
-            columns = len(response.rows(1)[0])
+        if isinstance(response, Channel):
+            columns = len(response.matrix[0])
         drawn = np.zeros((size, columns), dtype=np.int64)
         for c, count in enumerate(self.others):
             holders = count + (c == int(answer))
@@ -293,9 +287,8 @@ def _kinds(shuffled: ShuffledAmong, index: int) -> list[_Kind]:
     """Return the kinds of reports of a pair."""
     response, held = shuffled.mechanism, shuffled.held(index)
     found: dict[Any, list[tuple[int, Column]]] = {}
-    if isinstance(response, (Channel, Tabulated)):
-        rows = _rows(response)
-        for number, column in enumerate(zip(*(rows[c] for c in held), strict=True)):
+    if isinstance(response, Channel):
+        for number, column in enumerate(zip(*(response.matrix[c] for c in held), strict=True)):
             if any(entry != 0 for entry in column):
                 found.setdefault(_direction(column), []).append((number, column))
         losses = response.exact_losses(index)
@@ -320,10 +313,6 @@ def _kinds(shuffled: ShuffledAmong, index: int) -> list[_Kind]:
         )
         for key, listed in found.items()
     ]
-
-
-def _rows(response: Channel | Tabulated) -> Sequence[Sequence[Any]]:
-    return response.matrix if isinstance(response, Channel) else (response.p, response.q)
 
 
 def _named(held: Sequence[int], bits: Column | None) -> str:
@@ -385,8 +374,10 @@ def _chance(response: Mechanism, held: int, place: int, column: Column) -> arb:
         return found
     assert isinstance(response, (RandomizedResponse, SubsetSelection))
     k = response.categories
-    true = response.masses(0)[0][0] if isinstance(response, RandomizedResponse) else None
-    p = response.chances()[0] if true is None else true  # type: ignore[union-attr]
+    if isinstance(response, RandomizedResponse):
+        p = response.masses(0)[0][0]
+    else:
+        p = response.chances()[0]
     ways = arb(math.comb(k - held, size - sum(column)))
     if column[place]:
         return p * ways / math.comb(k - 1, size - 1)
@@ -410,48 +401,38 @@ def _histograms(users: int, kinds: int) -> list[tuple[int, tuple[int, ...]]]:
 @lru_cache(maxsize=64)
 def _enclosed(shuffled: ShuffledAmong, index: int, bits: int) -> tuple[list[arb], list[arb]]:
     """Return the masses as balls; the terms of a power are n roundings."""
-    kinds, held, response = _kinds(shuffled, index), shuffled.held(index), shuffled.mechanism
+    response, held = shuffled.mechanism, shuffled.held(index)
+
+    def chance(place: int, column: Column) -> arb:
+        if isinstance(response, Channel):
+            return balls([column[place]])[0]
+        return _chance(response, len(held), place, column)
+
     with ctx.workprec(bits + 2 * shuffled.users.bit_length() + 16):
-        table = isinstance(response, (Channel, Tabulated))
-        chances = [
-            [
-                sum(
-                    (
-                        balls([column[place]])[0]
-                        if table
-                        else _chance(response, len(held), place, column)
-                        for column in kind.columns
-                    ),
-                    start=arb(0),
-                )
-                for kind in kinds
-            ]
-            for place in range(len(held))
-        ]
-        return _laws(shuffled, held, chances, arb(1))
+        return _laws(shuffled, index, chance, arb(1))
 
 
 @lru_cache(maxsize=64)
 def _exactly(shuffled: ShuffledAmong, index: int) -> tuple[list[Fraction], list[Fraction]]:
     """Return the masses as fractions, of tables of fractions."""
-    kinds, held = _kinds(shuffled, index), shuffled.held(index)
-    chances = [
-        [sum((column[place] for column in kind.columns), start=Fraction(0)) for kind in kinds]
-        for place in range(len(held))
-    ]
-    return _laws(shuffled, held, chances, Fraction(1))
+    return _laws(shuffled, index, lambda place, column: column[place], Fraction(1))
 
 
 def _laws(
-    shuffled: ShuffledAmong, held: Sequence[int], chances: Sequence[Sequence[T]], one: T
+    shuffled: ShuffledAmong, index: int, chance: Callable[[int, Column], T], one: T
 ) -> tuple[list[T], list[T]]:
-    """Return P and Q of all histograms, from the chances of the kinds by who is held."""
+    """Return P and Q of all histograms, from the chance of each report by who is held."""
+    kinds, held, zero = _kinds(shuffled, index), shuffled.held(index), one * 0
+    chances = [
+        [sum((chance(place, column) for column in kind.columns), zero) for kind in kinds]
+        for place in range(len(held))
+    ]
     base, others = shuffled.users + 1, {0: one}
     for c, law in zip(held, chances, strict=True):
         if shuffled.others[c]:
             others = _together(others, _multinomial(law, shuffled.others[c], base, one))
     first, second = (_together(others, _multinomial(law, 1, base, one)) for law in chances[:2])
-    codes, zero = [code for code, _ in _histograms(shuffled.users, len(chances[0]))], one * 0
+    codes = [code for code, _ in _histograms(shuffled.users, len(kinds))]
     return [first.get(code, zero) for code in codes], [second.get(code, zero) for code in codes]
 
 

@@ -466,8 +466,8 @@ def made_for(inside: Any) -> set[str]:
         return {relation for each in inside for relation in made_for(each)}
     if not isinstance(inside, Noise):
         return set()
-    own = {RELATION.get(inside.name), relation_of(inside, None)} - {None}
-    return own | made_for([*inside.arguments.values()])
+    own = RELATION.get(inside.name), relation_of(inside, None)
+    return {relation for relation in own if relation} | made_for([*inside.arguments.values()])
 
 
 # --- mechanisms with lists, matrices and mechanisms inside ---------------------------------------

@@ -551,7 +551,7 @@ def DiscreteCorrelatedGaussian(rng: random.Random, s: float) -> Made:
 
 
 def counter(name: str, more: Callable[[random.Random, int], str] = lambda rng, n: "") -> None:
-    """List a counter by its measured sums: every column of Laplace noise, or the longest."""
+    """List a counter: the sums with Laplace noise (all columns), or the outputs with Gaussian."""
 
     def make(rng: random.Random, s: float) -> Made:
         import dpassay
@@ -560,11 +560,16 @@ def counter(name: str, more: Callable[[random.Random, int], str] = lambda rng, n
         n, level = rng.choice((7, 12, 16) if known else (1, 3, 7, 12, 16)), decimal(s)
         laplacian = rng.random() < 0.6
         text = f"{name}(steps={n}{more(rng, n)}, {'epsilon' if laplacian else 'mu'}='{level}'"
+        if laplacian and name in ("BridgedTree", "HonakerTree", "SmoothBinary"):
+            text += ", released='measurements'"
         matrix: Any = dpassay.parse(text + ")")
-        right = np.array(matrix.factorisation()[1], float)
+        left, right = (np.array(rows, float) for rows in matrix.factorisation())
         if laplacian:
             return text + ")", sums(right.tolist(), level)
-        return text + ")", gaussian(float(level))
+        prefixes = np.tri(n)
+        shown = np.diag(prefixes.T @ np.linalg.solve(left @ left.T, prefixes)).max()
+        longest = np.linalg.norm(right, axis=0).max()
+        return text + ")", gaussian(float(level) * float(math.sqrt(shown) / longest))
 
     make.__name__ = name
     kind("cells, all columns of the sums")(make)

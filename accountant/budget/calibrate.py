@@ -70,7 +70,7 @@ class Calibration:
     target: Target
     """What was asked for."""
     reason: str = ""
-    """Why this kind of noise, of a mechanism that has two."""
+    """Why this kind of noise, of a mechanism that has two, or why a counter's measured sums."""
 
     if not TYPE_CHECKING:  # which knows the names of the mechanism
 
@@ -191,6 +191,8 @@ _FLAT = 1e-3
 """Slope relative to the excess below which no leap is taken: it would go too far."""
 _MAX_ULPS = 1000
 """Units in the last digit that are tried: an enclosure of the root is seldom that wide."""
+_SUMS = "all measured sums, as what the outputs tell has two ends"
+"""Why a counter shows more than it was asked for."""
 _VARIANCES = ("parameter", "sigma_star")
 """Noise arguments that are squares of a spread."""
 
@@ -210,6 +212,9 @@ def calibrate(
     **fixed: Any,
 ) -> Calibration:
     """Find the least noise with which a mechanism, or many releases of it, have a guarantee.
+
+    Of a counter whose outputs have two ends it is that with which all measured sums have it, as the
+    outputs then have too: the mechanism that is returned says `released="measurements"`.
 
     Parameters
     ----------
@@ -279,10 +284,13 @@ def calibrate(
     found: list[Calibration] = []
     refusals: list[DpassayError] = []
     for family in families:
-        try:
-            found.append(_calibrated(family, width, digits))
-        except (NotApplicableError, UndecidedError) as refusal:
-            refusals.append(refusal)
+        for each in (family, *family.showing_more()):
+            try:
+                known = _calibrated(each, width, digits)
+                found.append(known if each is family else replace(known, reason=_SUMS))
+                break
+            except (NotApplicableError, UndecidedError) as refusal:
+                refusals.append(refusal)
     if not found:
         raise refusals[0]
     return best(found) if len(families) > 1 else found[0]
@@ -365,6 +373,12 @@ class _Family:
             raise InvalidInputError(
                 f"{self.argument} is what calibration finds for {self.kind.__name__}; leave it out."
             )
+
+    def showing_more(self) -> list[_Family]:
+        """Return counters that show all measured sums, where their outputs may have two ends."""
+        known = {*notation.argument_names(self.kind.__name__)} - {*self.fixed}
+        more = {**self.fixed, "released": "measurements"}
+        return [replace(self, fixed=more)] if "released" in known else []
 
     def usual_width(self) -> Fraction:
         """Return the relative width that answers about such a mechanism usually have."""

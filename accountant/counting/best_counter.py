@@ -25,6 +25,7 @@ from dpassay.accountant.counting.counters import (
     HonakerTree,
     KaryTree,
     LinearCounter,
+    PartlyShown,
     SmoothBinary,
 )
 from dpassay.accountant.counting.grids import Digits, Grids, Tree, best_levels
@@ -167,7 +168,10 @@ Build: Any = Callable[..., LinearCounter]
 _COUNTERS: Final = (
     BinaryTree,
     BridgedTree,
+    DelannoyCounter,
+    HonakerTree,
     KaryTree,
+    SmoothBinary,
     SquareRootFactorization,
 )
 
@@ -251,6 +255,8 @@ def named_counter(
     arguments: dict[str, Any] = {"steps": steps, "contributions": contributions}
     if name == BridgedTree.__name__:
         arguments |= _pooled(best_arities(steps))
+    if name == DelannoyCounter.__name__:
+        arguments["levels"] = best_levels(steps).levels
     if target.delta.sign:
         return _scaled(partial(build, **arguments), _gaussian_mu(target))
     counter: LinearCounter = build(**arguments, epsilon=target.epsilon)
@@ -355,9 +361,10 @@ def _candidates(steps: int, target: Target, contributions: int) -> Iterator[Line
 
 
 def _scaled(build: Build, mu: ExactReal) -> LinearCounter:
-    """Return the counter that is μ-GDP: with less noise where the worst positions are known."""
+    """Return the counter that is μ-GDP: with less noise where it is known to tell less."""
     counter: LinearCounter = build(mu=mu)
-    if counter.contributions == 1 or counter.worst_positions() is None:
+    hides, several = isinstance(counter, PartlyShown), counter.contributions > 1
+    if counter.worst_positions() is None if several else not hides:
         return counter
     true = counter.exact_gaussian_mu(None)
 
@@ -399,9 +406,12 @@ def _calibrated(
         epsilon = target.epsilon if pure else _largest_epsilon(target)
         counter: LinearCounter = build(**arguments, epsilon=epsilon)
         return counter
+    if isinstance(build, type) and issubclass(build, PartlyShown):
+        # of Laplace noise only the measurements have an exact profile: no other is tried
+        arguments = {**arguments, "released": "measurements"}
     found: Mechanism = calibrate(build, target, **arguments).mechanism
     assert isinstance(found, LinearCounter)
-    return found
+    return found.releasing("outputs") if isinstance(found, PartlyShown) else found
 
 
 def _largest_epsilon(target: EpsilonDelta) -> ExactReal:

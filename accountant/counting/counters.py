@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -15,17 +17,19 @@ from dpassay.accountant.composition.exact.laplace_product import of_distances
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, ArrayLike, np
 from dpassay.accountant.core.mechanism import Mechanism, SymmetricDensity
-from dpassay.accountant.core.pair import WorstCase
+from dpassay.accountant.core.pair import Pair, WorstCase
 from dpassay.accountant.core.randomness import Randomness
 from dpassay.accountant.core.validate import (
     Integer,
     Integers,
+    OneOf,
     OptionalPositive,
     Positive,
     Rational,
     Switch,
     declared,
 )
+from dpassay.accountant.counting import grids as shown
 from dpassay.accountant.counting.grids import (
     Chains,
     Digits,
@@ -42,9 +46,12 @@ from dpassay.accountant.counting.grids import (
     written_out,
 )
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected
+from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.mechanisms.additive.integers import DiscreteLaplace
+from dpassay.accountant.mechanisms.wrappers.channel import Tabulated
 from dpassay.accountant.mechanisms.wrappers.composed import Composed, Guaranteed
 from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.pairs.between import Between
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.release.lattice import LatticeSampler, combined, integers, release_stream
@@ -77,13 +84,12 @@ class LinearCounter(StreamNoise, ABC):
     """Release A x + L z: the n prefix sums of a stream x in [0, 1]ⁿ, with independent noise z.
 
     A x are the prefix sums (A is the lower triangle of ones) and L R = A. The outputs are the
-    function L of the measured sums R x + z, and the guarantee is that of the measured sums: whoever
-    sees the outputs alone learns no more. Neighbouring streams differ in one input, which moves R x
-    by a column of R, of ℓ1 norm at most Δ₁ and ℓ2 norm at most Δ₂. With `contributions` = c a
-    person is in at most c positions, and both are c times as large (an upper bound for Δ₂ where
-    columns have disjoint supports). Where `worst_positions` are known, μ is exact, and so is the
-    largest loss of Laplace noise, of which δ(ε) has two ends. Else there is no exact profile, and
-    the refusal names what bounds it.
+    function L of the measured sums R x + z, and tell as much, or less (`PartlyShown`). Neighbouring
+    streams differ in one input, which moves R x by a column of R, of ℓ1 norm at most Δ₁ and ℓ2 norm
+    at most Δ₂. With `contributions` = c a person is in at most c positions, and both are c times as
+    large (an upper bound for Δ₂ where columns have disjoint supports). Where `worst_positions` are
+    known, μ is exact, and so is the largest loss of Laplace noise, of which δ(ε) has two ends. Else
+    there is no exact profile, and the refusal names what bounds it.
 
     * `epsilon`: z is Laplace noise of scale cΔ₁/ε, and the release is ε-DP.
     * `mu`: z is Gaussian noise of standard deviation cΔ₂/μ, and the release is μ-GDP.
@@ -296,6 +302,110 @@ def unknown_positions(
 
 def _ball(value: Fraction) -> arb:
     return arb(fmpq(value.numerator, value.denominator))
+
+
+"""Counters whose outputs show less than the measured sums: there are more sums than outputs."""
+
+_UNKNOWN = "what the outputs alone tell"
+
+
+class PartlyShown(LinearCounter, ABC):
+    """A counter of which the outputs count as released, or all measured sums.
+
+    `released` is "outputs", A x + L z, or "measurements", R x + z, of which the outputs are a
+    function: no less private, and attained. What the outputs tell of Gaussian noise is exact
+    (`dpassay.accountant.counting.grids`). Of Laplace noise it lies between a measured sum that is
+    an output and all of them; the largest loss is that of all.
+    """
+
+    released: OneOf
+
+    @abstractmethod
+    def shown(self) -> list[Fraction | arb]:
+        """Return the squared distance that outputs show, in units of the noise, or its two ends.
+
+        A ball, at flint's precision, where it has too many digits.
+        """
+
+    @property
+    @abstractmethod
+    def alone(self) -> int:
+        """How many of the measured sums that an input moves are outputs by themselves."""
+
+    @property
+    @abstractmethod
+    def shows_largest_loss(self) -> bool:
+        """Whether the outputs are proved to have the largest loss of the measured sums."""
+
+    def releasing(self, what: str) -> PartlyShown:
+        """Return the same counter with its "outputs", or its "measurements"."""
+        return dataclasses.replace(self, released=what)  # type: ignore[type-var]  # all are dataclasses
+
+    @property
+    def _hides(self) -> bool:
+        """Whether the outputs are asked about, and tell less than the measured sums."""
+        known = self.contributions == 1 or self.worst_positions() is not None
+        return self.released == "outputs" and known and self.alone < len(self.distances)
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether only two ends are known."""
+        return self._hides and (self.mu is None or len(self.shown()) > 1)
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the pair of what is released; no matter which relation.
+
+        Raises NotApplicableError as `LinearCounter` does.
+        """
+        if not self._hides:
+            return super().worst_case(adjacency)
+        if self.mu is None:
+            (most,) = self.releasing("measurements").worst_case(adjacency).remove
+            least: Pair = of_distances([ExactReal.of_rational(1) / self.scale])
+            if not self.alone:
+                (least,) = Tabulated(["1"], ["1"]).worst_case(None).remove
+            largest = most.known.max_loss() if self.shows_largest_loss else None
+            return WorstCase.symmetric(
+                Between((least,), most, _UNKNOWN, largest),
+                "The outputs are a function of the measured sums, whose pair is above. Below: a "
+                "measured sum that is an output by itself, or nothing.",
+            )
+        pair: Pair = GaussianPair(self, None)
+        if self._is_open:
+            ends = [ExactReal.of_root(end) for end in self.shown() if isinstance(end, Fraction)]
+            low, high = (GaussianPair(Gaussian(self.scale, end), None) for end in ends)
+            pair = Between((low,), high, _UNKNOWN)
+        return WorstCase.symmetric(
+            pair,
+            "A person moves the outputs A x + L z by A e, of which Gaussian noise hides "
+            "(A e)'(L L')^-1(A e) least for the worst positions.",
+        )
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return μ of what is released, where it is the root of a fraction."""
+        if self.mu is None or not self._hides:
+            return super().exact_gaussian_mu(adjacency)
+        first, *other = self.shown()
+        if other or isinstance(first, arb):
+            return None
+        return ExactReal.of_root(first) / self.scale
+
+    def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+        """Return the same as a ball, around both ends where there are two."""
+        if self.mu is None:
+            return super().enclosed_gaussian_mu(adjacency)
+        ends = [end if isinstance(end, arb) else ball(end) for end in self.shown()]
+        return functools.reduce(arb.union, ends).sqrt() / self.scale.ball()
+
+    @property
+    def only_alone(self) -> str:
+        """Say what to compose where there are two ends."""
+        if not self._is_open:
+            return super().only_alone
+        return (
+            f"What the outputs of {self!r} tell is known between two ends only. Ask about "
+            f"{self.releasing('measurements')!r}, which is no more private."
+        )
 
 
 """Continual counting with a tree: binary or k-ary, of real or of integer noise."""
@@ -539,7 +649,7 @@ class DiscreteKaryTree(Mechanism):
 
 
 @declared
-class HonakerTree(LinearCounter):
+class HonakerTree(PartlyShown):
     """Count with the binary tree, each vertex estimated from all that is measured below it.
 
     Honaker, "Efficient Use of Differentially Private Binary Trees" (2015), estimation from below:
@@ -554,6 +664,8 @@ class HonakerTree(LinearCounter):
         n ≥ 1, the number of inputs and outputs.
     epsilon, mu, contributions
         As in `LinearCounter`: exactly one of the first two.
+    released
+        What counts as released: the "outputs", or the "measurements", all measured sums.
     """
 
     example = "HonakerTree(steps=15, mu=1)"
@@ -562,6 +674,7 @@ class HonakerTree(LinearCounter):
     epsilon: OptionalPositive = OptionalPositive()
     mu: OptionalPositive = OptionalPositive()
     contributions: Integer = Integer(1, least=1)
+    released: OneOf = OneOf("outputs", "measurements", default="outputs")
 
     @property
     def height(self) -> int:
@@ -572,6 +685,20 @@ class HonakerTree(LinearCounter):
     def distances(self) -> tuple[ExactReal, ...]:
         """One in each level: the first vertex of each ends within the stream."""
         return (ExactReal.of_rational(1),) * self.height
+
+    def shown(self) -> list[Fraction | arb]:
+        """Return the largest square over the inputs, exactly."""
+        return [shown.honaker(self.height)]
+
+    @property
+    def alone(self) -> int:
+        """1: the first output is the first input with its noise."""
+        return 1
+
+    @property
+    def shows_largest_loss(self) -> bool:
+        """True: the first vertex of every level ends at an output (`counting.shown`)."""
+        return True
 
     def units(self) -> Fraction:
         """Return the units of all outputs, by counting the ones of each level."""
@@ -618,7 +745,7 @@ class HonakerTree(LinearCounter):
 
 
 @declared
-class SmoothBinary(LinearCounter):
+class SmoothBinary(PartlyShown):
     """Count with the balanced leaves of a binary tree: all outputs have the same error.
 
     Andersson and Pagh, "A Smooth Binary Mechanism for Efficient Private Continual Observation"
@@ -634,6 +761,8 @@ class SmoothBinary(LinearCounter):
         n ≥ 1, the number of inputs and outputs.
     epsilon, mu, contributions
         As in `LinearCounter`: exactly one of the first two.
+    released
+        What counts as released: the "outputs", or the "measurements", all measured sums.
     """
 
     example = "SmoothBinary(steps=19, mu=1)"
@@ -642,6 +771,7 @@ class SmoothBinary(LinearCounter):
     epsilon: OptionalPositive = OptionalPositive()
     mu: OptionalPositive = OptionalPositive()
     contributions: Integer = Integer(1, least=1)
+    released: OneOf = OneOf("outputs", "measurements", default="outputs")
 
     @property
     def ones(self) -> int:
@@ -662,6 +792,20 @@ class SmoothBinary(LinearCounter):
         half = self.ones
         used = sum(math.comb(2 * half - i, half) <= self.steps for i in range(1, half + 1))
         return (ExactReal.of_rational(1),) * used
+
+    def shown(self) -> list[Fraction | arb]:
+        """Return the largest square over the inputs."""
+        return [shown.smooth(self.steps, self.ones)]
+
+    @property
+    def alone(self) -> int:
+        """The sum of a single input, and none of more."""
+        return int(self.steps == 1)
+
+    @property
+    def shows_largest_loss(self) -> bool:
+        """True: an output for each vertex of the first leaf shares none with another of these."""
+        return True
 
     def units(self) -> Fraction:
         """Return n h/2."""
@@ -706,7 +850,7 @@ _MOST_CELLS = 10_000
 
 
 @declared
-class BridgedTree(LinearCounter):
+class BridgedTree(PartlyShown):
     """Count with grids that refine each other; the cells of a parent also measure the parent.
 
     Every cell of every level is measured. Where the sum of a parent's cells differs from the
@@ -730,6 +874,8 @@ class BridgedTree(LinearCounter):
         it, which takes no budget. r = 1 has nearly all of the gain, about a share 1/(k + 1) of the
         error, and a stream stores about k² numbers for each level; r = h − 1 is least squares on
         all measurements, and stores n.
+    released
+        What counts as released: the "outputs", or the "measurements", all measured sums.
     """
 
     example = "BridgedTree(steps=16, arities=[4, 4], mu=1)"
@@ -740,6 +886,7 @@ class BridgedTree(LinearCounter):
     mu: OptionalPositive = OptionalPositive()
     contributions: Integer = Integer(1, least=1)
     pooled: Integer = Integer(0, least=0)
+    released: OneOf = OneOf("outputs", "measurements", default="outputs")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -764,12 +911,42 @@ class BridgedTree(LinearCounter):
         c = min(self.contributions, self.steps)
         if c * self.grids.height > _MOST_CELLS:
             return None
-        return tuple(
-            Fraction(count)
+        return tuple(count for level in self._moved(c) for count in level)
+
+    def _moved(self, positions: int) -> list[list[Fraction]]:
+        """Return how many of the first positions each cell holds, level by level."""
+        return [
+            [Fraction(c) for c in [size] * (positions // size) + [positions % size] if c]
             for size in self.grids.cell_sizes()
-            for count in [size] * (c // size) + [c % size]
-            if count
-        )
+        ]
+
+    def shown(self) -> list[Fraction | arb]:
+        """Return the square for the worst positions, the first ones; at least that of a part.
+
+        The outputs show a cell of the first level if it ends before they do.
+        """
+        grids = self.grids
+        size, c = grids.cell_sizes()[0], min(self.contributions, self.steps)
+        seen = min(c, self.steps // size * size)
+        high = shown.bridged(grids, self._moved(c))
+        if -(-c // size) * size <= self.steps:
+            return [high]
+        low = shown.bridged(grids, self._moved(seen)) if seen else shown.bridged_at_least(grids)
+        return [low, high]
+
+    @property
+    def _shows_first_cell(self) -> bool:
+        return self.steps >= self.grids.cell_sizes()[0]
+
+    @property
+    def alone(self) -> int:
+        """The first cell of the first level, where nothing is pooled into it."""
+        return int(self._shows_first_cell and (not self.pooled or self.grids.height == 1))
+
+    @property
+    def shows_largest_loss(self) -> bool:
+        """Whether the first cell is seen, of one input (`dpassay.accountant.counting.grids`)."""
+        return self._shows_first_cell and self.contributions == 1
 
     def units(self) -> Fraction:
         """Return the units of all outputs, by summing powers."""

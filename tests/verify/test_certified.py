@@ -34,7 +34,7 @@ THREE = (
     "MixtureOfGaussians(standard_deviation=2, sensitivities=[0, 1, 2], "
     "sampling_probs=['0.5', '0.3', '0.2'])"
 )
-POSITIONS = "BridgedTree(steps=12, arities=[3, 2, 2], {}, contributions=3)"
+POSITIONS = "BridgedTree(steps=12, arities=[3, 2, 2], {}, contributions=3, released={})"
 MECHANISMS = {
     "coins": times(COIN.format("0.1"), 100),
     "many-coins": times(COIN.format("0.001"), "10**12"),
@@ -114,8 +114,11 @@ MECHANISMS = {
             ("shuffled-any", "Guaranteed(1)", 10_000),
         )
     },
-    "tree-laplace": POSITIONS.format("epsilon=2"),
-    "tree-normal": POSITIONS.format("mu=1"),
+    "tree-laplace": POSITIONS.format("epsilon=2", "'measurements'"),
+    "tree-normal": POSITIONS.format("mu=1", "'measurements'"),
+    "tree-outputs": POSITIONS.format("mu=1", "'outputs'"),
+    "tree-few-outputs": "BridgedTree(steps=3, arities=[3, 2, 2], mu=1)",
+    "tree-laplace-outputs": POSITIONS.format("epsilon=2", "'outputs'"),
     "honaker": "HonakerTree(steps=15, mu=1)",
     "honaker-laplace": "HonakerTree(steps=15, epsilon=1)",
     "leaves": "SmoothBinary(steps=1000, mu=1)",
@@ -224,7 +227,7 @@ FALSE: list[tuple[str, Callable[[Data], Data]]] = [
     ("renyi training both 8 2", _in_claim(order="80")),
     ("mu three-and-step both 3.1", _in_claim(mu="3")),
     ("mu coarse both 7", _in_claim(mu="5")),
-    ("mu tree-normal - 0.8", _in_claim(mu="0.7817")),
+    ("mu tree-few-outputs - 0.82", _in_claim(mu="0.7817")),
     ("rho training both 3000", _in_claim(rho="0.1")),
     ("rho laplace both 0.36789", _in_claim(rho="0.3678")),
     ("dp shuffled-4 - 1 0", _in_claim(epsilon="0.0001")),

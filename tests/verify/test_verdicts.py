@@ -309,9 +309,34 @@ def test_a_number_that_does_not_fit_into_memory_is_refused(text: str) -> None:
     assert kernel.check(data).outcome is not kernel.Outcome.VALID
 
 
+GAPS = "BridgedTree(steps=12, arities=[3, 2, 2], epsilon=2, contributions=3)"
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon", "verdict", "said"),
+    [
+        (GAPS, "1", Verdict.UNDECIDED, "may be on either side of the claimed epsilon"),
+        (GAPS, "0.2", Verdict.REFUTED, "exceeds the claimed epsilon"),
+        (GAPS, "2", Verdict.HOLDS, "does not exceed the claimed epsilon"),
+    ],
+)
+def test_a_loss_between_two_ends_is_given_by_both(
+    mechanism: str, epsilon: str, verdict: Verdict, said: str
+) -> None:
+    """None of them is called what the loss reaches, or never exceeds."""
+    claim = KINDS["pure-dp"](id="x", mechanism=mechanism, epsilon=epsilon)
+    found = verify(claim)
+    assert found.verdict is verdict
+    low, high = (float(end) for end in re.findall(r"[\d.]+", found.reason)[:2])
+    true = found.true["epsilon"]
+    assert low <= float(true["lower"]) < float(true["upper"]) <= high
+    assert found.reason.startswith("The largest privacy loss lies in [")
+    assert said in found.reason
+
+
 def test_a_largest_loss_that_no_known_event_shows_is_not_called_enclosed() -> None:
-    """That of five candidates is 1, by the noise that dominates; no known pair below has it."""
-    claim = KINDS["pure-dp"](id="x", mechanism="ReportNoisyMax('Laplace', 2, 5)", epsilon="0.9")
+    """That of the outputs is 1, as of all measured sums; no pair known from below has it."""
+    claim = KINDS["pure-dp"](id="x", mechanism="SmoothBinary(steps=19, epsilon=1)", epsilon="1/2")
     found = verify(claim)
     assert found.verdict is Verdict.UNDECIDED
     assert found.reason.startswith("The privacy loss comes as near to 1 as you like, but no event")

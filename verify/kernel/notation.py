@@ -24,7 +24,7 @@ AdditiveNoise(density, scale=1, sensitivity=1)
 BinaryTree(steps, epsilon=None, mu=None, contributions=1)
 BoundedCountNoise(epsilon, eta, support)
 Box(bounds)
-BridgedTree(steps, arities, epsilon=None, mu=None, contributions=1, pooled=0)
+BridgedTree(steps, arities, epsilon=None, mu=None, contributions=1, pooled=0, released='outputs')
 BufferedToeplitz(output_scales, decays)
 Channel(matrix, neighbours=None)
 Composed(mechanism, count=1, adaptive=True)
@@ -46,7 +46,7 @@ Gaussian(standard_deviation, l2_sensitivity=1)
 GaussianThreshold(standard_deviation, threshold, partitions=1, sensitivity=1)
 GeneralGaussian(covariance, space)
 Guaranteed(epsilon, delta=0)
-HonakerTree(steps, epsilon=None, mu=None, contributions=1)
+HonakerTree(steps, epsilon=None, mu=None, contributions=1, released='outputs')
 IntegerNoise(probabilities, lowest, sensitivity=1)
 Isotropic(dimension, variance)
 KaryTree(steps, arity, epsilon, subtraction=True, contributions=1)
@@ -76,7 +76,7 @@ ReportNoisyMax(noise, scale, candidates, sensitivity=1, monotone=False, returns=
 SampledWithoutReplacement(mechanism, sample_size, population)
 Shuffled(mechanism, users)
 Skellam(variance, sensitivity=1)
-SmoothBinary(steps, epsilon=None, mu=None, contributions=1)
+SmoothBinary(steps, epsilon=None, mu=None, contributions=1, released='outputs')
 SparseBox(dimension, sparsity, bound=1, signed=False)
 SquareRootFactorization(steps, epsilon=None, mu=None, contributions=1)
 Staircase(epsilon, gamma, sensitivity=1)
@@ -90,6 +90,7 @@ UnaryEncoding(epsilon, categories, optimised=False)
 WORDS = {
     "noise": ("Laplace", "Gaussian", "Exponential", "Gumbel", "DiscreteLaplace"),
     "norm": ("l1", "l2", "linf"),
+    "released": ("outputs", "measurements"),
 }
 """Arguments that are one of a few words."""
 

@@ -101,10 +101,26 @@ def _sizes(args: Arguments) -> list[int]:
     return [prod(arities[i:]) for i in range(1, len(arities) + 1)]
 
 
-def _cells(args: Arguments) -> int:
-    """Return Σ s² over the cells that hold the first positions."""
-    c = _positions(args)
-    return sum((c // size) * size**2 + (c % size) ** 2 for size in _sizes(args))
+def _cells(args: Arguments, shown: fmpq) -> fmpq:
+    """Return Σ s² over the cells that hold the first positions, or what outputs show of it."""
+    sizes, c, total = _sizes(args), _positions(args), fmpq(0)
+    for i, size in enumerate(sizes):
+        rest = i + args.integer("pooled") + 1
+        unseen = fmpq(sizes[rest], size) if rest < len(sizes) else 0
+        total += (1 - shown * unseen) * ((c // size) * size**2 + (c % size) ** 2)
+    return total
+
+
+def _honaker(height: int) -> fmpq:
+    """Return the largest square that outputs of a HonakerTree show of an input."""
+    variance, moves = fmpq(1), [(fmpq(0), fmpq(1))]
+    for level in range(1, height):
+        twice = fmpq(2**level, 2**level - 1)
+        own = twice / (1 + twice)
+        left = max(out + d * d / variance for out, d in moves)
+        moves = [(left, own), *((out, own + (1 - own) * d) for out, d in moves)]
+        variance = own**2 + (1 - own) ** 2 * variance
+    return max(out + d * d / variance for out, d in moves)
 
 
 def _bridged(args: Arguments, adjacency: str | None, _: Budget) -> Worst:
@@ -113,7 +129,7 @@ def _bridged(args: Arguments, adjacency: str | None, _: Budget) -> Worst:
     found = by_lines(args, adjacency)
     if found is None:
         raise NotProved("the table of lemmas has no row for BridgedTree, as it is given")
-    if found.lower:
+    if found.lower and args.noise["released"] == "measurements":
         unit = args["epsilon"] / (len(sizes) * args["contributions"])
         moved = [(size, c // size) for size in sizes] + [(c % size, 1) for size in sizes]
         found.lower.append(tuple(((laws.laplace(s * unit),), n) for s, n in moved if s and n))
@@ -122,7 +138,11 @@ def _bridged(args: Arguments, adjacency: str | None, _: Budget) -> Worst:
 
 _DERIVED: dict[str, Callable[[Arguments], Any]] = {
     "height": _height,
-    "cells_square": _cells,
+    "ones": lambda args: next(h for h in range(1, 10**9) if comb(2 * h, h) > _steps(args)),
+    "cells_square": lambda args: _cells(args, fmpq(0)),
+    "shown_square": lambda args: _cells(args, fmpq(1)),
+    "cells_end": lambda args: -(-_positions(args) // (size := _sizes(args)[0])) * size,
+    "honaker_square": lambda args: _honaker(_height(args)),
     "denominator": lambda args: int(args["c"].q) if isinstance(args["c"], fmpq) else _inexact(),
 }
 """Name in formulas, no argument → its value."""

@@ -212,6 +212,17 @@ def test_a_counter_gets_the_noise_with_the_smaller_error() -> None:
     assert repr(mu.mechanism) == "SquareRootFactorization(steps=1000, mu=1)"
 
 
+def test_measured_sums_stand_for_outputs_that_have_two_ends() -> None:
+    """The answer says so; what the outputs of Gaussian noise tell is known."""
+    target, steps = EpsilonDelta(1, "1e-6"), 15
+    found = calibrate("HonakerTree", target, steps=steps)
+    assert "released='measurements'" in repr(found.mechanism)
+    assert "measured sums" in str(found)
+    exact = calibrate("HonakerTree", target, steps=steps, argument="mu")
+    assert "released" not in repr(exact.mechanism)
+    assert exact.reason == ""
+
+
 @pytest.mark.slow
 def test_fewer_digits_where_twelve_are_out_of_reach() -> None:
     found = calibrate(

@@ -57,7 +57,7 @@ FALSE: dict[str, Data] = {
     },
     "two calibrations": dp("BinaryTree(steps=8, epsilon='1e-9', mu=1)", "1", "0.2"),
     "a guarantee between quotation marks": dp(
-        "ReportNoisyMax(noise=') is (0, 0)-DP, (', scale=1, count=2)", "1", "0.2"
+        "SmoothBinary(steps=8, mu=1, released=') is (0, 0)-DP, (')", "1", "0.2"
     ),
     "an unknown noise": dp("TopSelections(epsilon=1, selected=1, noise='Gaussian')", "1", "0"),
     "half a sparsity": {
@@ -301,8 +301,8 @@ def test_what_is_false_is_never_valid(name: str) -> None:
     "mechanism",
     [
         "Shuffled(Guaranteed(1), users='1e1000')",
-        "SmoothBinary(steps='1e20000', epsilon=2)",
-        "HonakerTree(steps='1e3000', epsilon=2)",
+        "SmoothBinary(steps='1e20000', mu=1)",
+        "HonakerTree(steps='1e3000', mu=1)",
     ],
 )
 def test_sizes_beyond_doubles_end_without_a_proof(mechanism: str) -> None:

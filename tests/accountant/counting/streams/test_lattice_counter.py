@@ -12,19 +12,20 @@ from flint import arb, ctx, fmpq
 from scipy import stats
 
 from dpassay.accountant.counting import square_root
+from dpassay.accountant.counting.counters import LinearCounter
 from dpassay.accountant.counting.noise import Rounding
 from dpassay.accountant.counting.square_root import rounded_product
 from dpassay.accountant.counting.streams import StreamCounter, continued, counter_of
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.mechanisms import BinaryTree, SquareRootFactorization
 from dpassay.accountant.release.sampling import WORD, LazyReals, laplace, normal
-from tests.accountant.counting.streams.test_stream_counter import MECHANISMS, Counting
+from tests.accountant.counting.streams.test_stream_counter import MECHANISMS
 
 LARGER = [m for m in MECHANISMS if m.steps > 1]
 
 
 @pytest.mark.parametrize("mechanism", LARGER, ids=repr)
-def test_outputs_are_rounded_sums(mechanism: Counting) -> None:
+def test_outputs_are_rounded_sums(mechanism: LinearCounter) -> None:
     """Equal noise and other inputs: the outputs differ by exact sums of rounded inputs."""
     inputs = np.random.default_rng(3).random(mechanism.steps)
     first, second = (
@@ -53,7 +54,7 @@ def test_the_law_of_a_variable(kind: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize("mechanism", LARGER, ids=repr)
-def test_snapshots_go_on_with_the_same_noise(mechanism: Counting) -> None:
+def test_snapshots_go_on_with_the_same_noise(mechanism: LinearCounter) -> None:
     whole = counter_of(mechanism, rng=np.random.default_rng(8))
     part = StreamCounter(mechanism, rng=np.random.default_rng(8))
     half = mechanism.steps // 2
@@ -80,7 +81,7 @@ def test_snapshots_go_on_with_the_same_noise(mechanism: Counting) -> None:
 # ---------------------------------------------------------------- the square root
 
 
-def directly(mechanism: Counting, exponent: int, seed: int, groups: int) -> Any:
+def directly(mechanism: LinearCounter, exponent: int, seed: int, groups: int) -> Any:
     """Return L z over the step as balls, with z drawn as the program draws it."""
     n, rng = mechanism.steps, np.random.default_rng(seed)
     drawn: LazyReals = (laplace if mechanism.mu is None else normal)(n, rng=rng)

@@ -70,10 +70,13 @@ def test_a_wide_answer_is_given_to_those_who_ask_for_it() -> None:
 
 
 def test_few_laplace_releases_are_searched_as_one() -> None:
-    """The upper end is that of three measured sums, less than the root of their squares."""
-    sums, product = ends("HonakerTree(steps=7, epsilon=1)"), ends("Composed(Laplace(scale=3), 3)")
-    assert float(sums.upper) == pytest.approx(float(product.upper), rel=1e-8)
-    assert float(sums.upper) < 3**0.5 * float(ends("Laplace(scale=3)").upper) * 0.9
+    """The upper end is that of all measured sums together, less than the root of their squares."""
+    outputs, sums = (
+        ends(f"HonakerTree(steps=7, epsilon=1, released='{what}')")
+        for what in ("outputs", "measurements")
+    )
+    assert float(outputs.upper) == pytest.approx(float(sums.upper), rel=1e-8)
+    assert float(outputs.upper) < 3**0.5 * float(ends("Laplace(scale=3)").upper) * 0.9
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -88,5 +91,7 @@ def test_both_directions_count(order: int) -> None:
 
 
 def test_no_end_is_negative() -> None:
-    several = dpassay.BridgedTree(12, [3, 2, 2], epsilon="1e-9", contributions=3)
-    assert dpassay.mu(several).lower >= 0
+    assert dpassay.mu(dpassay.SmoothBinary(1000, epsilon=1)).lower == 0
+    bridged = dpassay.BridgedTree(3, arities=[4, 5], epsilon=1)  # no cell is whole
+    assert dpassay.epsilon(bridged, 0).lower == 0
+    assert dpassay.mu(bridged).lower == 0

@@ -616,8 +616,9 @@ class Shuffled(Mechanism, FiniteLaws):
         if not self._is_listed:
             response = self.mechanism
             report = response if isinstance(response, LocalReport) else None
-            named = isinstance(response, (RandomizedResponse, LocalReport))
-            categories: int = response.categories if named else 0  # type: ignore[attr-defined]
+            categories = 0
+            if isinstance(response, (RandomizedResponse, LocalReport)):
+                categories = response.categories
             return WorstCase.symmetric(
                 ShuffledReports(self._epsilon, categories, self.users, report),
                 "Every other user sends, with some probability, what might be a report of user 1: "

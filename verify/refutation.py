@@ -415,8 +415,11 @@ def needed_noise(finding: Finding) -> str:
         found = calibrate(
             type(mechanism), target, adjacency=finding.adjacency, digits=_NOISE_DIGITS, **others
         )
+        # A counter of Gaussian noise may need more of it than of Laplace noise.
+        made = next(n for n in kinds if getattr(found.mechanism, n) is not None)
+        instead = "" if made == argument else f" in place of {argument}"
         sign = "≥" if mechanism.noise_grows else "≤"
-        return f"needs {argument} {sign} {getattr(found.mechanism, argument)}"
+        return f"needs {made} {sign} {getattr(found.mechanism, made)}{instead}"
     return ""
 
 

@@ -129,6 +129,10 @@ class TestRemedies:
             (["Laplace(1)", "--epsilon", "0.5"], "needs scale ≥ 2; true at ε ≥ 1"),
             (["Gaussian(4.99999)", "--rho", "0.02"], "true at ρ ≥ 0.020000081"),
             (["BinaryTree(12, mu=1)", "--mu", "0.75"], "needs mu ≤ 0.75"),
+            (
+                ["BinaryTree(16, mu=1)", "--epsilon", "0.5", "--delta", "1e-6"],
+                "needs epsilon ≤ 0.50003 in place of mu",
+            ),
             (["Composed(Laplace(1), 2)", "--mu", "0.5"], "add noise, or claim less"),
         ],
     )

@@ -13,9 +13,9 @@ from typing import Any
 
 from flint import fmpq
 
-from . import laws
+from . import laws, lemmas
 from .laws import INFINITE, ONE, ZERO, Answer, Law, derived_law, nothing, reach, table, told
-from .lemmas import Arguments, Special, Way, Worst, in_both_orders, made_for, merged, one, worst
+from .lemmas import Arguments, Special, Way, Worst, in_both_orders, merged, one, worst
 from .notation import Noise
 from .numbers import Budget, NotProved, Number, ball, compare, exp, log
 
@@ -27,7 +27,7 @@ def _composed(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
     add: Way = ()
     rows, exact = {"composition"}, True
     below: list[list[Way]] = []
-    if adjacency is None and (relations := made_for(parts)):
+    if adjacency is None and (relations := _made_for(parts)):
         adjacency = relations.pop()
         if relations:
             raise NotProved("a composition of mechanisms for different relations, none named")
@@ -57,6 +57,16 @@ def _composed(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
     lower = [sum((w[min(i, len(w) - 1)] for w in below), ()) for i in range(most)]
     ends = [attained(way) for way in lower]
     return Worst(*both, rows, ends[0] if most == 1 else [x[i % len(x)] for i, x in enumerate(ends)])
+
+
+def _made_for(inside: Any) -> set[str]:
+    """Return the relations that mechanisms, and those inside them, are made for or known under."""
+    if isinstance(inside, list):
+        return {relation for each in inside for relation in _made_for(each)}
+    if not isinstance(inside, Noise):
+        return set()
+    own = lemmas.RELATION.get(inside.name), lemmas.relation_of(inside, None)
+    return {relation for relation in own if relation} | _made_for([*inside.arguments.values()])
 
 
 def _times(way: Way, count: int) -> Way:

@@ -470,16 +470,6 @@ def relation_of(noise: Noise, adjacency: str | None) -> str | None:
     return adjacency or (made if isinstance(made, str) else None)
 
 
-def made_for(inside: Any) -> set[str]:
-    """Return the relations that mechanisms, and those inside them, are made for or known under."""
-    if isinstance(inside, list):
-        return {relation for each in inside for relation in made_for(each)}
-    if not isinstance(inside, Noise):
-        return set()
-    own = RELATION.get(inside.name), relation_of(inside, None)
-    return {relation for relation in own if relation} | made_for([*inside.arguments.values()])
-
-
 # --- mechanisms with lists, matrices and mechanisms inside ---------------------------------------
 Special: TypeAlias = Callable[[Arguments, str | None, Budget], Worst]
 

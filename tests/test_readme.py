@@ -13,7 +13,6 @@ import pytest
 import dpassay
 from dpassay.verifier import document
 from dpassay.verifier.ask import verify
-from dpassay.verifier.report import statements
 from dpassay.verifier.verdict import Finding
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -79,6 +78,7 @@ def made_tables(name: str = "make_verdicts") -> Any:
 
 
 def test_every_numbered_statement_of_a_paper_is_in_its_ledger() -> None:
+    statements = made_tables().statements
     assert statements("Definitions 2.1 to 2.3; Lemma D.1, proof") == {
         "Definition 2.1", "Definition 2.2", "Definition 2.3", "Lemma D.1",
     }  # fmt: skip

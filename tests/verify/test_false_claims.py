@@ -286,18 +286,6 @@ def test_statements_that_fall_with_one_error_are_counted_once() -> None:
     )
 
 
-def test_the_numbered_statements_of_a_paper_are_counted(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    paper = "elliptical-gaussian"
-    main(["verify", "--paper", paper])
-    assert capsys.readouterr().out.splitlines()[-1] == (
-        f"{paper}  5 of 5 numbered statements in the ledger"
-    )
-    main(["verify", "--paper", paper, "--only", "theorem-1/smaller"])
-    assert "numbered" not in capsys.readouterr().out
-
-
 def test_one_slip_alone_is_decided_with_its_correction(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

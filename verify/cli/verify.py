@@ -103,8 +103,6 @@ def run(options: argparse.Namespace, page: WritePage | None = None) -> int:
     shown = [outcome for index, outcome in outcomes.items() if claims[index].id in wanted]
     findings = [outcome.finding for outcome in shown if outcome.finding is not None]
     _print(findings, options)
-    if len(shown) == len(everything) and not (options.json or options.quiet):
-        _print_tally(findings, options)
     for outcome in shown:
         if outcome.error:
             note(f"{'undecided' if outcome.undecided else 'error'}: {outcome.error}")
@@ -138,15 +136,8 @@ def _claims(options: argparse.Namespace) -> list[Claim]:
         )
     if options.target is not None:
         return list(document.read_file(Path(options.target)).claims)
-    return [claim for name in _papers(options) for claim in ledger(name)]
-
-
-def _papers(options: argparse.Namespace) -> Sequence[str]:
-    """Return the papers whose ledgers are verified."""
-    from dpassay.verifier import document
-
-    papers: Sequence[str] = document.papers() if options.all_papers else options.paper
-    return papers
+    papers = document.papers() if options.all_papers else options.paper
+    return [claim for name in papers for claim in ledger(name)]
 
 
 def _is_file(target: str) -> bool:
@@ -269,20 +260,6 @@ def _print(findings: Sequence[Finding], options: argparse.Namespace) -> None:
             report.show(finding, sys.stdout)
     if len(findings) > 1 and not (options.json or options.quiet):
         report.show_table(findings, sys.stdout)
-
-
-def _print_tally(findings: Sequence[Finding], options: argparse.Namespace) -> None:
-    """Say how many of each paper's numbered statements its ledger has."""
-    from dpassay.verifier import document, report
-    from dpassay.verifier.terminal import fitted
-
-    ledgers = [
-        (document.read_paper(name), [f for f in findings if f.id.startswith(f"{name}/")])
-        for name in _papers(options)
-    ]
-    numbered = [each for each in ledgers if each[0].numbered]
-    if numbered:
-        say(fitted("\n".join(["", *report.lines(numbered)]), sys.stdout))
 
 
 def as_json(findings: Sequence[Finding]) -> dict[str, Any]:

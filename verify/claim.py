@@ -445,8 +445,6 @@ _OWN = {"tradeoff": "alpha", "profile": "epsilon"}
 _NUMBERS = ("mechanism", "epsilon", "delta", "mu", "rho", "order", "low", "high", "value")
 """Texts of a claim that may use the listed values and the variables of `for_all`."""
 _WORDS = ("id", "statement", "source", "cause", "correction", "error", "argument", "tail")
-COMPARED = ("dual", "rival", "lower_bound", "competitor")
-"""What the value of a claim of optimality may be compared with: one of these is given."""
 
 Errors = list[tuple[str, str]]
 
@@ -517,7 +515,7 @@ class _Claim:
             self._range("over", claim["over"], base)
         if "at" in claim:
             self._values("at", claim["at"])
-        for name in (*_NUMBERS, "limit", "lower_bound", "competitor"):
+        for name in (*_NUMBERS, "limit"):
             if claim.get(name, "") != "":
                 self._uses(name, claim[name], base)
         for name in ("expression", "rate", "bound"):
@@ -554,13 +552,9 @@ class _Claim:
         if "at" in claim:
             self._expect(len(claim["at"]) > 1, "at", "expected two or more points")
         if kind == "optimality":
-            given = [name for name in COMPARED if claim.get(name)]
-            self._expect(
-                len(given) == 1, "",
-                "expected one of dual, rival, lower_bound and competitor to be given",
-            )  # fmt: skip
-            needed = claim.get("among") or not {*given} & {"dual", "rival"}
-            self._expect(needed, "among", "expected the family of rivals")
+            one = bool(claim.get("dual")) != bool(claim.get("rival"))
+            self._expect(one, "", "expected one of dual and rival to be given")
+            self._expect(claim.get("among"), "among", "expected the family of rivals")
         if kind == "printed-number":
             self._expect(_is_printed(claim["printed"]), "printed", _PRINTED)
 

@@ -45,7 +45,7 @@ _ENUMS = (
 )
 _ADDED = {
     "note": "1", "tolerance": "1e9", "adjacency": "replace-one", "assume": ["1 < 0"],
-    "where": {"q": [1]}, "let": {"s": "1"}, "tail": "", "competitor": "0", "ratio": "3",
+    "where": {"q": [1]}, "let": {"s": "1"}, "tail": "", "ratio": "3",
     "share": "1/9", "case": {"s": "1"}, "lemmas": ["gaussian"], "delta": "0",
 }  # fmt: skip
 _NUMBER = re.compile(r"[-+]?\d+(/\d+|(\.\d+)?([eE][-+]?\d{1,5})?)")

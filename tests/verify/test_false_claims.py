@@ -125,11 +125,6 @@ FALSE = [
     FalseClaim("minimiser among some integers", behaviour("minimiser", "(x - 10)**2", "[1, 2, 3]",
      'claimed = 3\nover = {low = "1", high = "20", integer = true}'), SUPPORTED),
     # optimality
-    FalseClaim("a typed bound", 'kind = "optimality"\nvalue = "100"\nlower_bound = "100"\n',
-     UNDECIDED),
-    FalseClaim("a typed bound, argued",
-     f'kind = "optimality"\nvalue = "100"\nlower_bound = "100"\n{ARGUED}', Verdict.ARGUED,
-     "who they are is said in words only"),
     FalseClaim("a tolerance of one", 'kind = "optimality"\nvalue = "2"\ntolerance = "1"\n'
      'dual.law = "corners"\n' 'among = {type = "Gaussian", mu = "1", objective = "total", '
      'space = {type = "Box", bounds = ["1"]}}\n', HOLDS,
@@ -137,8 +132,6 @@ FALSE = [
     FalseClaim("a dual that misses", 'kind = "optimality"\nvalue = "2"\ndual.law = "corners"\n'
      'among = {type = "Gaussian", mu = "1", objective = "total", '
      'space = {type = "Box", bounds = ["1"]}}\n', UNDECIDED),
-    FalseClaim("a competitor that is none", 'kind = "optimality"\nvalue = "1"\ncompetitor = "0"\n',
-     UNDECIDED),
     FalseClaim("only words for a domain", relation("1/x <= 1", over("x", "[1, 2]")), SUPPORTED,
      "in words only"),
 ]  # fmt: skip

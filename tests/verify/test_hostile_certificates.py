@@ -40,7 +40,7 @@ def test_the_kernel_knows_every_field_that_a_claim_rests_on(kind: str) -> None:
     Points and rivals are stated as comparisons.
     """
     aside = {"proof", "expected", "cause", "error", "correction", "slip"}
-    aside |= {"at", "rival", "lower_bound", "competitor"}
+    aside |= {"at", "rival"}
     known = {field.name for field in fields(KINDS[kind])} - aside
     assert known <= {*SHAPES[kind][0]["properties"]}
 

@@ -113,7 +113,8 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
         "one of",
     ),
     ({"kind": "optimality", "value": "1"}, "", "one of dual"),
-    ({"kind": "optimality", "value": "1", "lower_bound": "1", "competitor": "1"}, "", "one of"),
+    ({"kind": "optimality", "value": "1", "dual": {"a": "1"}, "rival": {"a": "1"}}, "", "one of"),
+    ({"kind": "optimality", "value": "1", "dual": {"a": "1"}}, "among", "family"),
     ({"kind": "printed-number", "expression": "1", "printed": "1e99999"}, "printed", "exponent"),
     *(
         ({"kind": "relation", "claim": f"{name} <= 1", "where": {name: ["2"]}}, "", "no variable")

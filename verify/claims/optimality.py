@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, final
 
 import msgspec
@@ -11,7 +12,7 @@ import msgspec
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import enclose
-from dpassay.verifier.claim import COMPARED, Claim, Decision, Scope, holds, truth
+from dpassay.verifier.claim import Claim, Decision, Scope, holds, truth
 from dpassay.verifier.claims.privacy import VERDICT_WIDTH, in_brackets
 from dpassay.verifier.expression import Expression
 from dpassay.verifier.verdict import Verdict
@@ -45,9 +46,7 @@ class Bound(NamedTuple):
 
 
 def compared(claim: Mapping[str, Any]) -> Bound:
-    """Return what a claim of optimality compares its value with.
-
-    It is the number of its dual or its rival, or the `lower_bound` or `competitor` as typed.
+    """Return what a claim of optimality compares its value with: of its rival, or of its dual.
 
     Raises
     ------
@@ -56,9 +55,7 @@ def compared(claim: Mapping[str, Any]) -> Bound:
     """
     if claim.get("rival"):
         return _reached(claim["among"], claim["rival"])
-    if claim.get("dual"):
-        return _lower_bound(claim["among"], claim["dual"])
-    return Bound(claim.get("competitor") or claim["lower_bound"], ())
+    return _lower_bound(claim["among"], claim["dual"])
 
 
 def _lower_bound(among: Mapping[str, Any], dual: Mapping[str, Any]) -> Bound:
@@ -148,34 +145,25 @@ class Optimality(Claim, frozen=True, kw_only=True, tag="optimality"):
 
     `among` says who the rivals are, as the head of this file has it. The claim holds by a `dual`, a
     law on the space whose bound for all rivals reaches the value; a `rival` of the family that does
-    better refutes it. A `lower_bound` or `competitor` that is only typed proves nothing:
-    the claim is then at best argued.
+    better refutes it.
     """
 
     value: str
-    among: dict[str, Any] = msgspec.field(default_factory=dict)
+    among: dict[str, Any]
     dual: dict[str, Any] = msgspec.field(default_factory=dict)
     rival: dict[str, Any] = msgspec.field(default_factory=dict)
-    lower_bound: str = ""
-    competitor: str = ""
     tolerance: str = "0"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given = [name for name in COMPARED if getattr(self, name)]
-        if len(given) == 1 and (self.among or given[0] not in ("dual", "rival")):
+        if self.among and bool(self.dual) != bool(self.rival):
             self._compared()  # what else is wrong, the rules say
         if exact(self.tolerance, "tolerance").sign < 0:
             raise InvalidInputError(f"Expected tolerance={self.tolerance} ≥ 0.")
 
     def expressions(self) -> dict[str, str]:
-        """Return the value and what it is compared with."""
-        named = {"lower_bound": self.lower_bound, "competitor": self.competitor}
-        return {
-            **super().expressions(),
-            "value": self.value,
-            **{name: text for name, text in named.items() if text},
-        }
+        """Return the value and the named sub-expressions."""
+        return {**super().expressions(), "value": self.value}
 
     def certified(self, verdict: Verdict) -> dict[str, Any]:
         """Return the claim with its dual, by which alone it holds; else the comparison."""
@@ -210,32 +198,27 @@ class Optimality(Claim, frozen=True, kw_only=True, tag="optimality"):
                     f"no law of integer noise on −{support}..{support} with P(0) = {eta} has a "
                     f"delta at exp(epsilon) = {ratio}"
                 )
-        return "no rival (who they are is said in words only) has a number"
+        raise InvalidInputError(f"Expected a known family of rivals, not {self.among}.")
 
     def decide(self, scope: Scope) -> Decision:
         """Look for a better rival, or for the matching bound."""
         other, value = self._other(scope), Expression(self.value)
-        if self._is_against:
+        if self.rival:
             beaten = truth(self._raised(other), "<", value, scope)
             verdict = Verdict.REFUTED if beaten else Verdict.UNDECIDED
             reason = f"The rival {'does' if beaten else 'does not certainly do'} better."
-            if self.competitor:
-                verdict = Verdict.UNDECIDED
-                reason = "The competitor is typed: nothing shows that it is a rival's number."
         elif not self._reaches(value, other, scope):
             verdict = Verdict.UNDECIDED
             reason = "The lower bound is not shown to reach the value."
-        elif self.dual:
+        else:
             verdict = Verdict.HOLDS
             reason = "The bound of the dual, for every rival, reaches the value."
-        else:
-            verdict = Verdict.SUPPORTED if self.argument.strip() else Verdict.UNDECIDED
-            reason = "The value meets the typed lower bound, but nothing proves that bound."
+        sides = {"value": value, "competitor" if self.rival else "lower_bound": other}
         return Decision(
             verdict=verdict,
             true={
-                "value": enclose(lambda: value.ball(scope), relative_width=VERDICT_WIDTH),
-                self._name: enclose(lambda: other.ball(scope), relative_width=VERDICT_WIDTH),
+                name: enclose(partial(side.ball, scope), relative_width=VERDICT_WIDTH)
+                for name, side in sides.items()
             },
             claimed={"optimal": self.value},
             reason=reason,
@@ -267,14 +250,6 @@ class Optimality(Claim, frozen=True, kw_only=True, tag="optimality"):
             return compared(msgspec.to_builtins(self))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise InvalidInputError(f"The optimum cannot be checked: {error}.") from error
-
-    @property
-    def _is_against(self) -> bool:
-        return bool(self.rival or self.competitor)
-
-    @property
-    def _name(self) -> str:
-        return "competitor" if self._is_against else "lower_bound"
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Laws on a few integers, and the least δ of a sweep, on a logarithmic scale."""
+"""Laws on a few integers, on a logarithmic scale."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _LEAST_SHOWN = 1e-300
 """A smaller probability is no normal float, and is left out."""
 
 
-def plot(series: Sequence[Series], path: Path, *, title: str, x: str = "") -> None:
-    """Draw laws, or curves of the least δ against x, into a .png, .pdf or .svg file."""
-    style.save(draw(series, title=title, x=x), path)
+def plot(series: Sequence[Series], path: Path, *, title: str) -> None:
+    """Draw laws into a .png, .pdf or .svg file."""
+    style.save(draw(series, title=title), path)
 
 
-def draw(series: Sequence[Series], *, title: str, x: str = "") -> Figure:
-    """Draw laws, or with x curves; what is 0 lies below every scale and is left out."""
+def draw(series: Sequence[Series], *, title: str) -> Figure:
+    """Draw laws; what is 0 lies below every scale and is left out."""
     with style.sheet() as (figure, axes):
         least = 1.0
         for index, (label, places, values) in enumerate(series):
@@ -37,11 +37,11 @@ def draw(series: Sequence[Series], *, title: str, x: str = "") -> Figure:
                 [y for _, y in points],
                 markersize=4,
                 label=label,
-                **(look.marked(len(points)) if x else look.dots()),
+                **look.dots(),
             )
         axes.set(yscale="log", ylim=(least / _ROOM, 1))
         if len(series) > 1:
             axes.legend()
-        axes.set(xlabel=x or "error z", ylabel="δ" if x else "P(Z = z)")
+        axes.set(xlabel="error z", ylabel="P(Z = z)")
         axes.set_title(title, fontsize=9, loc="left")
         return figure

@@ -119,20 +119,6 @@ def test_free_support_and_monotone(capsys: pytest.CaptureFixture[str]) -> None:
     assert law == sorted(law, reverse=True)
 
 
-def test_a_sweep_answers_every_cell(capsys: pytest.CaptureFixture[str]) -> None:
-    sweep = [*COUNT, "--ratio", "2,3", "--eta", "1/2,2", "--support", "4"]
-    assert main(sweep) == 2  # eta = 2 has no answer
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 4
-    said = "ratio=3  eta=1/2  support=4  delta=1/232  of single outcomes; as (ε, δ)-DP 0.01724"
-    assert lines[2].startswith(said)
-    assert "eta='2'" in lines[3]
-    assert main([*sweep, "--json"]) == 2
-    cells = json.loads(capsys.readouterr().out)["cells"]
-    assert cells[2]["exact"] == "1/232"
-    assert float(cells[2]["reached"]["true-delta"]["upper"]) > 3.9 / 232
-
-
 @pytest.mark.parametrize("suffix", quick([".png", ".pdf", ".svg"], 0))
 def test_plots(tmp_path: Path, suffix: str) -> None:
     from dpassay.figures import law

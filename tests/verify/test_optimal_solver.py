@@ -1,10 +1,9 @@
-"""`optimal count-noise`: both δ, decimals of the α's, cvxpy beside the proof, drawn sweeps."""
+"""`optimal count-noise`: both δ, decimals of the α's, cvxpy beside the proof."""
 
 from __future__ import annotations
 
 import json
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ import pytest
 import dpassay
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.questions import profile
-from dpassay.figures import law
 from dpassay.lp.count_noise import optimal_count_noise
 from dpassay.lp.problem import CountNoiseProblem
 from dpassay.verifier.cli import main
@@ -96,25 +94,3 @@ def test_a_solver_that_cannot_is_refused(
 ) -> None:
     with pytest.raises(InvalidInputError, match=said):
         optimal_count_noise(problem, solver=solver)
-
-
-def test_a_sweep_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    drawn: list[tuple[Any, str, str]] = []
-
-    def draw(series: Any, path: Path, *, title: str, x: str = "") -> None:
-        law.plot(series, path, title=title, x=x)
-        drawn.append((series, x, title))
-
-    sweep = ["optimal", "count-noise", "--ratio", "3", "--eta", "0.6,0.5", "--support", "2,4"]
-    assert main([*sweep, "--plot", str(tmp_path / "sweep.png")], laws=draw) == 0
-    ((curves, x, title),) = drawn
-    assert (x, title) == ("η", "Least δ of single outcomes of noise for a count, E = 3")
-    singles, events = "of single outcomes", "as (ε, δ)-DP"
-    labels = [f"{kind}, D = {d}" for d in (2, 4) for kind in (singles, events)]
-    assert [label for label, _, _ in curves] == labels
-    assert curves[2][1] == curves[3][1] == [0.5, 0.6]
-    assert abs(curves[2][2][0] - 1 / 232) < 1e-12
-    assert abs(curves[3][2][0] - 4 / 232) < 1e-12
-    assert (tmp_path / "sweep.png").stat().st_size > 1000
-    assert "wrote" in capsys.readouterr().err
-    assert main([*sweep, "--certificate", str(tmp_path / "c.json")]) == 2

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from dpassay.accountant.errors import DpassayError, InvalidInputError, suggestion
+from dpassay.accountant.errors import InvalidInputError, suggestion
 from dpassay.verifier.cli.shell import Command, ExitCode, checked_path, note, say, say_json
 from dpassay.verifier.terminal import columns
 
@@ -33,9 +32,8 @@ class DrawLaws(Protocol):
         path: Path,
         *,
         title: str,
-        x: str = "",
     ) -> None:
-        """Draw (label, values, probabilities) of each law, or the least δ against x."""
+        """Draw (label, values, probabilities) of each law."""
 
 
 Law: TypeAlias = tuple[str, int, Sequence[float]]
@@ -94,11 +92,10 @@ examples:
   dpassay optimal count-noise --epsilon 2.2 --eta 0.7 --support 12 --max-count 1000000
   dpassay optimal count-noise --ratio 3 --eta 1/2 --support 4 --data-independent --json
   dpassay optimal count-noise --epsilon 1.5 --eta 0.5 --support 6 --objective true-delta
-  dpassay optimal count-noise --epsilon 1,1.5,2,2.5 --eta 0.5 --support 4,6,8 --plot delta.pdf
   dpassay optimal count-noise --epsilon 1.1 --eta 0.5 --support 6 --solver cvxpy:HIGHS
 """
 _COUNT_OPTIONS = """\
---epsilon E  epsilon; several values (1,2,3) of this and of the next three make a sweep
+--epsilon E  epsilon
 --ratio R  e^epsilon itself, for an exact answer
 --eta H !  P(Z = 0), in (0, 1)
 --support D !  the largest error
@@ -112,105 +109,31 @@ _COUNT_OPTIONS = """\
     and say how far its α's are from the proved optimum
 --relative-width W  width of the enclosure (default: aim at 1e-12)
 --certificate FILE  write laws and multipliers, for dpassay check
---plot FILE  draw the laws, or a sweep (.png, .pdf or .svg)
+--plot FILE  draw the laws (.png, .pdf or .svg)
 """
-_SYMBOLS = {"epsilon": "ε", "ratio": "E", "eta": "η", "support": "D"}
-"""Of the parameters that a sweep varies."""
-"""The options that may have several values."""
 _MOST_SHOWN = 6
 """Laws that are printed and drawn: of more, the first ones and the last."""
 
 
 def _run_count(options: argparse.Namespace, draw: DrawLaws | None) -> int:
-    """Solve and print, once or for every combination of values."""
-    from dpassay.lp import count_noise
-
-    path = checked_path(options.plot, draw)
-    given = {name: getattr(options, name) for name in _SYMBOLS}
-    axes = {name: text.split(",") for name, text in given.items() if text is not None}
-    if any(len(values) > 1 for values in axes.values()):
-        if options.certificate is not None:
-            raise InvalidInputError("A sweep takes no --certificate: ask cell by cell.")
-        return _sweep(options, axes, path, draw)
-    solution = _solved(options, given)
-    show, said = partial(_count_show, options=options), str(solution.delta)
-    _tell(options, "count_noise", solution, count_noise.to_json, quiet=said, show=show)
-    _draw(_laws(solution), path, draw, _title(solution))
-    return ExitCode.DONE
-
-
-def _solved(options: argparse.Namespace, cell: Mapping[str, str | None]) -> Solution:
+    """Solve and print."""
     from dpassay.accountant.core.validate import rational
-    from dpassay.lp.count_noise import optimal_count_noise
+    from dpassay.lp import count_noise
     from dpassay.lp.problem import CountNoiseProblem
 
-    names = ("max_count", "min_count", "objective")
-    given: Any = {**cell, **{name: getattr(options, name) for name in names}}
-    width = options.relative_width
-    return optimal_count_noise(
+    path, width = checked_path(options.plot, draw), options.relative_width
+    names = ("epsilon", "ratio", "eta", "support", "max_count", "min_count", "objective")
+    given: Any = {name: getattr(options, name) for name in names}
+    solution = count_noise.optimal_count_noise(
         CountNoiseProblem(**given),
         relative_width=None
         if width is None
         else rational("relative-width", width, least=0, strict=True),
         solver=options.solver,
     )
-
-
-def _sweep(
-    options: argparse.Namespace,
-    axes: Mapping[str, Sequence[str]],
-    path: Path | None,
-    draw: DrawLaws | None,
-) -> int:
-    """Solve and print every cell; draw both δ against the first axis with several values.
-
-    A cell without an answer (an infeasible one) carries its "error".
-    """
-    from dpassay.accountant.numbers.exact import exact
-
-    found: list[dict[str, Any]] = []
-    solved: list[tuple[dict[str, str], Solution]] = []
-    kinds = {"singular": "of single outcomes", "true-delta": "as (ε, δ)-DP"}
-    other = next(kind for kind in kinds if kind != options.objective)
-    for values in itertools.product(*axes.values()):
-        cell = dict(zip(axes, values, strict=True))
-        try:
-            solution = _solved(options, cell)
-        except DpassayError as error:
-            found.append({"cell": cell, "error": str(error)})
-            said = str(error)
-        else:
-            fraction = None if solution.exact is None else str(solution.exact)
-            reached = {name: value.to_json() for name, value in solution.reached.items()}
-            answer = {"delta": solution.delta.to_json(), "exact": fraction, "reached": reached}
-            found.append({"cell": cell} | answer)
-            solved.append((cell, solution))
-            said = f"delta={fraction or solution.delta}  {kinds[options.objective]}"
-            said += f"; {kinds[other]} {solution.reached[other]}"
-        if not options.json:
-            say("  ".join([*(f"{name}={value}" for name, value in cell.items()), said]))
-    if options.json:
-        say_json({"schema_version": 1, "cells": found})
-    if len(solved) < len(found):
-        return ExitCode.USAGE
-    if path is not None and draw is not None:
-        several = [name for name, values in axes.items() if len(values) > 1]
-        same = [
-            f"{_SYMBOLS[name]} = {values[0]}" for name, values in axes.items() if len(values) == 1
-        ]
-        curves: dict[str, list[tuple[float, float]]] = {}
-        for cell, solution in solved:
-            labels = [f"{_SYMBOLS[name]} = {cell[name]}" for name in several[1:]]
-            for kind, said in kinds.items():
-                point = float(exact(cell[several[0]])), float(solution.reached[kind].upper)
-                curves.setdefault(", ".join([said, *labels]), []).append(point)
-        series = [
-            (label, [x for x, _ in sorted(points)], [y for _, y in sorted(points)])
-            for label, points in curves.items()
-        ]
-        title = ", ".join([f"Least δ {kinds[options.objective]} of noise for a count", *same])
-        draw(series, path, title=title, x=_SYMBOLS[several[0]])
-        note(f"wrote {path}")
+    show, said = partial(_count_show, options=options), str(solution.delta)
+    _tell(options, "count_noise", solution, count_noise.to_json, quiet=said, show=show)
+    _draw(_laws(solution), path, draw, _title(solution))
     return ExitCode.DONE
 
 

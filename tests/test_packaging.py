@@ -82,7 +82,7 @@ def test_import_of_the_face_loads_no_library(imported_by_face: dict[str, int]) -
     loaded = {name.partition(".")[0] for name in imported_by_face}
     assert "dpassay" in loaded
     assert loaded.isdisjoint(
-        {"numpy", "scipy", "cvxpy", "highspy", "matplotlib", "mpmath", "rich", "msgspec", "flint"}
+        {"numpy", "scipy", "cvxpy", "highspy", "matplotlib", "mpmath", "msgspec", "flint"}
     )
 
 

@@ -1,4 +1,4 @@
-"""Findings for people: a panel on a terminal, plain text when piped, a table for many."""
+"""Findings for people: one as rows of text, a table for many."""
 
 from __future__ import annotations
 
@@ -8,20 +8,16 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, TextIO, final
+from typing import TextIO, final
 
 from dpassay.accountant.errors import InvalidInputError, one_line
 from dpassay.accountant.numbers import reading
 from dpassay.accountant.numbers.exact import exact, floats_in_short, in_short
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.verifier.refutation import TYPED, event, program, remedy
-from dpassay.verifier.terminal import Row, console, fitted, is_pretty
+from dpassay.verifier.terminal import Row, fitted, styled
 from dpassay.verifier.terminal import show as show_rows
 from dpassay.verifier.verdict import Finding, Verdict, distinct_errors
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
 
 STYLES = {
     Verdict.HOLDS: "green",
@@ -100,12 +96,10 @@ def middle(value: Interval) -> Decimal:
 
 
 def show(finding: Finding, stream: TextIO) -> None:
-    """Print one finding: a panel on a terminal, plain text anywhere else."""
-    if is_pretty(stream):
-        console(stream).print(panel(finding), soft_wrap=False)
-        stream.write(program(finding))
-    else:
-        stream.write(fitted(plain(finding), stream) + "\n")
+    """Print one finding as text, its verdict in colour on a terminal."""
+    verdict, text = finding.verdict.value, fitted(_rows(finding), stream)
+    coloured = styled(verdict, f"bold {STYLES[finding.verdict]}", stream)
+    stream.write(coloured + text.removeprefix(verdict) + program(finding) + "\n")
 
 
 def worst_first(findings: Sequence[Finding]) -> list[Finding]:
@@ -188,48 +182,19 @@ def details(finding: Finding) -> list[tuple[str, str]]:
     return [(label, one_line(floats_in_short(text))) for label, text in rows if text]
 
 
-def plain(finding: Finding) -> str:
-    """Return a finding as plain text, a blank line at the end."""
+def _rows(finding: Finding) -> str:
+    """Return the verdict of a finding and what is said about it, line by line."""
     rows = [(finding.verdict.value, _name(finding)), *details(finding)]
     if finding.source in TYPED:  # who types one claim gives it no name
         rows[:2] = [(finding.verdict.value, rows[1][1])]
     width = max(len(label) for label, _ in rows)
-    return "".join(f"{label.ljust(width)}  {text}\n" for label, text in rows) + program(finding)
+    return "".join(f"{label.ljust(width)}  {text}\n" for label, text in rows)
 
 
 def _name(finding: Finding) -> str:
     """Return the id, which a file may choose: quoted unless it is one word."""
     plain = re.fullmatch(r"[\w./:+()*-]+", finding.id, re.ASCII)
     return finding.id if plain else ascii(finding.id)
-
-
-def panel(finding: Finding) -> RenderableType:
-    """Return a finding as a panel: badge, claim, numbers, evidence, explanation."""
-    from rich.console import Group
-    from rich.padding import Padding
-    from rich.panel import Panel
-    from rich.table import Table
-    from rich.text import Text
-
-    style = STYLES[finding.verdict]
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bright_black", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for label, text in details(finding):
-        if label != "claim":
-            strong = f"bold {style}" if label.startswith("true ") else ""
-            grid.add_row(label, Text(text, style=strong))
-    parts: list[RenderableType] = [Text(one_line(floats_in_short(finding.formal)), style="bold")]
-    parts.append(Padding(grid, (1, 0, 0, 0)))
-    return Panel(
-        Group(*parts),
-        title=Text.assemble((f" {finding.verdict.value} ", f"bold reverse {style}")),
-        subtitle=Text("" if finding.source in TYPED else _name(finding), style="bright_black"),
-        title_align="left",
-        subtitle_align="right",
-        border_style=style,
-        padding=(1, 2),
-    )
 
 
 def _factor(finding: Finding) -> str:

@@ -11,13 +11,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TextIO, final
+from typing import TextIO, final
 
 from dpassay.accountant.errors import one_line
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
 
 """Progress of a long run, on stderr: a line that is rewritten, or now and then a new line."""
 
@@ -148,11 +144,18 @@ def is_pretty(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def console(stream: TextIO) -> Console:
-    """Return a console that colours nothing of its own accord."""
-    from rich.console import Console
+_CODES = {
+    "bold": 1, "dim": 2, "strike": 9, "red": 31, "green": 32, "yellow": 33, "blue": 34,
+    "magenta": 35, "cyan": 36, "bright_black": 90,
+}  # fmt: skip
 
-    return Console(file=stream, highlight=False, soft_wrap=True)
+
+def styled(text: str, style: str, stream: TextIO) -> str:
+    """Return a text in a style such as "bold red", where the stream shows any."""
+    if not style or not is_pretty(stream) or os.environ.get("NO_COLOR"):
+        return text
+    codes = ";".join(str(_CODES[word]) for word in style.split())
+    return f"\x1b[{codes}m{text}\x1b[0m"
 
 
 def fitted(text: str, stream: TextIO) -> str:
@@ -204,17 +207,13 @@ def show(rows: Sequence[Row], stream: TextIO, *, caption: str = "") -> None:
         lines = [_line(row, widths) for row in everything]
         stream.write("\n".join([*lines, *(("", caption) if caption else ())]) + "\n")
         return
-    from rich.text import Text
-
-    screen = console(stream)
-    for line, style, faint in laid_out(rows, screen.width):
-        text = Text(line, style="dim" if faint else "", no_wrap=True)
-        if style:
-            text.stylize(style, 0, len(line.split(_GAP)[0]))
-        screen.print(text)
+    width = shutil.get_terminal_size().columns
+    for line, style, faint in laid_out(rows, width):
+        first, gap, rest = line.partition(_GAP)
+        text = f"{styled(first, style, stream)}{gap}{rest}"
+        stream.write((styled(line, "dim", stream) if faint else text) + "\n")
     if caption:
-        screen.print()
-        screen.print(Text("\n".join(_wrapped(caption, screen.width))))
+        stream.write("\n".join(["", *_wrapped(caption, width)]) + "\n")
 
 
 def _printable(row: Row) -> Row:

@@ -160,7 +160,6 @@ def _with_options(question: Question, options: argparse.Namespace) -> Question:
 
 
 def _print(found: Comparison, options: argparse.Namespace) -> None:
-    from dpassay.verifier import terminal
     from dpassay.verifier.compare import output
 
     if options.json:
@@ -171,10 +170,7 @@ def _print(found: Comparison, options: argparse.Namespace) -> None:
             say(repr(row.found.mechanism))
         return
     notes = output.notes(found, "--details says why", details=options.details)
-    if terminal.is_pretty(sys.stdout):
-        output.show(found, notes, sys.stdout)
-    else:
-        say(output.text(found, notes))
+    output.show(found, notes, sys.stdout)
     if not found.complete:
         note("interrupted: further candidates were not judged")
 

@@ -252,7 +252,8 @@ def test_foreign_words_stand_on_lines_of_their_own(
     words = "x\nHOLDS: y <script>"
     claim = dpassay.Relation(id="HOLDS all", claim="2 <= 1", statement=words, source=words)
     finding = dpassay.verify(claim)
-    for shown in (str(finding), report.plain(finding), repr(finding)):
+    report.show(finding, sys.stdout)
+    for shown in (str(finding), capsys.readouterr().out, repr(finding)):
         assert not any(line.startswith(("HOLDS", "VALID")) for line in shown.splitlines())
     report.show_table([finding, finding], sys.stdout)
     shown = capsys.readouterr().out

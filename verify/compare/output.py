@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import re
+import shutil
+import textwrap
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
@@ -11,14 +14,13 @@ from typing import TYPE_CHECKING, TextIO
 from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.counting.counters import KaryTree, LinearCounter
-from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.errors import NotApplicableError, printable
 from dpassay.accountant.geometry.workload import Training
 from dpassay.accountant.mechanisms.additive.integers import IntegerNoise
 from dpassay.accountant.numbers.exact import ExactReal, floats_in_short
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.verifier.compare.candidate import Calibrated, Layout, LeftOut
-from dpassay.verifier.report import STYLES
-from dpassay.verifier.terminal import columns, console
+from dpassay.verifier.terminal import columns, fitted, is_pretty, styled
 
 if TYPE_CHECKING:
     from dpassay.verifier.compare.comparison import Comparison, Metric, Row
@@ -120,8 +122,6 @@ def _deviations(mechanism: Mechanism) -> str:
     return f"σ = {' to '.join(dict.fromkeys(few))}"
 
 
-NUMBERS_FROM = 4
-"""The columns before are texts."""
 _SAMPLINGS = {
     "Poisson batches": "",
     "random allocation": " --sampling random-allocation",
@@ -134,6 +134,8 @@ _GAIN = 0.02
 """Relative gain for which nobody should leave what the usual libraries have."""
 _LONGEST = 120
 """Letters of a mechanism that fit into a line of advice."""
+_LEAST_NAME = 10
+"""Columns that a name has at least."""
 _FEW_PERCENT = 10
 """Percent below which a ratio is said in percent."""
 
@@ -267,10 +269,9 @@ def notes(found: Comparison, where: str, *, details: bool = False) -> list[str]:
 
 def text(found: Comparison, notes: Sequence[str]) -> str:
     """Return the decision, what it is about, the table and the notes."""
-    about = "\n".join(f"{name:8}  {said}" for name, said in facts(found))
-    judged = columns(table(found), numbers_from=NUMBERS_FROM)
-    parts = [headline(found), about, judged, "\n".join(notes)]
-    return floats_in_short("\n\n".join(filter(None, parts)))
+    stream = io.StringIO()
+    show(found, notes, stream)
+    return stream.getvalue().removesuffix("\n")
 
 
 def of_papers(found: Comparison) -> list[LeftOut]:
@@ -443,33 +444,30 @@ def _times(ratio: float) -> str:
     return f"{ratio:.4g} times that"
 
 
-"""A comparison on a terminal: within its width, in colour, what is not private struck out."""
+"""A comparison as it is printed: on a terminal within its width, what is not private struck out."""
 
 
 def show(found: Comparison, notes: Sequence[str], stream: TextIO) -> None:
     """Print the decision, what it is about, the table and the notes."""
-    from rich.table import Table
-    from rich.text import Text
+    about = printable("\n".join(f"{name:8}  {said}" for name, said in facts(found)))
+    head, foot = (fitted(printable(each), stream) for each in (headline(found), "\n".join(notes)))
+    parts = [styled(head, "bold", stream), about, "\n".join(_lines(found, stream)), foot]
+    stream.write(floats_in_short("\n\n".join(filter(None, parts))) + "\n")
 
-    lines = table(found)
-    screen = console(stream)
-    screen.soft_wrap = False
-    screen.print(Text(headline(found), style="bold"))
-    screen.print()
-    for name, said in facts(found):  # code in one piece: what is copied has no line ends of ours
-        screen.print(Text.assemble((f"{name:8}  ", "dim"), said), soft_wrap=True)
-    screen.print()
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for index, name in enumerate(lines[0]):
-        number = index >= NUMBERS_FROM
-        grid.add_column(name, justify="right" if number else "left", no_wrap=index > 0)
-    styles = {verdict.value: style for verdict, style in STYLES.items()}
-    for line, wrong in zip(lines[1:], struck(found), strict=True):
-        cells = [Text.assemble((cell, "dim strike" if wrong else "")) for cell in line]
-        cells[1] = Text(line[1], style=styles.get(line[1], "dim"))
-        grid.add_row(*cells)
-    screen.print(grid)
-    screen.print()
-    for note in notes:
-        head, colon, rest = note.partition(": ")
-        screen.print(Text(f"{head}{colon}", style="dim") + Text(rest))
+
+def _lines(found: Comparison, stream: TextIO) -> list[str]:
+    """Return the lines of the table; long names go on below where a terminal is narrow."""
+    rows = [[printable(cell) for cell in line] for line in table(found)]
+    names = [line[0] for line in rows]
+    rest = columns([line[1:] for line in rows], numbers_from=3).split("\n")
+    room = max(map(len, names))
+    if is_pretty(stream):
+        left = shutil.get_terminal_size().columns - max(map(len, rest)) - 2
+        room = max(min(room, left), _LEAST_NAME)
+    styles = ["dim", *("dim strike" if wrong else "" for wrong in struck(found))]
+    lines = []
+    for name, cells, style in zip(names, rest, styles, strict=True):
+        first, *more = textwrap.wrap(name, room)
+        lines += [styled(f"{first:{room}}  {cells}", style, stream)]
+        lines += [styled(part, style, stream) for part in more]
+    return lines

@@ -560,7 +560,7 @@ def counter(name: str, more: Callable[[random.Random, int], str] = lambda rng, n
         n, level = rng.choice((7, 12, 16) if known else (1, 3, 7, 12, 16)), decimal(s)
         laplacian = rng.random() < 0.6
         text = f"{name}(steps={n}{more(rng, n)}, {'epsilon' if laplacian else 'mu'}='{level}'"
-        if laplacian and name in ("BridgedTree", "HonakerTree", "SmoothBinary"):
+        if laplacian and name == "BridgedTree":
             text += ", released='measurements'"
         matrix: Any = dpassay.parse(text + ")")
         left, right = (np.array(rows, float) for rows in matrix.factorisation())
@@ -576,12 +576,9 @@ def counter(name: str, more: Callable[[random.Random, int], str] = lambda rng, n
 
 
 counter("BinaryTree")
-counter("HonakerTree")
-counter("SmoothBinary")
 counter("NormalizedSquareRoot")
 counter("SquareRootFactorization")
 counter("BridgedTree", lambda rng, n: ", arities=[4, 4]")
-counter("DelannoyCounter", lambda rng, n: f", levels={rng.randrange(1, min(n, 3) + 1)}")
 
 
 def digits(rng: random.Random) -> tuple[int, int, bool]:

@@ -165,10 +165,7 @@ CAPABILITIES: dict[str, Question] = {
 COUNTERS = (
     "BinaryTree",
     "BridgedTree",
-    "DelannoyCounter",
     "DiscreteKaryTree",
-    "HonakerTree",
-    "SmoothBinary",
     "SquareRootFactorization",
 )
 

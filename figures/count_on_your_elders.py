@@ -22,13 +22,7 @@ from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.counting.counters import LinearCounter
 from dpassay.accountant.counting.grids import Digits, Tree, honaker_mean_squared_error
-from dpassay.accountant.mechanisms import (
-    BridgedTree,
-    DelannoyCounter,
-    Gaussian,
-    LaplaceVector,
-    SmoothBinary,
-)
+from dpassay.accountant.mechanisms import BridgedTree, Gaussian, LaplaceVector
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.questions import profile
 from dpassay.figures import quantities, style
@@ -47,6 +41,20 @@ def tree(arity: int, steps: int, *, signed: bool) -> Tree:
 def tree_error(arity: int, steps: int, *, signed: bool) -> float:
     """Return the mean squared error of a k-ary tree, times ε²."""
     return float(tree(arity, steps, signed=signed).mean_squared_error())
+
+
+def smooth_binary_error(steps: int) -> float:
+    """Return the mean squared error of Andersson and Pagh's smooth binary tree (2023), times ε².
+
+    Inputs are at the leaves with as many ones as zeros among h digits, the least h with room for
+    n + 1. An output adds h/2 vertices; the first input is in those above it, 0^i, that some output
+    uses: where at most n leaves begin with 0^i.
+    """
+    half = 1
+    while math.comb(2 * half, half) <= steps:
+        half += 1
+    used = sum(math.comb(2 * half - i, half) <= steps for i in range(1, half + 1))
+    return 2.0 * half * used**2
 
 
 def root_factor(steps: int) -> float:
@@ -74,13 +82,12 @@ def printed_threshold(steps: int, error: float) -> float:
 _PLAIN = (2, 3, 5, 9, 17, 33)
 _SIGNED = (3, 5, 9, 19, 20, 39)
 _DELTAS = ("1e-6", "1e-12")
-_LEVELS = range(2, 13)
 _WITHOUT, _WITH, _ALL = "without subtraction", "with subtraction", "mechanisms"
 _SINCE = "beyond the paper"
 _LOOKS = {"k = 3": style.Curve("0.4", "solid", "")} | dict(zip((
     "binary tree", "Honaker", "k = 17", "k = 19, subtraction", "Gaussian, δ = 1e-6",
-    "Gaussian, δ = 1e-12", "smooth binary tree", "bridged grids, k = 17", "chains, best height",
-), style.CURVES, strict=True))  # fmt: skip
+    "Gaussian, δ = 1e-12", "smooth binary tree", "bridged grids, k = 17",
+), style.CURVES, strict=False))  # fmt: skip
 """One look for each counter, in both panels that have it."""
 _NAMED = {_WITHOUT: {"k = 2": "binary tree", "k = 17": "k = 17"},
           _WITH: {"k = 3": "k = 3", "k = 19": "k = 19, subtraction"}}  # fmt: skip
@@ -112,11 +119,8 @@ def _compute_error_by_length(settings: Settings) -> Table:
     for n in steps:
         found = {
             "k = 19, subtraction": tree_error(19, n, signed=True),
-            "smooth binary tree": _exact(SmoothBinary(n, epsilon=1)),
+            "smooth binary tree": smooth_binary_error(n),
             "bridged grids, k = 17": _exact(BridgedTree(n, _arities(17, n), epsilon=1)),
-            "chains, best height": min(
-                _exact(DelannoyCounter(n, s, epsilon=1)) for s in _LEVELS if s <= n
-            ),
         }
         rows += [(_SINCE, name, n, error / math.log2(n) ** 3) for name, error in found.items()]
     columns = columns_of("panel", "curve", n="inputs", error="inputs²")

@@ -16,19 +16,14 @@ from flint import arb, arb_mat
 
 from dpassay.accountant.budget.calibrate import calibrate
 from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho, Target
-from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.validate import integer
 from dpassay.accountant.counting.counters import (
     BinaryTree,
     BridgedTree,
-    DelannoyCounter,
-    HonakerTree,
     KaryTree,
     LinearCounter,
-    PartlyShown,
-    SmoothBinary,
 )
-from dpassay.accountant.counting.grids import Digits, Grids, Tree, best_levels
+from dpassay.accountant.counting.grids import Digits, Grids, Tree
 from dpassay.accountant.counting.square_root import SquareRootFactorization
 from dpassay.accountant.errors import expected
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
@@ -165,15 +160,7 @@ _DIGITS = 12
 """Digits of a calibrated μ, rounded to more noise."""
 
 Build: Any = Callable[..., LinearCounter]
-_COUNTERS: Final = (
-    BinaryTree,
-    BridgedTree,
-    DelannoyCounter,
-    HonakerTree,
-    KaryTree,
-    SmoothBinary,
-    SquareRootFactorization,
-)
+_COUNTERS: Final = (BinaryTree, BridgedTree, KaryTree, SquareRootFactorization)
 
 
 @final
@@ -198,12 +185,11 @@ class BestCounter:
 def best_counter(steps: int, budget: Target | Number, *, contributions: int = 1) -> BestCounter:
     """Return the mechanism of least mean squared error that is known here.
 
-    For pure ε-DP these are `BridgedTree` with the best arities, `DelannoyCounter` with the best
-    number of levels (better than every tree of "Count on Your Elders"), the smooth binary
-    mechanism and Honaker's. For an approximate budget each is calibrated to it, with Laplace and
-    with Gaussian noise, and the square-root factorization joins, up to 2²⁰ steps (with columns of
-    one length up to 2¹⁴). It is the best of those, not of all: `bound` is what no factorisation
-    can go below (`dpassay.accountant.counting.best_counter`).
+    For pure ε-DP these are `BridgedTree` with the best arities, and the best tree of "Count on Your
+    Elders". For an approximate budget bridged trees of several heights are calibrated to it, with
+    Laplace and with Gaussian noise, and the square-root factorization joins, up to 2²⁰ steps. It is
+    the best of those, not of all: `bound` is what no factorisation can go below
+    (`dpassay.accountant.counting.best_counter`).
 
     Parameters
     ----------
@@ -249,18 +235,20 @@ def named_counter(
     if build is KaryTree:
         if target.delta.sign:
             raise expected("delta", target.delta, "to be 0 for KaryTree", "Try another mechanism.")
-        trees = (Tree(k, steps, Digits.SIGNED) for k in range(2, _LARGEST_ARITY + 1))
-        tree = min(trees, key=Tree.mean_squared_error)
-        return KaryTree(steps, tree.arity, target.epsilon, contributions=contributions)
+        return _best_tree(steps, target.epsilon, contributions)
     arguments: dict[str, Any] = {"steps": steps, "contributions": contributions}
     if name == BridgedTree.__name__:
         arguments |= _pooled(best_arities(steps))
-    if name == DelannoyCounter.__name__:
-        arguments["levels"] = best_levels(steps).levels
     if target.delta.sign:
         return _scaled(partial(build, **arguments), _gaussian_mu(target))
     counter: LinearCounter = build(**arguments, epsilon=target.epsilon)
     return counter
+
+
+def _best_tree(steps: int, epsilon: ExactReal, contributions: int) -> KaryTree:
+    trees = (Tree(k, steps, Digits.SIGNED) for k in range(2, _LARGEST_ARITY + 1))
+    tree = min(trees, key=Tree.mean_squared_error)
+    return KaryTree(steps, tree.arity, epsilon, contributions=contributions)
 
 
 def best_arities(steps: int, height: int | None = None) -> tuple[int, ...]:
@@ -347,24 +335,40 @@ def _target(budget: Target | Number) -> Target:
 
 
 def _candidates(steps: int, target: Target, contributions: int) -> Iterator[LinearCounter]:
-    fixed = {"steps": steps, "contributions": contributions}
-    pure = isinstance(target, EpsilonDelta) and target.delta.sign == 0
-    heights = _heights(steps)
-    if isinstance(target, EpsilonDelta):
-        for build, arguments in _laplace(steps, None if pure else heights):
-            yield _calibrated(build, target, {**fixed, **arguments}, pure=pure)
-    if pure:
+    fixed: dict[str, Any] = {"steps": steps, "contributions": contributions}
+    if isinstance(target, EpsilonDelta) and target.delta.sign == 0:
+        yield BridgedTree(**fixed, **_pooled(best_arities(steps)), epsilon=target.epsilon)
+        yield _best_tree(steps, target.epsilon, contributions)
         return
-    mu = _gaussian_mu(target)
-    for build, arguments in _gaussian(steps, heights):
-        yield _scaled(partial(build, **fixed, **arguments), mu)
+    # the noise for an approximate budget grows more slowly with the height
+    weights = {h: _weight(best_arities(steps, h), steps) / h for h in _heights(steps)}
+    least = min(weights.values())
+    if isinstance(target, EpsilonDelta):
+        for height, weight in weights.items():
+            if weight <= 4 * least:
+                yield _laplace(target, {**fixed, **_pooled(best_arities(steps, height))})
+    mu, best = _gaussian_mu(target), min(weights, key=lambda h: weights[h])
+    pooled = _pooled(best_arities(steps, best))
+    yield _scaled(partial(BridgedTree, **fixed, **pooled), mu)
+    if steps <= LARGEST_STORED:
+        yield _scaled(partial(SquareRootFactorization, **fixed), mu)
+
+
+def _laplace(target: EpsilonDelta, arguments: dict[str, Any]) -> LinearCounter:
+    """Return grids with Laplace noise for an approximate budget."""
+    if arguments["contributions"] > 1:
+        return BridgedTree(**arguments, epsilon=_largest_epsilon(target))
+    # of Laplace noise only the measurements have an exact profile: no other is tried
+    found = calibrate(BridgedTree, target, **arguments, released="measurements").mechanism
+    assert isinstance(found, BridgedTree)
+    return found.releasing("outputs")
 
 
 def _scaled(build: Build, mu: ExactReal) -> LinearCounter:
     """Return the counter that is μ-GDP: with less noise where it is known to tell less."""
     counter: LinearCounter = build(mu=mu)
-    hides, several = isinstance(counter, PartlyShown), counter.contributions > 1
-    if counter.worst_positions() is None if several else not hides:
+    bridged, several = isinstance(counter, BridgedTree), counter.contributions > 1
+    if counter.worst_positions() is None if several else not bridged:
         return counter
     true = counter.exact_gaussian_mu(None)
 
@@ -374,44 +378,6 @@ def _scaled(build: Build, mu: ExactReal) -> LinearCounter:
     most = enclose(largest if true is None else (mu * mu / true).ball).lower
     scaled: LinearCounter = build(mu=exact(Context(prec=_DIGITS, rounding=ROUND_FLOOR).plus(most)))
     return scaled
-
-
-def _laplace(steps: int, heights: range | None) -> Iterator[tuple[Build, dict[str, Any]]]:
-    if heights is None:
-        yield BridgedTree, _pooled(best_arities(steps))
-    else:  # the noise for an approximate budget grows more slowly with the height
-        least = min(_weight(best_arities(steps, h), steps) / h for h in heights)
-        for height in heights:
-            arities = best_arities(steps, height)
-            if _weight(arities, steps) / height <= 4 * least:
-                yield BridgedTree, _pooled(arities)
-    yield DelannoyCounter, {"levels": best_levels(steps).levels}
-    yield SmoothBinary, {}
-    yield HonakerTree, {}
-
-
-def _gaussian(steps: int, heights: range) -> Iterator[tuple[Build, dict[str, Any]]]:
-    height = min(heights, key=lambda h: _weight(best_arities(steps, h), steps) / h)
-    yield BridgedTree, _pooled(best_arities(steps, height))
-    yield SmoothBinary, {}
-    yield HonakerTree, {}
-    if steps <= LARGEST_STORED:
-        yield SquareRootFactorization, {}
-
-
-def _calibrated(
-    build: Build, target: EpsilonDelta, arguments: dict[str, Any], *, pure: bool
-) -> LinearCounter:
-    if pure or arguments["contributions"] > 1:
-        epsilon = target.epsilon if pure else _largest_epsilon(target)
-        counter: LinearCounter = build(**arguments, epsilon=epsilon)
-        return counter
-    if isinstance(build, type) and issubclass(build, PartlyShown):
-        # of Laplace noise only the measurements have an exact profile: no other is tried
-        arguments = {**arguments, "released": "measurements"}
-    found: Mechanism = calibrate(build, target, **arguments).mechanism
-    assert isinstance(found, LinearCounter)
-    return found.releasing("outputs") if isinstance(found, PartlyShown) else found
 
 
 def _largest_epsilon(target: EpsilonDelta) -> ExactReal:
@@ -481,15 +447,15 @@ def _reason(
     best: LinearCounter, error: Interval, others: tuple[tuple[LinearCounter, Interval], ...]
 ) -> str:
     name = type(best).__name__
-    if not others:
-        return f"{name} is the only mechanism considered."
-    next_best, next_error = others[0]
-    ratio = f"{float(next_error.lower / error.upper):.4g}"
-    larger = "as large" if ratio == "1" else f"{ratio} times as large"
-    text = (
-        f"{name} has the least mean squared error of {len(others) + 1} mechanisms; that of the "
-        f"next, {next_best!r}, is {larger}."
-    )
+    text = f"{name} is the only mechanism considered."
+    if others:
+        next_best, next_error = others[0]
+        ratio = f"{float(next_error.lower / error.upper):.4g}"
+        larger = "as large" if ratio == "1" else f"{ratio} times as large"
+        text = (
+            f"{name} has the least mean squared error of {len(others) + 1} mechanisms; that of the "
+            f"next, {next_best!r}, is {larger}."
+        )
     if best.mu is not None and best.steps > LARGEST_STORED:
         text += f" The square root stores all its noise and is left out beyond {LARGEST_STORED}."
     return text

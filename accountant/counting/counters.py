@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -29,21 +28,16 @@ from dpassay.accountant.core.validate import (
     Switch,
     declared,
 )
-from dpassay.accountant.counting import grids as shown
 from dpassay.accountant.counting.grids import (
-    Chains,
     Digits,
     Grids,
     Rows,
     Tree,
-    delannoy_parent,
+    bridged,
+    bridged_at_least,
     factorisation,
-    honaker_mean_squared_error,
-    level_units,
     nodes,
-    own_weight,
     parent,
-    written_out,
 )
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
@@ -84,7 +78,7 @@ class LinearCounter(StreamNoise, ABC):
     """Release A x + L z: the n prefix sums of a stream x in [0, 1]ⁿ, with independent noise z.
 
     A x are the prefix sums (A is the lower triangle of ones) and L R = A. The outputs are the
-    function L of the measured sums R x + z, and tell as much, or less (`PartlyShown`). Neighbouring
+    function L of the measured sums R x + z, and tell as much, or less (`BridgedTree`). Neighbouring
     streams differ in one input, which moves R x by a column of R, of ℓ1 norm at most Δ₁ and ℓ2 norm
     at most Δ₂. With `contributions` = c a person is in at most c positions, and both are c times as
     large (an upper bound for Δ₂ where columns have disjoint supports). Where `worst_positions` are
@@ -302,110 +296,6 @@ def unknown_positions(
 
 def _ball(value: Fraction) -> arb:
     return arb(fmpq(value.numerator, value.denominator))
-
-
-"""Counters whose outputs show less than the measured sums: there are more sums than outputs."""
-
-_UNKNOWN = "what the outputs alone tell"
-
-
-class PartlyShown(LinearCounter, ABC):
-    """A counter of which the outputs count as released, or all measured sums.
-
-    `released` is "outputs", A x + L z, or "measurements", R x + z, of which the outputs are a
-    function: no less private, and attained. What the outputs tell of Gaussian noise is exact
-    (`dpassay.accountant.counting.grids`). Of Laplace noise it lies between a measured sum that is
-    an output and all of them; the largest loss is that of all.
-    """
-
-    released: OneOf
-
-    @abstractmethod
-    def shown(self) -> list[Fraction | arb]:
-        """Return the squared distance that outputs show, in units of the noise, or its two ends.
-
-        A ball, at flint's precision, where it has too many digits.
-        """
-
-    @property
-    @abstractmethod
-    def alone(self) -> int:
-        """How many of the measured sums that an input moves are outputs by themselves."""
-
-    @property
-    @abstractmethod
-    def shows_largest_loss(self) -> bool:
-        """Whether the outputs are proved to have the largest loss of the measured sums."""
-
-    def releasing(self, what: str) -> PartlyShown:
-        """Return the same counter with its "outputs", or its "measurements"."""
-        return dataclasses.replace(self, released=what)  # type: ignore[type-var]  # all are dataclasses
-
-    @property
-    def _hides(self) -> bool:
-        """Whether the outputs are asked about, and tell less than the measured sums."""
-        known = self.contributions == 1 or self.worst_positions() is not None
-        return self.released == "outputs" and known and self.alone < len(self.distances)
-
-    @property
-    def _is_open(self) -> bool:
-        """Whether only two ends are known."""
-        return self._hides and (self.mu is None or len(self.shown()) > 1)
-
-    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the pair of what is released; no matter which relation.
-
-        Raises NotApplicableError as `LinearCounter` does.
-        """
-        if not self._hides:
-            return super().worst_case(adjacency)
-        if self.mu is None:
-            (most,) = self.releasing("measurements").worst_case(adjacency).remove
-            least: Pair = of_distances([ExactReal.of_rational(1) / self.scale])
-            if not self.alone:
-                (least,) = Tabulated(["1"], ["1"]).worst_case(None).remove
-            largest = most.known.max_loss() if self.shows_largest_loss else None
-            return WorstCase.symmetric(
-                Between((least,), most, _UNKNOWN, largest),
-                "The outputs are a function of the measured sums, whose pair is above. Below: a "
-                "measured sum that is an output by itself, or nothing.",
-            )
-        pair: Pair = GaussianPair(self, None)
-        if self._is_open:
-            ends = [ExactReal.of_root(end) for end in self.shown() if isinstance(end, Fraction)]
-            low, high = (GaussianPair(Gaussian(self.scale, end), None) for end in ends)
-            pair = Between((low,), high, _UNKNOWN)
-        return WorstCase.symmetric(
-            pair,
-            "A person moves the outputs A x + L z by A e, of which Gaussian noise hides "
-            "(A e)'(L L')^-1(A e) least for the worst positions.",
-        )
-
-    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return μ of what is released, where it is the root of a fraction."""
-        if self.mu is None or not self._hides:
-            return super().exact_gaussian_mu(adjacency)
-        first, *other = self.shown()
-        if other or isinstance(first, arb):
-            return None
-        return ExactReal.of_root(first) / self.scale
-
-    def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
-        """Return the same as a ball, around both ends where there are two."""
-        if self.mu is None:
-            return super().enclosed_gaussian_mu(adjacency)
-        ends = [end if isinstance(end, arb) else ball(end) for end in self.shown()]
-        return functools.reduce(arb.union, ends).sqrt() / self.scale.ball()
-
-    @property
-    def only_alone(self) -> str:
-        """Say what to compose where there are two ends."""
-        if not self._is_open:
-            return super().only_alone
-        return (
-            f"What the outputs of {self!r} tell is known between two ends only. Ask about "
-            f"{self.releasing('measurements')!r}, which is no more private."
-        )
 
 
 """Continual counting with a tree: binary or k-ary, of real or of integer noise."""
@@ -645,212 +535,15 @@ class DiscreteKaryTree(Mechanism):
         return self.noise.variances()[0] / (2 * ExactReal.of_rational(self.scale).ball() ** 2)
 
 
-"""Continual counting with Honaker's online estimates of the binary tree."""
-
-
-@declared
-class HonakerTree(PartlyShown):
-    """Count with the binary tree, each vertex estimated from all that is measured below it.
-
-    Honaker, "Efficient Use of Differentially Private Binary Trees" (2015), estimation from below:
-    the estimate of a vertex of level i averages its own measured sum and the sum of the estimates
-    of its two children, with the weights of least variance; with v_0 = 1 and
-    v_i = 1/(1 + 1/(2v_{i−1})) = 2ⁱ/(2ⁱ⁺¹ − 1) it has v_i units. All of it has arrived when the
-    vertex ends. An output adds the estimates of the ones in the binary digits of its time step.
-
-    Parameters
-    ----------
-    steps
-        n ≥ 1, the number of inputs and outputs.
-    epsilon, mu, contributions
-        As in `LinearCounter`: exactly one of the first two.
-    released
-        What counts as released: the "outputs", or the "measurements", all measured sums.
-    """
-
-    example = "HonakerTree(steps=15, mu=1)"
-
-    steps: Integer = Integer(least=1)
-    epsilon: OptionalPositive = OptionalPositive()
-    mu: OptionalPositive = OptionalPositive()
-    contributions: Integer = Integer(1, least=1)
-    released: OneOf = OneOf("outputs", "measurements", default="outputs")
-
-    @property
-    def height(self) -> int:
-        """The number of levels below the unused root, h = ⌈lg(n + 1)⌉."""
-        return Tree(2, self.steps, Digits.PLAIN).height
-
-    @property
-    def distances(self) -> tuple[ExactReal, ...]:
-        """One in each level: the first vertex of each ends within the stream."""
-        return (ExactReal.of_rational(1),) * self.height
-
-    def shown(self) -> list[Fraction | arb]:
-        """Return the largest square over the inputs, exactly."""
-        return [shown.honaker(self.height)]
-
-    @property
-    def alone(self) -> int:
-        """1: the first output is the first input with its noise."""
-        return 1
-
-    @property
-    def shows_largest_loss(self) -> bool:
-        """True: the first vertex of every level ends at an output (`counting.shown`)."""
-        return True
-
-    def units(self) -> Fraction:
-        """Return the units of all outputs, by counting the ones of each level."""
-        total = honaker_mean_squared_error(self.steps) * self.steps
-        return total / (2 * self.height**2)
-
-    def output_units(self) -> list[Fraction]:
-        """Return Σ v_i over the ones of every step."""
-        self.require(MOST_LISTED, "to list every output")
-        return [
-            sum((level_units(i) for i in range(self.height) if step >> i & 1), Fraction(0))
-            for step in range(1, self.steps + 1)
-        ]
-
-    def factorisation(self) -> tuple[Rows, Rows]:
-        """Return L and R; the vertices level by level, those that end within the stream."""
-        vertices = [
-            (level, end)
-            for level in range(self.height)
-            for end in range(1 << level, self.steps + 1, 1 << level)
-        ]
-        self.require_entries(len(vertices))
-        place = {vertex: index for index, vertex in enumerate(vertices)}
-        steps = range(1, self.steps + 1)
-        left = [[Fraction(0)] * len(vertices) for _ in steps]
-
-        def add(row: list[Fraction], level: int, end: int, weight: Fraction) -> None:
-            own = own_weight(level)
-            row[place[level, end]] += weight * own
-            if level:
-                below = weight * (1 - own)
-                add(row, level - 1, end, below)
-                add(row, level - 1, end - (1 << level - 1), below)
-
-        for step, row in zip(steps, left, strict=True):
-            for level in range(self.height):
-                if step >> level & 1:
-                    add(row, level, step >> level << level, Fraction(1))
-        right = [[Fraction(end - (1 << i) < t <= end) for t in steps] for i, end in vertices]
-        return left, right
-
-
-"""The smooth binary mechanism for continual counting."""
-
-
-@declared
-class SmoothBinary(PartlyShown):
-    """Count with the balanced leaves of a binary tree: all outputs have the same error.
-
-    Andersson and Pagh, "A Smooth Binary Mechanism for Efficient Private Continual Observation"
-    (2023). Of a binary tree of even height h, with C(h, h/2) ≥ n + 1, only the leaves whose h
-    binary digits have h/2 ones hold inputs, in order. A prefix ends before a leaf, and adds the
-    left sibling of each 1 on the way to it: h/2 vertices. An input is in the vertices of the
-    zeros on the way to its own leaf: h/2. The first input is in most of those that some output
-    uses: in all h/2 if n ≥ C(h, h/2)/2, in fewer for smaller n, and the noise is for just these.
-
-    Parameters
-    ----------
-    steps
-        n ≥ 1, the number of inputs and outputs.
-    epsilon, mu, contributions
-        As in `LinearCounter`: exactly one of the first two.
-    released
-        What counts as released: the "outputs", or the "measurements", all measured sums.
-    """
-
-    example = "SmoothBinary(steps=19, mu=1)"
-
-    steps: Integer = Integer(least=1)
-    epsilon: OptionalPositive = OptionalPositive()
-    mu: OptionalPositive = OptionalPositive()
-    contributions: Integer = Integer(1, least=1)
-    released: OneOf = OneOf("outputs", "measurements", default="outputs")
-
-    @property
-    def ones(self) -> int:
-        """h/2, the vertices in each output."""
-        half = 1
-        while math.comb(2 * half, half) < self.steps + 1:
-            half += 1
-        return half
-
-    @property
-    def distances(self) -> tuple[ExactReal, ...]:
-        """One for each vertex of the first leaf, of 0^i for i ≥ 1, that some output uses.
-
-        It is used where a leaf beyond it is: where at most n leaves begin with 0^i, which are
-        C(h − i, h/2). No later leaf has more such vertices: those of its first zeros up to a 1
-        are among these, and behind its first 1 it has as many zeros fewer than the first leaf.
-        """
-        half = self.ones
-        used = sum(math.comb(2 * half - i, half) <= self.steps for i in range(1, half + 1))
-        return (ExactReal.of_rational(1),) * used
-
-    def shown(self) -> list[Fraction | arb]:
-        """Return the largest square over the inputs."""
-        return [shown.smooth(self.steps, self.ones)]
-
-    @property
-    def alone(self) -> int:
-        """The sum of a single input, and none of more."""
-        return int(self.steps == 1)
-
-    @property
-    def shows_largest_loss(self) -> bool:
-        """True: an output for each vertex of the first leaf shares none with another of these."""
-        return True
-
-    def units(self) -> Fraction:
-        """Return n h/2."""
-        return Fraction(self.steps * self.ones)
-
-    def output_units(self) -> list[Fraction]:
-        """Return h/2 for every step."""
-        self.require(1_000_000, "to list every output")
-        return [Fraction(self.ones)] * self.steps
-
-    def leaves(self) -> Iterator[tuple[int, ...]]:
-        """Yield the digits of the leaves 1, …, n + 1: the inputs', and one behind them."""
-        half = self.ones
-        word = (1 << half) - 1
-        for _ in range(self.steps + 1):
-            yield tuple(word >> place & 1 for place in reversed(range(2 * half)))
-            low = word & -word
-            carried = word + low
-            word = (word ^ carried) // (low << 2) | carried
-
-    def factorisation(self) -> tuple[Rows, Rows]:
-        """Return L and R, with entries 0 and 1, over the vertices in the order of first use."""
-        leaves = list(self.leaves())
-        paths = [[leaf[:place] for place, digit in enumerate(leaf) if digit] for leaf in leaves[1:]]
-        place = {v: i for i, v in enumerate(dict.fromkeys(v for path in paths for v in path))}
-        self.require_entries(len(place))
-        one, zero = Fraction(1), Fraction(0)
-        left = [[zero] * len(place) for _ in paths]
-        for row, path in zip(left, paths, strict=True):
-            for vertex in path:
-                row[place[vertex]] = one
-        right = [
-            [one if leaf[: len(v) + 1] == (*v, 0) else zero for leaf in leaves[:-1]] for v in place
-        ]
-        return left, right
-
-
 """Continual counting with a tree whose levels are interpolated between those above."""
 
 _MOST_CELLS = 10_000
 """Cells with a position of a person that are listed."""
+_UNKNOWN = "what the outputs alone tell"
 
 
 @declared
-class BridgedTree(PartlyShown):
+class BridgedTree(LinearCounter):
     """Count with grids that refine each other; the cells of a parent also measure the parent.
 
     Every cell of every level is measured. Where the sum of a parent's cells differs from the
@@ -875,7 +568,10 @@ class BridgedTree(PartlyShown):
         error, and a stream stores about k² numbers for each level; r = h − 1 is least squares on
         all measurements, and stores n.
     released
-        What counts as released: the "outputs", or the "measurements", all measured sums.
+        What counts as released: the "outputs", A x + L z, or the "measurements", R x + z, of which
+        the outputs are a function: no less private, and attained. What the outputs tell of Gaussian
+        noise is exact (`dpassay.accountant.counting.grids`). Of Laplace noise it lies between a
+        measured sum that is an output and all of them; the largest loss is that of all.
     """
 
     example = "BridgedTree(steps=16, arities=[4, 4], mu=1)"
@@ -920,18 +616,19 @@ class BridgedTree(PartlyShown):
             for size in self.grids.cell_sizes()
         ]
 
-    def shown(self) -> list[Fraction | arb]:
-        """Return the square for the worst positions, the first ones; at least that of a part.
+    def shown(self) -> list[Fraction]:
+        """Return the squared distance that outputs show, in units of the noise, or its two ends.
 
-        The outputs show a cell of the first level if it ends before they do.
+        Worst are the first positions. The outputs show a cell of the first level if it ends before
+        they do; else at least a part of it.
         """
         grids = self.grids
         size, c = grids.cell_sizes()[0], min(self.contributions, self.steps)
         seen = min(c, self.steps // size * size)
-        high = shown.bridged(grids, self._moved(c))
+        high = bridged(grids, self._moved(c))
         if -(-c // size) * size <= self.steps:
             return [high]
-        low = shown.bridged(grids, self._moved(seen)) if seen else shown.bridged_at_least(grids)
+        low = bridged(grids, self._moved(seen)) if seen else bridged_at_least(grids)
         return [low, high]
 
     @property
@@ -939,14 +636,78 @@ class BridgedTree(PartlyShown):
         return self.steps >= self.grids.cell_sizes()[0]
 
     @property
-    def alone(self) -> int:
-        """The first cell of the first level, where nothing is pooled into it."""
-        return int(self._shows_first_cell and (not self.pooled or self.grids.height == 1))
+    def _shows_a_sum(self) -> bool:
+        """Whether a measured sum is an output: the first cell, where nothing is pooled into it."""
+        return self._shows_first_cell and (not self.pooled or self.grids.height == 1)
+
+    def releasing(self, what: str) -> BridgedTree:
+        """Return the same counter with its "outputs", or its "measurements"."""
+        return dataclasses.replace(self, released=what)
 
     @property
-    def shows_largest_loss(self) -> bool:
-        """Whether the first cell is seen, of one input (`dpassay.accountant.counting.grids`)."""
-        return self._shows_first_cell and self.contributions == 1
+    def _hides(self) -> bool:
+        """Whether the outputs are asked about, and tell less than the measured sums."""
+        known = self.contributions == 1 or self.worst_positions() is not None
+        return self.released == "outputs" and known and self._shows_a_sum < self.grids.height
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether only two ends are known."""
+        return self._hides and (self.mu is None or len(self.shown()) > 1)
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return the pair of what is released; no matter which relation.
+
+        Raises NotApplicableError as `LinearCounter` does.
+        """
+        if not self._hides:
+            return super().worst_case(adjacency)
+        if self.mu is None:
+            (most,) = self.releasing("measurements").worst_case(adjacency).remove
+            least: Pair = of_distances([ExactReal.of_rational(1) / self.scale])
+            if not self._shows_a_sum:
+                (least,) = Tabulated(["1"], ["1"]).worst_case(None).remove
+            # the first cell is seen, of one input (`dpassay.accountant.counting.grids`)
+            shows_most = self._shows_first_cell and self.contributions == 1
+            largest = most.known.max_loss() if shows_most else None
+            return WorstCase.symmetric(
+                Between((least,), most, _UNKNOWN, largest),
+                "The outputs are a function of the measured sums, whose pair is above. Below: a "
+                "measured sum that is an output by itself, or nothing.",
+            )
+        pair: Pair = GaussianPair(self, None)
+        if self._is_open:
+            ends = [Gaussian(self.scale, ExactReal.of_root(end)) for end in self.shown()]
+            low, high = (GaussianPair(end, None) for end in ends)
+            pair = Between((low,), high, _UNKNOWN)
+        return WorstCase.symmetric(
+            pair,
+            "A person moves the outputs A x + L z by A e, of which Gaussian noise hides "
+            "(A e)'(L L')^-1(A e) least for the worst positions.",
+        )
+
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
+        """Return μ of what is released; None where only two ends of it are known."""
+        if self.mu is None or not self._hides:
+            return super().exact_gaussian_mu(adjacency)
+        first, *other = self.shown()
+        return None if other else ExactReal.of_root(first) / self.scale
+
+    def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+        """Return the same as a ball, around both ends where there are two."""
+        if self.mu is None:
+            return super().enclosed_gaussian_mu(adjacency)
+        return functools.reduce(arb.union, map(ball, self.shown())).sqrt() / self.scale.ball()
+
+    @property
+    def only_alone(self) -> str:
+        """Say what to compose where there are two ends."""
+        if not self._is_open:
+            return super().only_alone
+        return (
+            f"What the outputs of {self!r} tell is known between two ends only. Ask about "
+            f"{self.releasing('measurements')!r}, which is no more private."
+        )
 
     def units(self) -> Fraction:
         """Return the units of all outputs, by summing powers."""
@@ -968,70 +729,3 @@ class BridgedTree(PartlyShown):
         ]
         right = [[Fraction(low < step <= high) for step in steps] for _, low, high in cells]
         return left, right
-
-
-"""Continual counting with unary chains from both ends of every block."""
-
-
-@declared
-class DelannoyCounter(LinearCounter):
-    """Count with s levels of unary chains, the best tree of noise for its sensitivity.
-
-    Time steps are the words of s integers with Σ|d_i| ≤ T and a positive first digit, in
-    lexicographic order, and an output has Σ|d_i| noise variables (see
-    `dpassay.accountant.counting.grids`).
-    Algorithm 2 of "Count on Your Elders" is the special case that bounds each digit instead of
-    the sum. The mean squared error is 2s²/ε² times the average of Σ|d_i|.
-
-    There are as many outputs as noise variables, each output with one that none before it in its
-    path has, so outputs and measured sums determine each other and the profile is exact.
-
-    Parameters
-    ----------
-    steps
-        n, the number of inputs and outputs.
-    levels
-        s ≥ 1, at most n: the most measured sums that one input is in.
-    epsilon, mu, contributions
-        As in `LinearCounter`: exactly one of the first two.
-    """
-
-    example = "DelannoyCounter(steps=12, levels=2, epsilon=1)"
-
-    steps: Integer = Integer(least=1)
-    levels: Integer = Integer(least=1)
-    epsilon: OptionalPositive = OptionalPositive()
-    mu: OptionalPositive = OptionalPositive()
-    contributions: Integer = Integer(1, least=1)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        Chains(self.levels, self.steps)
-
-    @property
-    def chains(self) -> Chains:
-        """The words of the time steps."""
-        return Chains(self.levels, self.steps)
-
-    @property
-    def distances(self) -> tuple[ExactReal, ...]:
-        """One in each level: the first input is in the first interval of every level."""
-        return (ExactReal.of_rational(1),) * self.levels
-
-    def units(self) -> Fraction:
-        """Return Σ_t Σ|d_i(t)|."""
-        return Fraction(self.chains.units())
-
-    def output_units(self) -> list[Fraction]:
-        """Return Σ|d_i(t)| for every step t."""
-        self.require(MOST_LISTED, "to write out the words")
-        return [Fraction(sum(map(abs, word))) for word in self.chains.words()]
-
-    def factorisation(self) -> tuple[Rows, Rows]:
-        """Return L, with entries 0 and 1, and R, with entries 0 and ±1; both square."""
-        self.require_entries(self.steps)
-        words = list(self.chains.words())
-        place = {word: index for index, word in enumerate([(0,) * self.levels, *words])}
-        return written_out(
-            self.steps, {place[word]: place[delannoy_parent(word)] for word in words}
-        )

@@ -7,17 +7,13 @@ import itertools
 import math
 import operator
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from typing import Final, TypeAlias, final
 
-from flint import arb
-
 from dpassay.accountant.errors import InvalidInputError, expected
-from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.numbers.solve import first
 
 """Continual counting with k-ary trees of Laplace noise: exact errors and who touches what.
 
@@ -248,14 +244,6 @@ def level_units(level: int) -> Fraction:
     return Fraction(1 << level, (2 << level) - 1)
 
 
-def own_weight(level: int) -> Fraction:
-    """Return the weight of a vertex' own measured sum, 2v/(1 + 2v) for the v of its children."""
-    if not level:
-        return Fraction(1)
-    twice = 2 * level_units(level - 1)
-    return twice / (1 + twice)
-
-
 def _below(end: int, digit: int, unit: int, arity: int) -> int:
     """Count 0 ≤ u < end whose plain digit of weight `unit` is `digit`."""
     periods, rest = divmod(end, unit * arity)
@@ -302,17 +290,13 @@ def nodes(tree: Tree) -> list[int]:
 
 
 def factorisation(tree: Tree) -> tuple[Rows, Rows]:
-    """Return L and R of a tree; their columns and rows follow `nodes`."""
-    return written_out(tree.steps, {node: parent(tree, node) for node in nodes(tree)})
-
-
-def written_out(steps: int, parents: Mapping[int, int]) -> tuple[Rows, Rows]:
-    """Return (L, R) with L R = A, where A x are the n prefix sums, for a tree with the root 0.
+    """Return (L, R) with L R = A, where A x are the n prefix sums; columns and rows as `nodes`.
 
     The mechanism releases L (R x + Z) with independent noise Z. A row of R is the signed sum of
     the inputs between a node and its parent, with entries 0 and ±1; a row of L tells with 0 and 1
     which of them an output adds.
     """
+    steps, parents = tree.steps, {node: parent(tree, node) for node in nodes(tree)}
     place = {node: index for index, node in enumerate(parents)}
     one, zero = Fraction(1), Fraction(0)
     left = [[zero] * len(place) for _ in range(steps)]
@@ -484,180 +468,35 @@ def _squares(count: int) -> int:
     return (count - 1) * count * (2 * count - 1) // 6
 
 
-"""Counting with unary chains from both ends of every block: words in an ℓ1 ball.
-
-A word is a vector of s integers with Σ|d_i| ≤ T; there are D(s, T) of them (a Delannoy number),
-and (D(s, T) − 1)/2 have a positive first digit other than 0. In lexicographic order these are the
-time steps 1, 2, …; 0 is the zero word. The parent of a word has its last digit other than 0
-one nearer to 0, and the inputs between the two are measured: to the left of a word that grew, to
-the right of one that fell. So
-
-    prefix(w) = prefix(parent) ± measured sum,
-
-and a prefix is a ±1 combination of Σ|d_i| measured sums. The words that share their digits up to
-d_i and vary below it are consecutive, so the intervals of level i (from a word to the one with
-d_i one further out, zeros behind) lie in a row, side by side, in the block of the digits before
-it: an input lies in at most one of them per level, in at most s in all. Noise Lap(s/ε) on each
-sum makes the release ε-DP, with 2s²/ε² times the average of Σ|d_i| as mean squared error.
-
-For n between two such capacities the words of norm up to T − 1 are all used, and as many of norm
-T, the first ones, as are needed; no choice of n words is cheaper. For large n the best T is
-3.53 s, with (8/(27 p ln² coth(p/2))) ln³n, p = asinh(s/T): 0.0906 lg³n/ε².
-"""
-
-Word: TypeAlias = tuple[int, ...]
-
-
-def delannoy(levels: int, reach: int) -> int:
-    """Return D(s, T) = Σ_k C(s, k) C(T, k) 2ᵏ, the number of words."""
-    return sum(
-        math.comb(levels, k) * math.comb(reach, k) << k for k in range(min(levels, reach) + 1)
-    )
-
-
-def prefixes(levels: int, reach: int) -> int:
-    """Return (D(s, T) − 1)/2, how many time steps the words with Σ|d_i| ≤ T serve."""
-    return (delannoy(levels, reach) - 1) // 2
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Chains:
-    """The words of the time steps 1..n.
-
-    Parameters
-    ----------
-    levels
-        s ≥ 1.
-    steps
-        n ≥ s: with fewer steps than levels some would carry no interval.
-    """
-
-    levels: int
-    steps: int
-
-    def __post_init__(self) -> None:
-        if self.levels < 1:
-            raise expected("levels", self.levels, "≥ 1")
-        if self.levels > self.steps:
-            raise expected(
-                "levels", self.levels, f"at most steps={self.steps}", "Fewer levels add less noise."
-            )
-
-    @property
-    def reach(self) -> int:
-        """T, the least reach with room for n steps: the most measured sums in an output."""
-        return first(lambda n: n > 0 and prefixes(self.levels, n) >= self.steps)
-
-    @property
-    def outermost(self) -> int:
-        """How many words of norm T are used: the first ones."""
-        return self.steps - prefixes(self.levels, self.reach - 1)
-
-    def units(self) -> int:
-        """Return Σ_t Σ|d_i(t)| = T n − Σ_{j < T} (words of norm up to j), in closed form.
-
-        Σ_{j < T} D(s, j) = Σ_k C(s, k) C(T, k + 1) 2ᵏ.
-        """
-        s, reach = self.levels, self.reach
-        inner = sum(
-            math.comb(s, k) * math.comb(reach, k + 1) << k for k in range(min(s, reach - 1) + 1)
-        )
-        return reach * self.steps - (inner - reach) // 2
-
-    def mean_squared_error(self) -> Fraction:
-        """Return the mean squared error with Laplace noise, times ε²."""
-        return Fraction(2 * self.levels**2 * self.units(), self.steps)
-
-    def words(self) -> Iterator[Word]:
-        """Yield the words of 1..n in order."""
-        reach, spare = self.reach, self.outermost
-        for word in _words(self.levels, reach, positive=True):
-            if sum(map(abs, word)) == reach:
-                spare -= 1
-                if spare < 0:
-                    continue
-            yield word
-
-
-def delannoy_parent(word: Word) -> Word:
-    """Return the word whose last digit other than 0 is one nearer to 0."""
-    place = max(index for index, digit in enumerate(word) if digit)
-    nearer = word[place] - (1 if word[place] > 0 else -1)
-    return (*word[:place], nearer, *word[place + 1 :])
-
-
-def best_levels(steps: int) -> Chains:
-    """Return the chains of least mean squared error (the fewest levels of several).
-
-    As 2s² times the average norm, at least 1, grows with s, no more levels than the square root
-    of the best so far, over 2, need a look.
-    """
-    best = Chains(1, steps)
-    levels = 2
-    while levels <= steps and 2 * levels**2 < best.mean_squared_error():
-        best = min(best, Chains(levels, steps), key=Chains.mean_squared_error)
-        levels += 1
-    return best
-
-
-def _words(levels: int, reach: int, *, positive: bool) -> Iterator[Word]:
-    """Yield the words in lexicographic order, or those whose first digit other than 0 is > 0."""
-    if levels == 0:
-        if not positive:
-            yield ()
-        return
-    for digit in range(0 if positive else -reach, reach + 1):
-        for rest in _words(levels - 1, reach - abs(digit), positive=positive and digit == 0):
-            yield (digit, *rest)
-
-
-"""How much of the measured sums R x + z the outputs A x + L z of a counter show, L R = A.
+"""How much of the measured sums R x + z the outputs A x + L z of grids show, L R = A.
 
 An input moves the outputs by A e. With Gaussian noise their law under both streams is that of the
 shortest change of the noise that does the same:
 
     μ²σ² = (A e)ᵀ(L Lᵀ)⁻¹(A e) = min{‖v‖² : L v = A e},
 
-at most ‖R e‖², as v = R e is one. Each function here returns its largest value over all inputs.
-With x chosen after earlier outputs it stays: L Lᵀ = C Cᵀ for a lower triangular C, so that the
-outputs tell as much as C⁻¹A x + N(0, σ²I), which is `MatrixMechanism`'s case.
+at most ‖R e‖², as v = R e is one. `bridged` returns its largest value over all inputs. With x
+chosen after earlier outputs it stays: L Lᵀ = C Cᵀ for a lower triangular C, so that the outputs
+tell as much as C⁻¹A x + N(0, σ²I), which is `MatrixMechanism`'s case.
 
-**Bridged grids.** Where the first level has a whole cell, the outputs determine, and are a function
-of, the estimates of all cells of the first level and the differences of those of the cells of a
-parent from their mean. These are uncorrelated from level to level. With T_i the sum of K_l/K_i over
+Where the first level has a whole cell, the outputs determine, and are a function of, the estimates
+of all cells of the first level and the differences of those of the cells of a parent from their
+mean. These are uncorrelated from level to level. With T_i the sum of K_l/K_i over
 the pooled l, an estimate has 1/T_i units, so that a move s_i of the cells of level i adds
 T_i(‖s_i‖² − ‖s_{i−1}‖²/k_i), s_{i−1} being the sums of its parents. As T_i − T_{i+1}/k_{i+1} is
 1 − K_{i+r+1}/K_i, all levels together are Σ (1 − K_{i+r+1}/K_i)‖s_i‖², with K_i = 0 for
 i > h. Fewer outputs than the grids hold show no more. Of n < K_1 outputs, those up to K_i ≤ n are
 parts of the one at K_i, which the upper levels make up, and bridges of the lower levels.
 
-**Honaker.** A left child's estimate is an output. That of a right child only comes with its
-parent's E = w m + (1 − w)(E_l + E_r), m of variance 1. Given all outputs inside of a vertex, its
-estimate has a variance V and is moved by d: V = w² + (1 − w)²V_r, d = w for an input on the left,
-where E_l, once out, adds d²/V; and d = w + (1 − w)d_r for one on the right.
-
-**Balanced leaves.** An output is a sum of noise along the ones to its leaf: with c_v the sum on the
-way to a vertex v, c_{v0} = c_v and c_{v1} = c_v + z_v. The least ‖z‖² with c = 0 at leaves up to
-that of the input and 1 at later ones is found from the leaves up: below a vertex it is a quadratic
-in c_v, p c² − 2qc + r, whose p is the same for all inputs. Of two inputs below one vertex the one
-with the larger quadratic at 0 and at 1 is worse: c_v clipped to [0, 1] makes no z_v larger.
-
 **Laplace noise** of scale b. If some v = L'u, with no entry beyond ±1, has v·R e = Δ₁, the outputs
 have the largest loss of the measured sums, Δ₁/b: u·y is v·z, moved by Δ₁, and P(v·z > t) falls as a
 power of t times e^{−t/b}, so that the ratio of both tails tends to e^{Δ₁/b}. So it is for the first
-input. *Balanced leaves*: for each vertex above the first leaf take one output that uses it; no two
-have another in common, so that their sum has entries 0 and 1. *Bridged grids* whose first cell is
-an output: of the estimates of the first cell of each level and of their differences from the mean
-of their siblings take a_i so that all first cells have the entry 1. With the share K_l/S_i of level
-l in level i, a_l = (S_l/K_l)(1 − Σ_{i<l} (K_l/S_i) a_i) ≥ 0, the sum being at most 1/k_l of that of
-the level above, which is 1. Cells elsewhere have a part of that sum less at most 1. *Honaker*:
-of the estimates of the first vertices take α_i so that each has the entry 1. The sum then gives the
-estimate of a first vertex of level i the weight 1/w_i, and its right child (1 − w_i)/w_i ≤ 1.
+input, if the first cell is an output: of the estimates of the first cell of each level and of their
+differences from the mean of their siblings take a_i so that all first cells have the entry 1. With
+the share K_l/S_i of level l in level i, a_l = (S_l/K_l)(1 − Σ_{i<l} (K_l/S_i) a_i) ≥ 0, the sum
+being at most 1/k_l of that of the level above, which is 1. Cells elsewhere have a part of that sum
+less at most 1.
 """
-
-Quadratics = tuple[arb, list[tuple[arb, arb]]]
-"""p, and (q, r) of the inputs that may be the worst."""
 
 
 def bridged(grids: Grids, moved: Sequence[Sequence[Fraction]]) -> Fraction:
@@ -680,65 +519,3 @@ def bridged_at_least(grids: Grids) -> Fraction:
     for level in range(first + 1, grids.height):
         found += (1 - Fraction(1, grids.arities[level])) / grids.share(level, level)
     return found
-
-
-def honaker(height: int) -> Fraction:
-    """Return the largest square over the inputs of a tree of a height, for any number of steps.
-
-    Outputs at the end of the first vertex of the last level show as much as there is.
-    """
-    variance, moves = Fraction(1), [(Fraction(0), Fraction(1))]
-    for level in range(1, height):
-        own = own_weight(level)
-        left = max(out + d * d / variance for out, d in moves)
-        moves = [(left, own), *((out, own + (1 - own) * d) for out, d in moves)]
-        variance = own**2 + (1 - own) ** 2 * variance
-    return max(out + d * d / variance for out, d in moves)
-
-
-def smooth(steps: int, ones: int) -> arb:
-    """Return the largest square over the inputs, at flint's precision; `ones` is h/2.
-
-    The way to the first leaf has c = 0, so that what branches off from it adds up.
-    """
-    return _smooth(steps, ones, int(ctx.prec))
-
-
-@functools.lru_cache(maxsize=64)
-def _smooth(steps: int, ones: int, precision: int) -> arb:
-    @functools.cache
-    def below(zeros: int, ones: int, count: int) -> Quadratics:
-        """Return p and the worst (q, r) of the first leaves below a vertex, with ones to come."""
-        if not zeros:
-            return 1 / arb(ones), [(arb(0), arb(0))]
-        first = min(count, math.comb(zeros - 1 + ones, ones))
-        p, moves = below(zeros - 1, ones, first)
-        if first == count:
-            return p, moves
-        later, more = moved(zeros, ones - 1, count - first)
-        return p + later, _worst([*((q + later, r + later) for q, r in moves), *more])
-
-    def moved(zeros: int, ones: int, count: int) -> Quadratics:
-        """Return the same below a child v1, in c of its parent: the least over z + c."""
-        if not (zeros and ones):
-            return 1 / arb(ones + 1), [(arb(0), arb(0))]
-        p, moves = below(zeros, ones, count)
-        return p / (1 + p), [(q / (1 + p), r - q * q / (1 + p)) for q, r in moves]
-
-    found, after = arb(0), arb(0)
-    for place in range(1, ones + 1):  # of the first 1
-        passed, whole = (math.comb(2 * ones - place, k) for k in (ones, ones - 1))
-        if steps + 1 > passed:
-            p, moves = moved(ones - place + 1, ones - 1, min(steps + 1 - passed, whole))
-            found = functools.reduce(arb.max, (after + r for _, r in moves), found)
-            after += p
-    return found.max(after)
-
-
-def _worst(moves: list[tuple[arb, arb]]) -> list[tuple[arb, arb]]:
-    """Leave out inputs that another one exceeds at c = 0 and at c = 1."""
-    kept: list[tuple[arb, arb]] = []
-    for q, r in sorted(moves, key=lambda move: -float(move[1].mid())):
-        if not any(r <= s and r - 2 * q <= s - 2 * p for p, s in kept):
-            kept.append((q, r))
-    return kept

@@ -7,7 +7,6 @@ import errno
 import fcntl
 import hashlib
 import json
-import math
 import os
 import stat
 from collections.abc import Callable
@@ -22,14 +21,11 @@ from dpassay.accountant.core.arrays import ArrayLike, NDArray, np
 from dpassay.accountant.core.randomness import SECURE, Randomness
 from dpassay.accountant.counting.counters import (
     BridgedTree,
-    DelannoyCounter,
     DiscreteKaryTree,
-    HonakerTree,
     LinearCounter,
-    SmoothBinary,
     TreeCounter,
 )
-from dpassay.accountant.counting.grids import Grids, Tree, own_weight
+from dpassay.accountant.counting.grids import Grids, Tree
 from dpassay.accountant.counting.noise import (
     NoiseProcess,
     NoiseSource,
@@ -48,11 +44,7 @@ from dpassay.accountant.errors import DpassayError, InvalidInputError, NotApplic
 __all__ = ["Saved", "Snapshot", "StateFile", "StreamCounter", "continued", "counter_of"]
 
 
-"""The noise of a k-ary tree: a walk over the digits of the time step (Algorithm 2).
-
-That of `HonakerTree`: estimates of vertices, merged like the carries of a counter. That of
-`SmoothBinary`: sums along the ones of a word of binary digits.
-"""
+"""The noise of a k-ary tree: a walk over the digits of the time step (Algorithm 2)."""
 
 
 @final
@@ -113,99 +105,7 @@ class TreeNoise(NoiseProcess):
         self._values, self._digits = [*values, self._source.zero], digits
 
 
-@final
-class HonakerNoise(NoiseProcess):
-    """The errors of the estimates of the vertices in the last prefix, one for each 1 in t."""
-
-    def __init__(self, mechanism: HonakerTree, source: NoiseSource) -> None:
-        self._height = mechanism.height
-        self._weights = [source.number(own_weight(level)) for level in range(self._height)]
-        self._source = source
-        self._counted = 0
-        self._estimates: list[Any] = [source.zero] * self._height
-
-    def one(self) -> Any:
-        """Return the sum of the errors for the next step."""
-        level, error = 0, self._source.one()
-        while self._counted >> level & 1:
-            children = error + self._estimates[level]
-            self._estimates[level] = self._source.zero
-            level += 1
-            weight = self._weights[level]
-            error = weight * self._source.one() + (1 - weight) * children
-        self._estimates[level] = error
-        self._counted += 1
-        return sum(self._estimates)
-
-    @property
-    def stored(self) -> int:
-        """One estimate for each level."""
-        return self._height
-
-    def record(self) -> dict[str, Any]:
-        """Return the errors of the estimates."""
-        return {"estimates": list(self._estimates)}
-
-    def resume(self, record: dict[str, Any], counted: int) -> None:
-        """Go on from a record."""
-        self._estimates = finite("estimates", record["estimates"], self._height)
-        self._counted = counted
-
-
-@final
-class SmoothNoise(NoiseProcess):
-    """One noise variable for each 1 of the word; where a digit turns to 1, and behind, new ones.
-
-    The words have equally many zeros and ones (a balanced leaf). Each 1 stands for the left sibling
-    of a vertex on the way, which is used while the way goes there, and never before or after.
-    """
-
-    def __init__(self, mechanism: SmoothBinary, source: NoiseSource) -> None:
-        self._length, self._word = 2 * mechanism.ones, (1 << mechanism.ones) - 1
-        self._source = source
-        self._values: list[Any] = [source.zero] * self._length  # of the digit of weight 2^i
-
-    def one(self) -> Any:
-        """Return the sum over the ones of the next word."""
-        word = self._word
-        low = word & -word
-        carried = word + low
-        fresh = (word ^ carried) // (low << 2) | carried
-        values, one = self._values, self._source.one
-        changed = fresh ^ word
-        for place in range(changed.bit_length()):
-            values[place] = one() if fresh >> place & 1 else self._source.zero
-        self._word = fresh
-        return sum(values)
-
-    @property
-    def stored(self) -> int:
-        """One number for each digit."""
-        return self._length
-
-    def record(self) -> dict[str, Any]:
-        """Return the noise of the ones."""
-        return {"values": list(self._values)}
-
-    def resume(self, record: dict[str, Any], counted: int) -> None:
-        """Go on from a record: the word follows from the number of outputs."""
-        self._values = finite("values", record["values"], self._length)
-        self._word = _balanced_word(self._length, counted)
-
-
-def _balanced_word(length: int, rank: int) -> int:
-    """Return the word of a rank among those with equally many zeros and ones, from 0."""
-    word, ones = 0, length // 2
-    for place in reversed(range(length)):
-        without = math.comb(place, ones)  # words that have a 0 here
-        if ones and rank >= without:
-            word |= 1 << place
-            rank -= without
-            ones -= 1
-    return word
-
-
-"""The noise of a stream, output by output: of bridges, of chains of words, and which is whose."""
+"""The noise of bridges, and which noise is whose."""
 
 
 @final
@@ -332,116 +232,11 @@ class BridgeNoise(NoiseProcess):
             self._noise.resume(record["used"], counted)
 
 
-@final
-class ChainNoise(NoiseProcess):
-    """The noise of the word at hand, of the words above it, and of those it will come back through.
-
-    Level i keeps the sum of the noise up to its digit and, while that digit is negative, the sums
-    at the nearer digits: at most s + T numbers in all.
-    """
-
-    def __init__(self, mechanism: DelannoyCounter, source: NoiseSource) -> None:
-        chains = mechanism.chains
-        self._levels, self._reach = chains.levels, chains.reach
-        self._spare = chains.outermost  # words of norm T that may still come
-        self._source = source
-        self._digits = [0] * self._levels
-        self._values: list[Any] = [source.zero] * self._levels
-        self._waiting: list[list[Any]] = [[] for _ in range(self._levels)]
-        self._from = self._levels - 1  # the level whose digit changes next, or one above it
-
-    def one(self) -> Any:
-        """Return the noise of the next word."""
-        self._enter(*self._next())
-        return self._values[-1]
-
-    def _next(self) -> tuple[int, int]:
-        """Change the digit of the last level that can go on; return it and T less the norm."""
-        digits, values = self._digits, self._values
-        level = self._from
-        room = self._reach - sum(map(abs, digits[: level + 1]))
-        while digits[level] >= 0 and room <= (0 if self._spare else 1):
-            room += digits[level]
-            digits[level] = 0
-            level -= 1
-        digit = digits[level] + 1
-        digits[level] = digit
-        if digit > 0:
-            values[level] += self._source.one()
-            return level, room - 1
-        above = values[level - 1]  # the first digit is never negative
-        values[level] = self._waiting[level].pop() if digit else above
-        return level, room + 1
-
-    def _enter(self, level: int, room: int) -> None:
-        """Go to the first word of the block below a level: the left end of its chain."""
-        length = self._length(level, room)
-        if length:
-            value, row = self._values[level], []
-            for _ in range(length):
-                value += self._source.one()
-                row.append(value)
-            level, room = level + 1, room - length
-            self._digits[level], self._values[level] = -length, row.pop()
-            self._waiting[level] = row
-        self._settle(level)
-        self._from = self._levels - 1
-        if not room:
-            self._spare -= 1
-
-    def _length(self, level: int, room: int) -> int:
-        """Return how far the digits below a level reach: words of norm T may be used up."""
-        if level + 1 == self._levels or not room:
-            return 0
-        return room if self._spare else room - 1
-
-    def _settle(self, level: int) -> None:
-        """Set the digits below a level to 0."""
-        for below in range(level + 1, self._levels):
-            self._digits[below], self._values[below] = 0, self._values[level]
-
-    @property
-    def stored(self) -> int:
-        """The sums up to each digit, and those to come back through."""
-        return self._levels + sum(map(len, self._waiting))
-
-    def record(self) -> dict[str, Any]:
-        """Return the digits, the sums, and what is left."""
-        return {
-            "digits": list(self._digits),
-            "values": list(self._values),
-            "waiting": [list(values) for values in self._waiting],
-            "from": self._from,
-            "spare": self._spare,
-        }
-
-    def resume(self, record: dict[str, Any], counted: int) -> None:
-        """Go on from a record."""
-        digits, start, spare = record["digits"], record["from"], record["spare"]
-        whole = isinstance(digits, list) and all(type(d) is int for d in digits)
-        if not whole or len(digits) != self._levels or sum(map(abs, digits)) > self._reach:
-            raise expected("digits", digits, f"to be a word of {self._levels} digits")
-        if type(start) is not int or not 0 <= start < self._levels:
-            raise expected("from", start, f"in 0..{self._levels - 1}")
-        if type(spare) is not int or not 0 <= spare <= self._spare:
-            raise expected("spare", spare, f"in 0..{self._spare}")
-        lengths = [max(-digit - 1, 0) for digit in digits]
-        self._waiting = rows("waiting", record["waiting"], lengths)
-        self._values = finite("values", record["values"], self._levels)
-        self._digits, self._from, self._spare = list(digits), start, spare
-
-
 def process(mechanism: LinearCounter | DiscreteKaryTree, source: NoiseSource) -> NoiseProcess:
     """Return the noise process of a mechanism, at its beginning."""
     match mechanism:
         case BridgedTree():
             return BridgeNoise(mechanism, source)
-        case DelannoyCounter():
-            return ChainNoise(mechanism, source)
-        case HonakerTree():
-            return HonakerNoise(mechanism, source)
-        case SmoothBinary():
-            return SmoothNoise(mechanism, source)
         case TreeCounter():
             return TreeNoise(mechanism.tree, source)
         case DiscreteKaryTree():
@@ -647,8 +442,7 @@ def counter_of(mechanism: object, *, rng: Randomness = SECURE) -> StreamCounter:
             "mechanism",
             mechanism,
             "to be for streams",
-            "Known: BinaryTree, BridgedTree, DelannoyCounter, DiscreteKaryTree, HonakerTree, "
-            "KaryTree, SmoothBinary, SquareRootFactorization.",
+            "Known: BinaryTree, BridgedTree, DiscreteKaryTree, KaryTree, SquareRootFactorization.",
         )
     return StreamCounter(mechanism, rng=rng)
 

@@ -7,13 +7,8 @@ from dpassay.accountant.counting.count_noise import (
 )
 from dpassay.accountant.counting.counters import BinaryTree as BinaryTree
 from dpassay.accountant.counting.counters import BridgedTree as BridgedTree
-from dpassay.accountant.counting.counters import (
-    DelannoyCounter as DelannoyCounter,
-)
 from dpassay.accountant.counting.counters import DiscreteKaryTree as DiscreteKaryTree
-from dpassay.accountant.counting.counters import HonakerTree as HonakerTree
 from dpassay.accountant.counting.counters import KaryTree as KaryTree
-from dpassay.accountant.counting.counters import SmoothBinary as SmoothBinary
 from dpassay.accountant.counting.matrix import BufferedToeplitz as BufferedToeplitz
 from dpassay.accountant.counting.matrix import (
     MatrixMechanism as MatrixMechanism,

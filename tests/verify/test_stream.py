@@ -225,9 +225,6 @@ COUNTERS = [
     "KaryTree(steps=200, arity=5, epsilon=1)",
     "BinaryTree(steps=200, epsilon=1)",
     "BridgedTree(steps=200, arities=[4, 5, 10], epsilon=1)",
-    "DelannoyCounter(steps=200, levels=3, epsilon=1)",
-    "HonakerTree(steps=200, mu=1)",
-    "SmoothBinary(steps=200, mu='1/2')",
     "SquareRootFactorization(steps=200, mu=1)",
 ]
 

@@ -585,6 +585,7 @@ def _(workload: PrefixSums, budget: Budget) -> Found:
         yield LeftOut("other counters", "they are offered for one stream at a time")
         return
     from dpassay.accountant.counting.best_counter import best_counter
+    from dpassay.accountant.counting.counters import KaryTree
 
     try:
         found = best_counter(n, budget.target)
@@ -592,7 +593,8 @@ def _(workload: PrefixSums, budget: Budget) -> Found:
         return
     best: dict[tuple[type, bool], LinearCounter] = {}
     for counter in (found.mechanism, *(other for other, _ in found.others)):
-        best.setdefault((type(counter), counter.mu is None), counter)
+        if not isinstance(counter, KaryTree):  # that is above
+            best.setdefault((type(counter), counter.mu is None), counter)
     for (_, laplace), counter in best.items():
         bounded = laplace == (found.bound_law == "Laplace")
         yield Candidate(

@@ -130,25 +130,21 @@ partition-selection | the keys released so that the four inequalities of (ε, δ
     PartitionSelection upper add-remove: guaranteed(epsilon, delta)
     PartitionSelection lower add-remove: event(delta, 0)
 threshold | counts of users by key, each shown if it and its noise exceed τ. A user is in k keys, of which j are new, with no other user. All j new ones stay hidden with probability P(noise < τ − D)^j; else one is shown, which tells that the user is there. The counts of the k − j others move by D | the definition
-counter | (levels at most the steps, later arities at least 2) an input is in h measured sums of a tree with noise h/ε (or of √h/μ each), or moves R x by a vector of length μ in units of its noise: h Laplace laws at distance ε/h, or N(μ, 1), exact if n ≥ k^(h − 1) and the outputs determine the sums; else an upper bound. The first output of a HonakerTree is a measured sum, and with v_0 = 1 and w_i = 2u/(1 + 2u), u = 2^(i − 1)/(2^i − 1), its outputs show of Gaussian noise, level by level, V = w² + (1 − w)²V and the largest of d²/V, d = w on the left and w + (1 − w)d on the right. With c contributions noise is c times as large; the first c positions fill cells of sizes K_i, as many wholly as they can, and no others have a larger Σ s² in any level; the outputs show Σ (1 − K_(i + r + 1)/K_i)s² of it, pooled r, and no more if they end before the last of the filled cells of the first level. an output of a SmoothBinary has the noise of l sums, the least l with C(2l, l) > n, and an input is in at most the h of them with C(2l − i, l) ≤ n, 1 ≤ i ≤ l | Dwork, Naor, Pitassi, Rothblum 2010; post-processing
-    BinaryTree DelannoyCounter SquareRootFactorization mu!=None contributions=1: gaussian(mu)
-    HonakerTree BridgedTree mu!=None contributions=1 released=measurements: gaussian(mu)
+counter | (later arities at least 2) an input is in h measured sums of a tree with noise h/ε (or of √h/μ each), or moves R x by a vector of length μ in units of its noise: h Laplace laws at distance ε/h, or N(μ, 1), exact if n ≥ k^(h − 1) and the outputs determine the sums; else an upper bound. With c contributions noise is c times as large; the first c positions fill cells of sizes K_i, as many wholly as they can, and no others have a larger Σ s² in any level; the outputs show Σ (1 − K_(i + r + 1)/K_i)s² of it, pooled r, and no more if they end before the last of the filled cells of the first level. | Dwork, Naor, Pitassi, Rothblum 2010; post-processing
+    BinaryTree SquareRootFactorization mu!=None contributions=1: gaussian(mu)
+    BridgedTree mu!=None contributions=1 released=measurements: gaussian(mu)
     BridgedTree mu!=None contributions!=1 released=measurements: gaussian(mu*sqrt(cells_square/height)/contributions)
     BridgedTree mu!=None released=outputs: gaussian(mu*sqrt(shown_square/height)/contributions); if steps >= cells_end
-    HonakerTree mu!=None contributions=1 released=outputs: gaussian(mu*sqrt(honaker_square/height))
     SquareRootFactorization upper mu!=None contributions!=1: gaussian(mu)
     SquareRootFactorization lower mu!=None contributions!=1: gaussian(mu/contributions)
-    SmoothBinary upper mu!=None contributions=1: gaussian(mu)
     BridgedTree upper mu!=None released=outputs: gaussian(mu*sqrt(shown_square/height)/contributions)
-    SmoothBinary lower mu!=None contributions=1: gaussian(mu/sqrt(ones*height))
-    BinaryTree DelannoyCounter mu=None contributions=1: laplace(epsilon/height)**height; loss epsilon
-    HonakerTree BridgedTree mu=None contributions=1 released=measurements: laplace(epsilon/height)**height; loss epsilon
-    HonakerTree BridgedTree SmoothBinary upper mu=None contributions=1: laplace(epsilon/height)**height; loss epsilon
-    HonakerTree lower mu=None contributions=1: laplace(epsilon/height)
+    BinaryTree mu=None contributions=1: laplace(epsilon/height)**height; loss epsilon
+    BridgedTree mu=None contributions=1 released=measurements: laplace(epsilon/height)**height; loss epsilon
+    BridgedTree upper mu=None contributions=1: laplace(epsilon/height)**height; loss epsilon
     BridgedTree lower mu=None released=measurements: reaching(epsilon); if steps >= contributions
     KaryTree contributions=1: laplace(epsilon/height)**height; if steps >= arity**(height - 1); loss epsilon
     DiscreteKaryTree: discrete_laplace(height/epsilon, 1)**height; if steps >= arity**(height - 1); loss epsilon
-    KaryTree BinaryTree DelannoyCounter HonakerTree BridgedTree SmoothBinary SquareRootFactorization upper mu=None: pure(epsilon)
+    KaryTree BinaryTree BridgedTree SquareRootFactorization upper mu=None: pure(epsilon)
     DiscreteKaryTree upper: pure(epsilon)
 composition | releases one after the other, each independent of the others or chosen after seeing their outcomes. Nothing ties the pairs of two releases to one record or attribute: a composition of two channels may compare the inputs 1 and 2 in the first and 3 and 4 in the second, as if each were about another attribute of the record. Every such choice is bounded: a product of laws that are above each pair of its release is above all of them (lattice.py, Lemma products) | Zhu, Dong, Wang 2022
 poisson | each record takes part with probability q, independently of the others: ((1 − q)Q + qP, Q) if it is removed, (P, (1 − q)P + qQ) if it is added. Under replace-one for Gaussian noise alone: the sensitivity bounds what one record adds to the answer, μ in units of the noise, so both records move it by up to μ in opposite directions: the weights 1 − q and q of the means 0 and μ against those of 0 and −μ | Zhu, Dong, Wang 2022
@@ -271,8 +267,7 @@ def in_both_orders(row: str, *found: Law) -> Worst:
 
 # --- arguments ----------------------------------------------------------------------------------
 Value: TypeAlias = Callable[[str], Number]
-DERIVED = {"height", "ones", "denominator", "honaker_square",
-           "cells_square", "shown_square", "cells_end"}  # fmt: skip
+DERIVED = {"height", "denominator", "cells_square", "shown_square", "cells_end"}
 """Names in formulas that are no arguments: `particular` knows them."""
 DOMAINS = {
     "> 0": "standard_deviation l2_sensitivity l1_sensitivity scale mu c size_mu parameter threshold"
@@ -518,8 +513,6 @@ def worst(noise: Any, adjacency: str | None, value: Value, budget: Budget) -> Wo
     args = Arguments(noise, value)
     if noise.name in POSITIVE:
         args.numbers(POSITIVE[noise.name], ">")
-    if noise.name == "DelannoyCounter" and told(args["levels"], ">", args["steps"]):
-        raise args.wrong("levels", "is above steps")
     for module, names in SPECIAL.items():
         if noise.name in names.split():
             own: Special = import_module(f".{module}", __package__).WORST[noise.name]

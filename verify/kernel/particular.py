@@ -67,11 +67,6 @@ def _height(args: Arguments) -> int:
     match args.noise.name:
         case "BridgedTree":
             return len(args.numbers("arities", ">"))
-        case "DelannoyCounter":
-            return args.integer("levels")
-        case "SmoothBinary":  # zeros before the first leaf's ones that some output uses
-            half = next(h for h in range(1, n + 2) if comb(2 * h, h) > n)
-            return sum(comb(2 * half - i, half) <= n for i in range(1, half + 1))
         case "KaryTree" | "DiscreteKaryTree":
             k, h, reach = args.integer("arity"), 0, 0
             low = (k - 1) // 2 if args["subtraction"] else 0
@@ -111,18 +106,6 @@ def _cells(args: Arguments, shown: fmpq) -> fmpq:
     return total
 
 
-def _honaker(height: int) -> fmpq:
-    """Return the largest square that outputs of a HonakerTree show of an input."""
-    variance, moves = fmpq(1), [(fmpq(0), fmpq(1))]
-    for level in range(1, height):
-        twice = fmpq(2**level, 2**level - 1)
-        own = twice / (1 + twice)
-        left = max(out + d * d / variance for out, d in moves)
-        moves = [(left, own), *((out, own + (1 - own) * d) for out, d in moves)]
-        variance = own**2 + (1 - own) ** 2 * variance
-    return max(out + d * d / variance for out, d in moves)
-
-
 def _bridged(args: Arguments, adjacency: str | None, _: Budget) -> Worst:
     """Return the lines of the table, and the cells that the first positions move."""
     sizes, c = _sizes(args), _positions(args)
@@ -138,11 +121,9 @@ def _bridged(args: Arguments, adjacency: str | None, _: Budget) -> Worst:
 
 _DERIVED: dict[str, Callable[[Arguments], Any]] = {
     "height": _height,
-    "ones": lambda args: next(h for h in range(1, 10**9) if comb(2 * h, h) > _steps(args)),
     "cells_square": lambda args: _cells(args, fmpq(0)),
     "shown_square": lambda args: _cells(args, fmpq(1)),
     "cells_end": lambda args: -(-_positions(args) // (size := _sizes(args)[0])) * size,
-    "honaker_square": lambda args: _honaker(_height(args)),
     "denominator": lambda args: int(args["c"].q) if isinstance(args["c"], fmpq) else _inexact(),
 }
 """Name in formulas, no argument → its value."""

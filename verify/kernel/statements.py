@@ -249,8 +249,6 @@ def conditions(noise: Noise, adjacency: str | None) -> list[Condition]:
         found += [f"{x} > 0" for x in space.arguments.get("bounds", [])]
         if space.name == "SparseBox":
             found.append(f"{space['sparsity']} <= {space['dimension']}")
-    if noise.name == "DelannoyCounter":
-        found.append(f"{noise['levels']} <= {noise['steps']}")
     every = [comparison(text) for text in found]
     for line in LINES.get(noise.name, ()):
         if line.fits(noise, relation_of(noise, adjacency)) and "lower" not in line.words:

@@ -215,10 +215,10 @@ def test_a_counter_gets_the_noise_with_the_smaller_error() -> None:
 def test_measured_sums_stand_for_outputs_that_have_two_ends() -> None:
     """The answer says so; what the outputs of Gaussian noise tell is known."""
     target, steps = EpsilonDelta(1, "1e-6"), 15
-    found = calibrate("HonakerTree", target, steps=steps)
+    found = calibrate("BridgedTree", target, steps=steps, arities=[4, 4])
     assert "released='measurements'" in repr(found.mechanism)
     assert "measured sums" in str(found)
-    exact = calibrate("HonakerTree", target, steps=steps, argument="mu")
+    exact = calibrate("BridgedTree", target, steps=steps, arities=[4, 4], argument="mu")
     assert "released" not in repr(exact.mechanism)
     assert exact.reason == ""
 

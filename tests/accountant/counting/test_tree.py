@@ -105,7 +105,7 @@ def test_counters_by_name() -> None:
         "KaryTree(steps=1000000, arity=18, epsilon=1)"
     )
     assert named_counter("BridgedTree", 1000, pure) == best_counter(1000, 1).mechanism
-    for name in ("BinaryTree", "DelannoyCounter", "HonakerTree", "SmoothBinary"):
+    for name in ("BinaryTree", "BridgedTree", "SquareRootFactorization"):
         counter = named_counter(name, 100, approximate)
         assert profile.delta(counter, 1).upper <= Fraction(1, 10**9)
         assert type(counter).__name__ == name

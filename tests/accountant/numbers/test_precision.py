@@ -17,7 +17,7 @@ import flint
 import pytest
 from flint import acb, arb
 
-from dpassay.accountant.mechanisms import Composed, Gaussian, HonakerTree, Laplace
+from dpassay.accountant.mechanisms import BinaryTree, Composed, Gaussian, Laplace
 from dpassay.accountant.numbers import interval
 from dpassay.accountant.numbers.integral import integral
 from dpassay.accountant.numbers.interval import Interval, enclose
@@ -111,7 +111,7 @@ def test_answers_are_as_narrow_as_asked(impatient: None) -> None:
 @pytest.mark.parametrize("epsilon", ["1e12", "1e30", "1e300"])
 def test_numbers_that_would_fill_the_memory_are_rounded(epsilon: str) -> None:
     """δ(0) of a tree of Laplace noise is 1 − e^{−ε/2} and the like: so many bits show it."""
-    found = profile.delta(HonakerTree(steps=1000, epsilon=epsilon), 0, relative_width=WIDE)
+    found = profile.delta(BinaryTree(steps=1000, epsilon=epsilon), 0, relative_width=WIDE)
     assert 1 - WIDE < found.lower < found.upper == 1
 
 

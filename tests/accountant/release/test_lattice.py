@@ -17,6 +17,7 @@ from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.geometry.ellipse import Exchangeable, Matrix
 from dpassay.accountant.geometry.spaces import L2Ball
 from dpassay.accountant.mechanisms import (
+    BinaryTree,
     CorrelatedGaussian,
     CountEllipse,
     DiscreteCorrelatedGaussian,
@@ -27,7 +28,6 @@ from dpassay.accountant.mechanisms import (
     EllipticalGaussian,
     Gaussian,
     GeneralGaussian,
-    HonakerTree,
     KaryTree,
     KnownSizeGaussian,
     Laplace,
@@ -62,7 +62,7 @@ CONTINUOUS: list[Mechanism] = [
     KnownSizeGaussian(3, 1),
     KnownSizeGaussian(3, 1, 2),
     KaryTree(13, 3, 1),
-    HonakerTree(6, 1),
+    BinaryTree(6, 1),
     SquareRootFactorization(5, mu=1),
 ]
 STREAMS = (KaryTree, LinearCounter)
@@ -195,7 +195,7 @@ def test_integers_are_released_exactly() -> None:
     assert (released * 6 == np.round(released * 6)).all()
 
 
-@pytest.mark.parametrize("mechanism", [KaryTree(9, 3, 100), HonakerTree(6, 1)], ids=repr)
+@pytest.mark.parametrize("mechanism", [KaryTree(9, 3, 100), BinaryTree(6, 1)], ids=repr)
 def test_streams_are_counted_exactly(mechanism: Mechanism) -> None:
     stream = np.array([0.1, 1, 0, 1, 0.75, 1, 0, 0, 1][: mechanism.dimension])
     first, second = (

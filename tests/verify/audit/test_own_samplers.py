@@ -23,7 +23,6 @@ CONTINUOUS: dict[str, tuple[str, Any]] = {
     "BridgedTree": ("BridgedTree(steps=7, arities=[2, 4], epsilon=1)", 1),
     "CorrelatedGaussian": ("CorrelatedGaussian(dimension=3, mu=1)", {"mu": 1}),
     "CountEllipse": ("CountEllipse(dimension=4, sparsity=1, mu=1)", {"mu": 1}),
-    "DelannoyCounter": ("DelannoyCounter(steps=5, levels=2, epsilon=1)", 1),
     "DisjointGroupsGaussian": (
         "DisjointGroupsGaussian(groups=2, dimension=2, mu=1, adjacency='add-remove')",
         {"mu": 1},
@@ -35,7 +34,6 @@ CONTINUOUS: dict[str, tuple[str, Any]] = {
         "space=L2Ball(dimension=2, radius=2))",
         {"mu": 1},
     ),
-    "HonakerTree": ("HonakerTree(steps=5, epsilon=1)", 1),
     "KaryTree": ("KaryTree(steps=9, arity=3, epsilon=1)", 1),
     "KnownSizeGaussian": ("KnownSizeGaussian(dimension=3, mu=1)", {"mu": 1}),
     "Laplace": ("Laplace(scale='0.7')", "10/7"),
@@ -50,7 +48,6 @@ CONTINUOUS: dict[str, tuple[str, Any]] = {
         "OptimalGroups(groups=2, counts=3, mu=1, adjacency='replace-one')",
         {"mu": 1},
     ),
-    "SmoothBinary": ("SmoothBinary(steps=5, epsilon=1)", 1),
     "SquareRootFactorization": ("SquareRootFactorization(steps=5, mu=1)", {"mu": 1}),
     "Staircase": ("Staircase(epsilon=1, gamma='0.3')", 1),
 }

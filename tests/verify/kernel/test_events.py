@@ -17,7 +17,7 @@ EXACT = [
     TREE.format("mu=1", 3, "'measurements'"),
     TREE.format("mu=1", 3, "'outputs'"),
     "BridgedTree(steps=12, arities=[3, 2, 2], mu=1, contributions=2, pooled=1)",
-    "HonakerTree(steps=15, mu=1)",
+    "BinaryTree(steps=15, mu=1)",
 ]
 BETWEEN = [
     "ReportNoisyMax('Laplace', 2, 2)",
@@ -26,9 +26,7 @@ BETWEEN = [
     "ReportNoisyMax('Laplace', 2, 5)",
     "Composed(ExponentialMechanism(1), 4)",
     "Composed([PermuteAndFlip(1), Gaussian(2)])",
-    "SmoothBinary(steps=19, mu=1)",
     "SquareRootFactorization(steps=40, mu=1, contributions=4)",
-    "HonakerTree(steps=15, epsilon=1)",
     TREE.format("epsilon=2", 1, "'measurements'"),
 ]
 

@@ -57,7 +57,7 @@ FALSE: dict[str, Data] = {
     },
     "two calibrations": dp("BinaryTree(steps=8, epsilon='1e-9', mu=1)", "1", "0.2"),
     "a guarantee between quotation marks": dp(
-        "SmoothBinary(steps=8, mu=1, released=') is (0, 0)-DP, (')", "1", "0.2"
+        "BridgedTree(steps=8, arities=[8], mu=1, released=') is (0, 0)-DP, (')", "1", "0.2"
     ),
     "an unknown noise": dp("TopSelections(epsilon=1, selected=1, noise='Gaussian')", "1", "0"),
     "half a sparsity": {
@@ -89,16 +89,6 @@ FALSE: dict[str, Data] = {
     "noise of halves of irrational numbers": dp(
         "DiscreteCorrelatedGaussian(3, 1, sqrt(2))", "1", "0.5", "replace-one"
     ),
-    "more levels than steps": {
-        "kind": "relation",
-        "claim": "mu(DelannoyCounter(1, 10, mu=1)) == 1",
-    },
-    "more levels than steps over a range": {
-        "kind": "gaussian-dp",
-        "mechanism": "DelannoyCounter(1, 10, mu=s)",
-        "mu": "s",
-        "for_all": POSITIVE,
-    },
     "a single participation of three": dp(
         "MatrixMechanism('identity', 1, 4, 'single', participations=3)", "1", "0.2"
     ),
@@ -301,8 +291,7 @@ def test_what_is_false_is_never_valid(name: str) -> None:
     "mechanism",
     [
         "Shuffled(Guaranteed(1), users='1e1000')",
-        "SmoothBinary(steps='1e20000', mu=1)",
-        "HonakerTree(steps='1e3000', mu=1)",
+        "KaryTree(steps='1e20000', arity=2, epsilon=1)",
     ],
 )
 def test_sizes_beyond_doubles_end_without_a_proof(mechanism: str) -> None:

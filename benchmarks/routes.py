@@ -181,7 +181,11 @@ class Grid:
         first = np.searchsorted(self.losses, epsilon)
         above = self.losses[first:] - epsilon
         part = float(self.masses[first:] @ (np.exp(-self.c * above) * -np.expm1(-above)))
-        return self.infinite + math.exp(self.log_moment - self.c * epsilon) * max(part, 0.0)
+        return self.infinite + self.scale(epsilon) * max(part, 0.0)
+
+    def scale(self, epsilon: float) -> float:
+        """Return what undoes the tilt at ε; where that overflows, δ and its error are huge."""
+        return math.exp(min(self.log_moment - self.c * epsilon, 700))
 
 
 def direct(law: Law, epsilon: float) -> tuple[float, float]:
@@ -239,9 +243,9 @@ class Profile:
         if epsilon > sum(n * float(law.losses[0].max()) for law, n in self.product) - count * step:
             off += value  # where splitting moves losses beyond the largest
         near = np.abs(first.losses - epsilon) <= min(count + 1, 50) * step  # an atom at ε itself
-        weights = np.exp(first.log_moment - first.c * first.losses[near])
+        weights = np.exp(np.minimum(first.log_moment - first.c * first.losses[near], 700))
         off += step * float(np.abs(first.masses[near]) @ weights)
-        noise = NOISE * math.exp(first.log_moment - first.c * epsilon)
+        noise = NOISE * first.scale(epsilon)
         return value, off + first.hidden * value + noise
 
     def beta(self, alpha: float) -> tuple[float, float]:

@@ -27,7 +27,7 @@ examples:
   dpassay figures
   dpassay figures --list
   dpassay figures --only better-gaussian/3 --out /tmp/figures
-  dpassay figures --paper count-queries
+  dpassay figures --paper count-queries --column
   dpassay figures --check --fast
 
 exit code: 1 if --check finds drift, 2 if a figure could not be made
@@ -39,6 +39,7 @@ _OPTIONS = f"""\
 --only ID []  only this figure (repeatable)
 --paper NAME []  only the figures of a paper
 --out DIR ={_OUT}  folder (default {_OUT})
+--column  pictures as wide as a paper's column, 3.4 inches, panels below each other
 --fast  a reduced grid, watermarked
 | --full  the papers' own sizes: may take hours
 --check  compare the numbers with the stored ones; write no files
@@ -95,7 +96,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         )
     size = Size.FAST if options.fast else Size.FULL if options.full else Size.DEFAULT
     seed = DEFAULT_SEED if options.seed is None else options.seed
-    return Settings(size=size, seed=seed, data=options.data)
+    return Settings(size=size, seed=seed, data=options.data, column=options.column)
 
 
 def _need_folder(out: Path) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ from dpassay.figures.description import Plots, Settings
 from dpassay.figures.table import Table, columns_of
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
 
@@ -77,6 +79,117 @@ def printed_threshold(steps: int, error: float) -> float:
     """Return ln(1/δ) for which the bound is a given error, times ε²."""
     square = error / (1 + math.log(4 * steps / 5) / math.pi) ** 2
     return square / 4 - 4 / 9 - math.log(math.sqrt(2 / math.pi))
+
+
+COLUMNS = columns_of(
+    "panel", level="levels above the leaves", **dict.fromkeys(("first", "last"), "inputs"),
+    parent_middle="inputs", sign="1",
+)  # fmt: skip
+
+
+def vertices(panel: str, whole: Tree, height: int, step: int) -> Iterator[tuple[object, ...]]:
+    """Yield every vertex with the inputs below it and the sign with which a prefix has it.
+
+    The sign is 1 if the vertex is added, −1 if it is subtracted, 0 if it is not used.
+    """
+    signs = {
+        (min(before, after), max(before, after)): 1 if after > before else -1
+        for at, before, after in whole.moves()
+        if at == step
+    }
+    k = whole.arity
+    for level in range(height + 1):
+        size = k**level
+        for index in range(k ** (height - level)):
+            first, last = index * size, (index + 1) * size
+            above = None if level == height else (index // k + 0.5) * size * k
+            yield panel, level, first, last, above, signs.get((first, last), 0)
+
+
+def draw(axes: Axes, table: Table, panel: str, step: int) -> None:
+    """Draw a tree with the used vertices marked, and the prefix below the leaves."""
+    names = ("level", "first", "last", "sign")
+    cells = zip(*(table.numbers(name, panel=panel) for name in names), strict=True)
+    top = max(table.numbers("level", panel=panel))
+    marks = {
+        1.0: ("o", style.CURVES[0].colour, 6.5, "added"),
+        -1.0: ("X", style.CURVES[3].colour, 7.5, "subtracted"),
+        0.0: ("o", "0.8", 3.0, None),
+    }
+    named: set[str | None] = {None}
+    above = table.column("parent_middle", panel=panel)
+    for (level, first, last, sign), parent in zip(cells, above, strict=True):
+        middle = (first + last) / 2
+        if isinstance(parent, float):
+            axes.plot([middle, parent], [level, level + 1], color="0.8", linewidth=0.6, zorder=1)
+        marker, colour, size, name = marks[sign]
+        look: dict[str, Any] = {"color": colour, "markersize": size, "markeredgewidth": 0}
+        look |= {"label": None if name in named else name, "zorder": 3, "linestyle": "none"}
+        named.add(name)
+        axes.plot([middle], [level], marker, **look)
+        if sign:
+            shade: dict[str, Any] = {"color": colour, "alpha": 0.25, "linewidth": 0}
+            axes.fill_between([first + 0.1, last - 0.1], level - 0.3, level - 0.16, **shade)
+    axes.plot([0, step], [-0.7, -0.7], color="black", linewidth=2, solid_capstyle="butt")
+    axes.text(step / 2, -1.15, f"prefix of {step} inputs", ha="center", va="center")
+    axes.set(ylim=(-1.9, top + 0.3), yticks=range(int(top) + 1))
+    axes.set(xlabel="inputs (time steps)", ylabel="level")
+    axes.grid(visible=False)
+    axes.legend(loc="lower right", ncols=2, columnspacing=1, handletextpad=0)
+
+
+def _used(table: Table, panel: str) -> int:
+    return sum(sign != 0 for sign in table.numbers("sign", panel=panel))
+
+
+_ARITY, _HEIGHT, _STEP = 3, 3, 23
+_PANEL = "without subtraction"
+
+
+def _compute_1(settings: Settings) -> Table:
+    del settings
+    rows = vertices(_PANEL, tree(_ARITY, _ARITY**_HEIGHT - 1, signed=False), _HEIGHT, _STEP)
+    return Table.of(COLUMNS, rows, arity=_ARITY, height=_HEIGHT, step=_STEP)
+
+
+def _draw_1(table: Table) -> style.Figure:
+    with style.panels(height=2.4) as (figure, (axes,)):
+        draw(axes, table, _PANEL, _STEP)
+        style.finding(
+            figure,
+            f"The sum of {_STEP} inputs takes {_used(table, _PANEL)} noisy vertices of the tree, "
+            f"at most k − 1 = {_ARITY - 1} on a level",
+        )
+        return figure
+
+
+_ARITY_2, _HEIGHT_2, _STEP_2 = 5, 2, 9
+_PANELS = {"without subtraction": False, "with subtraction": True}
+
+
+def _compute_2(settings: Settings) -> Table:
+    del settings
+    steps = (_ARITY_2**_HEIGHT_2 - 1) // 2
+    rows = [
+        row
+        for panel, signed in _PANELS.items()
+        for row in vertices(panel, tree(_ARITY_2, steps, signed=signed), _HEIGHT_2, _STEP_2)
+    ]
+    return Table.of(COLUMNS, rows, arity=_ARITY_2, height=_HEIGHT_2, step=_STEP_2)
+
+
+def _draw_2(table: Table) -> style.Figure:
+    with style.panels(1, 2, height=2.4, share_y=True) as (figure, grid):
+        for axes, panel in zip(grid, _PANELS, strict=True):
+            draw(axes, table, panel, _STEP_2)
+        style.letter(grid, list(_PANELS))
+        plain, signed = (_used(table, panel) for panel in _PANELS)
+        style.finding(
+            figure,
+            f"Subtraction: {signed} noisy vertices instead of {plain} for the same {_STEP_2} "
+            "inputs",
+        )
+        return figure
 
 
 _PLAIN = (2, 3, 5, 9, 17, 33)
@@ -380,6 +493,8 @@ def _draw_laplace_guarantee(table: Table) -> style.Figure:
 
 
 PLOTS: Plots = {
+    "1": (_compute_1, _draw_1),
+    "2": (_compute_2, _draw_2),
     "error-by-length": (_compute_error_by_length, _draw_error_by_length),
     "error-by-arity": (_compute_error_by_arity, _draw_error_by_arity),
     "crossover": (_compute_crossover, _draw_crossover),

@@ -45,6 +45,8 @@ class Settings:
     seed: int = DEFAULT_SEED
     data: Path | None = None
     """The folder of the original data files, None for the stand-ins."""
+    column: bool = False
+    """Whether pictures are for the width of a column: the panels below each other."""
 
     def pick(self, fast: T, default: T, full: T | None = None) -> T:
         """Return the value for the size asked for; without one for FULL, the default."""

@@ -79,6 +79,8 @@ def _write(name: str, settings: Settings, table: Table, out: Path, started: floa
     paths[".json"].parent.mkdir(parents=True, exist_ok=True)
     paths[".json"].unlink(missing_ok=True)
     figure = registry.load(name).draw(table)
+    if settings.column:
+        style.narrow(figure)
     if settings.size is Size.FAST:
         style.watermark(figure, _WATERMARK)
     for suffix in PICTURES:

@@ -25,6 +25,14 @@ WIDTH, HEIGHT = 6.0, 4.0
 """Inches."""
 PAGE = 7.0
 """Width of the text of a two-column paper, in inches."""
+COLUMN = 3.4
+"""Width of one of its columns."""
+_TILES, _TILE, _PANEL = 2, 1.75, 1.85
+"""Panels of equal units beside each other in a column; heights of such a panel and of another."""
+_LETTERS_BESIDE, _LETTERS_ABOVE = 26, 46
+"""Of the label of a vertical axis and of a panel's title in a column."""
+_TINY = 5.0
+"""Points of the cells of a table in a column."""
 _SMALL = 7.5
 """Points: what is read at the width of a column."""
 _DOTS_PER_INCH = 200
@@ -142,6 +150,68 @@ def panels(
         for axes in grid:
             axes.tick_params(which="both", labelsize=_SMALL - 0.5, width=0.6)
         yield figure, grid
+
+
+def narrow(figure: Figure) -> None:
+    """Stack the panels of a drawn figure for the width of a column, those of equal units in pairs.
+
+    Letters keep their size: titles, labels and the legend below the panels are broken anew.
+    """
+    from matplotlib import rc_context
+    from matplotlib.gridspec import GridSpec
+
+    grid = [axes for axes in figure.axes if axes.get_label() != "<colorbar>"]
+    grid.sort(key=lambda axes: axes.get_title("left")[:3])
+    rows: list[list[Axes]] = []
+    for axes in grid:
+        if not (_tile(axes) and rows and _tile(rows[-1][0]) and len(rows[-1]) < _TILES):
+            rows.append([])
+        rows[-1].append(axes)
+    heights = [_TILE if _tile(row[0]) else _PANEL for row in rows]
+    heights = heights if len(grid) > 1 else [figure.get_figheight() - 1]
+    spec = GridSpec(len(rows), _TILES, figure, height_ratios=heights)
+    for place, row in enumerate(rows):
+        for index, axes in enumerate(row):
+            axes.set_subplotspec(spec[place, index if _tile(axes) else slice(None)])
+            _relabel(axes, grid[0], first=index == 0)
+    keys = 0
+    with rc_context(_PRINTED):
+        for legend in list(figure.legends):
+            names = [text.get_text() for text in legend.get_texts()]
+            found: dict[str, Any] = dict(zip(names, legend.legend_handles, strict=True))
+            for axes in grid:  # the legend itself has bars of errors as lines without marks
+                own = zip(*axes.get_legend_handles_labels(), strict=True)
+                found |= {powers(name): handle for handle, name in own if powers(name) in found}
+            legend.remove()
+            columns = 1 if max(map(len, names)) > _LETTERS_BESIDE else 2
+            figure.legend([*found.values()], names, loc="outside lower center", ncols=columns)
+            keys += -(-len(names) // columns)
+    text = " ".join(figure.get_suptitle().replace("\u00a0", " ").split())
+    figure.set_size_inches(COLUMN, 1)
+    said = str(figure.get_label())
+    finding(figure, said, text.removeprefix(said).strip())
+    lines = figure.get_suptitle().count("\n") + 1
+    figure.set_size_inches(COLUMN, sum(heights) + 0.15 * (lines + keys) + 0.3)
+
+
+def _tile(axes: Axes) -> bool:
+    """Whether a panel has equal units on both axes."""
+    return axes.get_aspect() != "auto"
+
+
+def _relabel(axes: Axes, top: Axes, *, first: bool) -> None:
+    """Break the title and label of a stacked panel, which no longer shares those of another."""
+    title = [textwrap.fill(line, _LETTERS_ABOVE) for line in axes.get_title("left").split("\n")]
+    axes.set_title("\n".join(title), loc="left", fontsize=axes.title.get_fontsize())
+    for text in axes.texts:  # what is said of a whole row stands in the first column
+        text.set_visible(first or text.get_rotation() == 0)
+    for cells in axes.tables:
+        cells.set_fontsize(_TINY)
+    if axes.axison and first:
+        shared = axes.get_shared_y_axes().joined(axes, top)
+        axes.tick_params(labelleft=bool(axes.get_yticks().size))
+        label = axes.get_ylabel() or (top.get_ylabel() if shared else "")
+        axes.set_ylabel(textwrap.fill(label.replace(" = ", _TIED), _LETTERS_BESIDE))
 
 
 def schematic(axes: Axes) -> None:

@@ -117,7 +117,7 @@ def test_what_is_drawn_from_a_stored_table_has_the_title_of_the_page(name: str) 
     assert registry.load(name).draw(table).get_label() == titles()[name][0]
 
 
-@pytest.mark.parametrize("name", [NAME, "elliptical-gaussian/1"])
+@pytest.mark.parametrize("name", [NAME, "less-is-more/2"])
 def test_a_stored_table_is_the_one_that_is_computed(name: str) -> None:
     stored, computed = production.stored(name), production.computed(name, Settings())
     assert stored is not None
@@ -141,23 +141,26 @@ def words(figure: Figure) -> dict[str, Bbox]:
 
 QUICK = [name for name in registry.FIGURES if not registry.description(name).needs]
 DRAWN = [
-    pytest.param(name, marks=[] if name in (NAME, "elliptical-gaussian/1") else pytest.mark.slow)
+    pytest.param(name, marks=[] if name in (NAME, "less-is-more/2") else pytest.mark.slow)
     for name in QUICK
 ]
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_no_word_is_cut_off_or_on_the_title_at_the_width_of_a_page(name: str) -> None:
+def test_no_word_is_cut_off_or_on_the_title_at_the_width_of_a_page_or_column(name: str) -> None:
     plot = registry.load(name)
     table = plot.compute(FAST)
-    figure = plot.draw(table)
-    title, *others = words(figure).items()
-    page = figure.bbox.padded(2)
-    for word, box in (title, *others):
-        assert page.x0 <= box.x0 <= box.x1 <= page.x1, word
-        assert page.y0 <= box.y0 <= box.y1 <= page.y1, word
-    assert not [word for word, box in others if box.overlaps(title[1])]
-    assert round(figure.get_figwidth(), 1) <= style.PAGE
+    for column in (False, True):
+        figure = plot.draw(table)
+        if column:
+            style.narrow(figure)
+        title, *others = words(figure).items()
+        page = figure.bbox.padded(2)
+        for word, box in (title, *others):
+            assert page.x0 <= box.x0 <= box.x1 <= page.x1, word
+            assert page.y0 <= box.y0 <= box.y1 <= page.y1, word
+        assert not [word for word, box in others if box.overlaps(title[1])]
+        assert round(figure.get_figwidth(), 1) <= (style.COLUMN if column else style.PAGE)
 
 
 @pytest.mark.parametrize(

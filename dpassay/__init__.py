@@ -48,7 +48,7 @@ _PUBLIC = {
     "verifier.compare": "Budget compare",
     "verifier.ask": "calibrate certify check verify",
     "figures.plot": "plot",
-    "verifier.document": "read_file read_paper",
+    "verifier.document": "read_file read_paper read_registry",
     "verifier.verdict": "Finding Rigour Verdict",
 }
 """Public names by their home inside dpassay."""

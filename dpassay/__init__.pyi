@@ -109,6 +109,7 @@ from dpassay.verifier.compare import Budget as Budget
 from dpassay.verifier.compare import compare as compare
 from dpassay.verifier.document import read_file as read_file
 from dpassay.verifier.document import read_paper as read_paper
+from dpassay.verifier.document import read_registry as read_registry
 from dpassay.verifier.verdict import Finding as Finding
 from dpassay.verifier.verdict import Rigour as Rigour
 from dpassay.verifier.verdict import Verdict as Verdict

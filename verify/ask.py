@@ -305,7 +305,7 @@ def _claim(about: Claim | Mechanism | str, words: dict[str, Any]) -> Claim:
         if given:
             raise InvalidInputError(f"A claim states its own {given[0]}; leave {given[0]} out.")
         return about
-    if isinstance(about, Path) or (isinstance(about, str) and about.endswith(".toml")):
+    if isinstance(about, Path) or (isinstance(about, str) and about.endswith((".toml", ".yaml"))):
         raise InvalidInputError(
             "Expected a claim or a mechanism, not a file. Read it first: "
             "dpassay.verify(dpassay.read_file(path))."

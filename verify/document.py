@@ -1,4 +1,7 @@
-"""Claim files: TOML, many claims per file, every error at once with its path."""
+"""Claim files: TOML, many claims per file, every error at once with its path.
+
+An entry of the registry of deployments (YAML) is read as one.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import msgspec
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import InvalidInputError, one_line, suggestion
+from dpassay.verifier import registry
 from dpassay.verifier.claim import Claim
 from dpassay.verifier.claim import errors as wrong_in
 from dpassay.verifier.claims import KINDS
@@ -40,7 +44,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_file(path: Path | str) -> Document:
-    """Read a claim file (TOML).
+    """Read a claim file (TOML), or an entry of the registry of deployments (.yaml).
 
     Raises InvalidInputError if it cannot be read or is no valid claim file; the message lists
     every error with its path, such as `claims[3].delta: …`.
@@ -55,7 +59,23 @@ def read_file(path: Path | str) -> Document:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise InvalidInputError(f"{path} is not UTF-8 text: byte {error.start}.") from None
+    if Path(path).suffix in (".yaml", ".yml"):
+        return read_registry(text, str(path))
     return read_text(text, str(path))
+
+
+def read_registry(text: str, origin: str = "entry") -> Document:
+    """Read the text of an entry of OpenDP's registry of deployments as claims.
+
+    What follows from its numbers is a claim to decide; what it does not say is a pending claim with
+    the question to ask.
+
+    >>> loss = "privacy_loss: {privacy_parameters: {epsilon: 1, delta: 1e-6}}"
+    >>> entry = "deployment: {basic: {name: Counts}, dp_variant: {variant_name: Pure DP}, %s}"
+    >>> [(claim.id, claim.kind) for claim in read_registry(entry % loss).claims][2:4]
+    [('parameters', 'pure-dp'), ('mechanism', 'pending')]
+    """
+    return _checked(registry.claim_file(text, origin), origin)
 
 
 def read_text(text: str, origin: str = "claims") -> Document:
@@ -69,6 +89,11 @@ def read_text(text: str, origin: str = "claims") -> Document:
             f"{origin} is not a TOML file: {error}. Look for a missing quote or bracket, or a "
             "file that was cut off."
         ) from None
+    return _checked(data, origin)
+
+
+def _checked(data: dict[str, Any], origin: str) -> Document:
+    """Return the claims of a file, or raise every error of it at once."""
     errors: list[str] = []
     document = _document(data, errors)
     if errors:

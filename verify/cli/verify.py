@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Decide claims. State a claim about one mechanism in a sentence or by options, or name a claim file
-(TOML); the ledgers of the papers are included.
+(TOML) or an entry of the registry of deployments (YAML); the ledgers of the papers are included.
 HOLDS and REFUTED are proved, and --certificate writes the proof.
 """
 _EPILOG = """\
@@ -37,6 +37,7 @@ examples:
   dpassay verify "Laplace(scale=2)" --epsilon 0.5 --certificate claim.json
   dpassay verify "Laplace(scale=2)" --epsilon 0.4 --html verdict.html
   dpassay verify claims.toml --only "theorem-*" --json
+  dpassay verify registry-entry.yaml
   dpassay verify --paper less-is-more
   dpassay verify --all-papers --jobs 4
 
@@ -46,7 +47,7 @@ a grid, or all are pending; else 0: everything holds, or is refuted as expected
 """
 _OPTIONS = """\
 target CLAIM|MECHANISM|FILE ?  a claim such as "Laplace(2) is 0.5-DP" or "… is (8, 0.5)-RDP", a
-    mechanism, or a claim file (.toml)
+    mechanism, or a claim file (.toml, .yaml)
 --epsilon E  claim (E, D)-DP of the mechanism
 --delta D  with --epsilon; 0 (pure) if left out
 --mu M  claim M-Gaussian DP (to ask for mu: dpassay profile --mu)
@@ -142,7 +143,9 @@ def _claims(options: argparse.Namespace) -> list[Claim]:
 
 def _is_file(target: str) -> bool:
     """Whether the target is a claim file: a mechanism has an opening parenthesis or no dot."""
-    return target.endswith(".toml") or ("(" not in target and Path(target).exists())
+    return target.endswith((".toml", ".yaml", ".yml")) or (
+        "(" not in target and Path(target).exists()
+    )
 
 
 def ledger(name: str) -> list[Claim]:

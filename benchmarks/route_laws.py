@@ -576,7 +576,6 @@ def counter(name: str, more: Callable[[random.Random, int], str] = lambda rng, n
 
 
 counter("BinaryTree")
-counter("NormalizedSquareRoot")
 counter("SquareRootFactorization")
 counter("BridgedTree", lambda rng, n: ", arities=[4, 4]")
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import combinations_with_replacement
 from typing import Any, final
 
 from flint import arb
@@ -15,7 +16,7 @@ from dpassay.accountant.core.arrays import NDArray, np
 from dpassay.accountant.core.pair import Known, MirroredPair
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, ball, enclose
-from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.numbers.solve import fraction
 from dpassay.accountant.pairs.between import Bound, inverse_between
 from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
@@ -168,15 +169,33 @@ Else it is of Q_a or Q_b, the reports a and b, and γ = p: δ ≤ (E + 1) p · E
 *Reports of sets* whose loss is ε₀, 0 or −ε₀, such as unary encodings: the same, with p the chance
 of a report of loss ε₀ under R_b, and of −ε₀ under R_a. Q_a and Q_b are the laws of those reports,
 under R_a and R_b alike, as their ratio is E or 1/E; elsewhere R_a = R_b. The law of any report is
-at least R_a/E = pQ_a on the former, and R_b/E = pQ_b on the latter. Below, all others hold a, or
-all b, and only the reports of loss ε₀ are counted.
+at least R_a/E = pQ_a on the former, and R_b/E = pQ_b on the latter.
 
-**Below, by datasets**, with randomised response. *All others hold a, or all b*: the reports of a by
-the others are S ~ Bin(n − 1, s), s = Ep or p, and user 1's is one more with chance Ep, or p. *All
-others hold a third category*: C ~ Bin(n − 1, 2p) of them report a or b. With T of all reports a or
-b, and A of these a, P(T, A) − x Q(T, A) is summed over A ≥ J_T, from where on it is positive; user
-1's is a, b or neither with chances Ep, p, (k − 2)p, or p, Ep, (k − 2)p. Any event is a lower bound,
-so that floats may choose J.
+*Numbers in a range with Laplace noise*, ε₀ the length of the range in noise scales. (After Wang,
+Peng, Li, Lyu and Yang 2023, "Privacy amplification via shuffling: unified, simplified, and
+tightened", whose variation-ratio reduction splits R_a and R_b so.) Let a and b be t scales apart,
+F = e^t and β = 1 − e^{−t/2} the total variation of R_a and R_b. Q_a and Q_b are their differences,
+(R_a − R_b)⁺/β and (R_b − R_a)⁺/β. With α = β/(F − 1), where R_a > R_b,
+
+    R_a − Fα Q_a = R_b − α Q_a = (F R_b − R_a)/(F − 1) ≥ 0,
+
+and as much elsewhere. So R_a = Fα Q_a + α Q_b + W and R_b = α Q_a + Fα Q_b + W with the same W:
+tell when user 1's report is of W. The law of any report is at least R_a/E, or R_b/E, and
+R_a ≥ Fα Q_a: γ = Fα/E, and δ ≤ (F + 1) α · E δ_C. What is left grows with β and falls with α and
+γ: (F + 1) α δ_c = max over J of β (F_c(J − 1) − x F_c(J)) − (x − 1) α (F_c(J − 1) + F_c(J)). As t
+grows, β and γ grow and α falls. So of all t in an interval β and α at its end and γ at its start
+are a bound, and intervals are halved. (The largest t need not be worst: with more coins, all of
+them told, a small t tells less by each and is hidden by fewer.)
+
+**Below, by datasets.** Others all hold a, all b, or all a third category, so that their reports
+have one law G. Reports are counted in three kinds: a, b and all else; of sets, those of loss ε₀,
+−ε₀ and 0; of numbers, those below a cut, above another, and between. With h_o the reports of the
+kind o, P(h)/Q(h) = Σ h_o R_a(o)/G(o) / Σ h_o R_b(o)/G(o) (module `among`), which exceeds x where
+
+    Σ_o h_o w_o > 0,  w_o = (R_a(o) − x R_b(o))/G(o);
+
+for each number of the last kind from some number J of the first on. Any event is a lower bound, so
+that floats may choose J, and the cuts.
 
 (For every ε₀-DP randomiser the bound from below is the larger of those of two and three
 categories, and that from above has γ = 1/(2E). That clones with γ = 1/(E + 1) are enough for all of
@@ -193,6 +212,10 @@ _WIDE = 13
 """Standard deviations above the mean at which the numbers of clones begin: e^−84 is beyond."""
 _MORE = 20
 """Clones besides: where the deviation is small, the law is not normal."""
+_CUTS = 24
+"""Parts of the range of numbers, at whose ends it may be cut."""
+_LOOSE = 2.0**-3
+"""Relative looseness, about, of the δ of an interval of distances that is not halved."""
 
 
 _REFUSAL = (
@@ -206,6 +229,8 @@ _REFUSAL = (
 class ShuffledReports(MirroredPair):
     """Neighbours of n shuffled reports: of k categories, or (k = 0) of any ε₀-DP randomiser.
 
+    Or, if `numbers`, of numbers in a range of ε₀ noise scales with Laplace noise.
+
     They are their own reverse: a user may change from a to b or from b to a.
     """
 
@@ -217,6 +242,7 @@ class ShuffledReports(MirroredPair):
     users: int
     report: FiniteLaws | None = None
     """Of reports of sets: their laws by the losses ε₀, 0 and −ε₀."""
+    numbers: bool = False
 
     def excess(self, epsilon: ExactReal) -> arb:
         """Return a ball around both bounds."""
@@ -232,10 +258,9 @@ class ShuffledReports(MirroredPair):
 
     def _best(self, at: ExactReal) -> OthersAlike:
         """Return the datasets whose event shows most, for 0 ≤ ε < ε₀."""
-        k, e, n = self.of, self.epsilon, self.users
-        known = [OthersAlike(e, k, k or 2, n, held, at, self.report) for held in (0, 1)]
-        if k != 2 and self.report is None:
-            known.append(OthersAlike(e, k, k or 3, n, 2, at))
+        known = [OthersAlike(self, self.of or 2, held, at) for held in (0, 1)]
+        if self.of != 2 and self.report is None and not self.numbers:
+            known.append(OthersAlike(self, self.of or 3, 2, at))
         return max(known, key=lambda others: float(others.excess().mid()))
 
     def _attained(self, epsilon: ExactReal) -> FinitePair:
@@ -271,23 +296,15 @@ class ShuffledReports(MirroredPair):
 @final
 @dataclass(frozen=True)
 class OthersAlike(FiniteLaws):
-    """Randomised response among others who all hold one category: an event of the module at an ε.
+    """Reports among others who all hold the same: the event of the module at an ε, or all else."""
 
-    It is one of the reports of a (and of b, where the others hold a third category), which no other
-    betters at this ε but by rounding; its complement is the other outcome.
-    """
-
-    epsilon: ExactReal
-    of: int
-    """The categories of the mechanism, 0 for any randomiser."""
+    pair: ShuffledReports
     categories: int
-    users: int
+    """Those of randomised response that stands for any randomiser."""
     held: int
     """What the others hold: what user 1 leaves (0), what it turns to (1), or a third (2)."""
     at: ExactReal
     """The ε, 0 ≤ ε < ε₀, at which the event is chosen."""
-    report: FiniteLaws | None = None
-    """Of reports of sets, as in `ShuffledReports`."""
 
     def excess(self) -> arb:
         """Return P − e^ε Q of the event."""
@@ -302,14 +319,43 @@ class OthersAlike(FiniteLaws):
     def outcomes(self, index: int) -> Sequence[object]:
         """Say who reports, and which histograms make up the event."""
         held = ("the one that the user leaves", "the one that it turns to", "a third")[self.held]
-        least = _Sums(self, self.at).least_alike(self.held)
-        kind = "of the category left"
-        if self.report is not None:
-            kind = "that contain the category left, and not the one turned to"
-        event = f"at least {least} reports {kind}"
-        if self.held == 2:
-            event = f"the numbers of reports of the two categories whose loss exceeds {self.at}"
-        return f"{event}, while the other {self.users - 1} users hold {held}", "all else"
+        kinds = "of the two categories"
+        if self.pair.report is not None:
+            kinds = "that contain one of the two categories alone"
+        if self.pair.numbers:
+            low, high = (float(y) for y in self.cuts)
+            kinds = f"below {low:.6g} and above {high:.6g} noise scales from the end left"
+        event = f"the numbers of reports {kinds} whose loss exceeds {self.at}"
+        return f"{event}, while the other {self.pair.users - 1} users hold {held}", "all else"
+
+    @property
+    def laws(self) -> tuple[Balls, Balls, Balls]:
+        """R_a, R_b and G of the three kinds; of two, none is of the last kind."""
+        if self.pair.numbers:
+            first, second = _cut(self.cuts, self.pair.epsilon.ball().exp())
+        else:
+            first = _three_kinds(self.pair, self.categories)
+            second = first[::-1]
+        if first[1].is_zero():
+            first, second = ([law[0], law[2], law[1]] for law in (first, second))
+        third = [first[2], 1 - 2 * first[2], first[2]] if self.held == 2 else []
+        return first, second, (first, second, third)[self.held]
+
+    @cached_property
+    def cuts(self) -> tuple[Fraction, Fraction]:
+        """Those of a grid by which w varies most, in noise scales from a: by floats."""
+        whole, x = float(self.pair.epsilon), math.exp(float(self.at))
+        found, best = (0.0, 0.0), -math.inf
+        grid = [whole * i / _CUTS for i in range(_CUTS)]  # all certainly in the range
+        for low, high in combinations_with_replacement(grid, 2):
+            near, far = (math.exp(-y) / 2 for y in (low, high))
+            start, end = (math.exp(y - whole) / 2 for y in (low, high))
+            laws = (1 - near, near - far, far), (start, end - start, 1 - end)
+            gains = [p - x * q for p, q in zip(*laws, strict=True)]
+            spread = sum(w * w / g for w, g in zip(gains, laws[self.held], strict=True) if g)
+            if spread > best and (gains[0] > 0 or low == 0):
+                found, best = (low, high), spread
+        return Fraction(found[0]), Fraction(found[1])
 
 
 def _either_side(pair: ShuffledReports, epsilon: ExactReal, value: Bound) -> arb:
@@ -320,118 +366,143 @@ def _either_side(pair: ShuffledReports, epsilon: ExactReal, value: Bound) -> arb
     return value(epsilon) if epsilon < pair.epsilon else arb(0)
 
 
+def _three_kinds(pair: ShuffledReports, categories: int) -> Balls:
+    """Return the chances of the losses ε₀, 0 and −ε₀, under P."""
+    if pair.report is not None:
+        return pair.report.masses(0)[0]
+    odds = pair.epsilon.ball().exp()
+    lie = 1 / (odds + categories - 1)
+    return [odds * lie, (categories - 2) * lie, lie]
+
+
+def _cut(cuts: tuple[Fraction, Fraction], odds: arb) -> tuple[Balls, Balls]:
+    """Return the chances of numbers below, between and above cuts, for noise at 0 and at ln E."""
+    near, far = (ball(-y).exp() / 2 for y in cuts)
+    first, second = (ball(y).exp() / (2 * odds) for y in cuts)
+    between = (arb(0), arb(0)) if cuts[0] == cuts[1] else (near - far, second - first)
+    return [1 - near, between[0], far], [first, between[1], 1 - second]
+
+
 @lru_cache(maxsize=256)
 def _event(others: OthersAlike) -> tuple[arb, arb]:
-    """Return P and Q of the event."""
+    """Return P and Q of the event: of numbers m of the last kind in a window, and J of the first.
+
+    The report of user 1 is one more of the first kind, of the second, or of the last.
+    """
     with ctx.workprec(_BITS):
-        sums = _Sums(others, others.at)
-        return sums.third_category() if others.held == 2 else sums.all_alike(others.held)
+        first, second, law = others.laws
+        x, n, last = others.at.ball().exp(), others.pair.users, law[2]
+        w = [
+            (p - x * q) / g if g > 0 else arb(0) for p, q, g in zip(first, second, law, strict=True)
+        ]
+        rise = w[0] - w[1]
+        fixed, slope = (fraction((part / rise).mid()) for part in (-w[1] * n, w[1] - w[2]))
+        slope = max(slope, Fraction(0))
+        p, q, ended = arb(0), arb(0), False
+        top = 0 if last.is_zero() else _top(n - 1, last)
+        weight = _mass(n - 1, top, last) if top else arb(1)
+        rows = _tails(
+            n - 1, top, law[0] / (law[0] + law[1]), lambda m: math.floor(fixed + slope * m) + 1
+        )
+        for m, above, tail, before in rows:
+            p, q = p + weight * first[2] * above, q + weight * second[2] * above
+            if ended:
+                break
+            p += weight * (first[0] * before + first[1] * tail)
+            q += weight * (second[0] * before + second[1] * tail)
+            ended = weight * before < p * _NEGLIGIBLE
+            if m:
+                weight = weight * m * (1 - last) / ((n - m) * last)
+        return p, q
+
+
+def _tails(
+    others: int, top: int, share: arb, least: Callable[[int], int]
+) -> Iterator[tuple[int, arb, arb, arb]]:
+    """Yield (m, F(J'), F(J), F(J − 1)), m = top, …, 0, with J = least(m) and J' = least(m + 1).
+
+    F is the upper tail of Bin(others − m, share); F(J') is left out, as 0, for m = top. J falls
+    with m. As m falls by 1, F(J) rises by share times f(J − 1): no terms are subtracted.
+    """
+    place, above = max(least(top), 0), arb(0)
+    tail, point = _tail(others - top, place, share), _mass(others - top, place - 1, share)
+    for m in range(top, -1, -1):
+        yield m, above, tail, tail + point
+        trials, after = others - m + 1, max(least(m - 1), 0)
+        above = tail = tail + share * point
+        if place - after > _MORE + math.isqrt(trials) or place > trials:
+            place = after
+            tail, point = _tail(trials, place, share), _mass(trials, place - 1, share)
+            continue
+        point = point * trials * (1 - share) / (trials - place + 1)
+        while place > after:
+            tail, place = tail + point, place - 1
+            point = point * place * (1 - share) / ((trials - place + 1) * share)
 
 
 @lru_cache(maxsize=256)
 def _upper(pair: ShuffledReports, epsilon: ExactReal) -> arb:
     """Return the bound by clones, for 0 ≤ ε < ε₀."""
     with ctx.workprec(_BITS):
-        sums, k = _Sums(pair, epsilon), pair.of
-        if k == 0:
-            return sums.clones(1 / (2 * sums.odds))
-        p = sums.lie
-        found = (sums.odds + 1) * p * sums.clones(p)
+        x, odds, others = epsilon.ball().exp(), pair.epsilon.ball().exp(), pair.users - 1
+        if pair.numbers:
+            return _of_numbers(pair, x)
+        anyone = 1 / (2 * odds)
+        if pair.of == 0:
+            return _clones(odds, x, others, anyone)
+        p = _three_kinds(pair, pair.of)[2]
+        found = (odds + 1) * p * _clones(odds, x, others, p)
         # where p exceeds 1/(2E), this is the better bound
-        return found if p > 1 / (2 * sums.odds) else found.min(sums.clones(1 / (2 * sums.odds)))
+        return found if p > anyone else found.min(_clones(odds, x, others, anyone))
 
 
-class _Sums:
-    """The sums of the module for one ε in [0, ε₀)."""
+def _of_numbers(pair: ShuffledReports, x: arb) -> arb:
+    """Return the bound for Laplace noise: the largest of intervals of t, halved where it is."""
+    whole = pair.epsilon.ball()
 
-    def __init__(self, pair: ShuffledReports | OthersAlike, epsilon: ExactReal) -> None:
-        self.users, self.others = pair.users, pair.users - 1
-        self.odds, self.x = pair.epsilon.ball().exp(), epsilon.ball().exp()
-        self.truth = self.odds / (self.odds + 1)
-        self.gain = self.truth - self.x * (1 - self.truth)
-        """How much P exceeds x Q where user 1's report is of Q_a."""
-        self.loss = self.x * self.truth - (1 - self.truth)
-        """How much x Q exceeds P where it is of Q_b."""
-        self.unit = (self.odds - 1) * (self.x + 1)
-        self.categories = pair.categories if isinstance(pair, OthersAlike) else pair.of
-        self.lie = 1 / (self.odds + self.categories - 1)
-        """p of the module."""
-        if pair.report is not None:
-            self.lie = pair.report.masses(0)[0][-1]
+    def bound(low: Fraction, high: Fraction) -> tuple[float, arb, Fraction, Fraction, float]:
+        start, end = ((whole * ball(share) / 2).exp() for share in (low, high))
+        least, most = (s / ((s + 1) * whole.exp()) for s in (start, end))
+        found = arb(0)
+        if not end**2 <= x:
+            found = (end**2 + 1) / (end * (end + 1)) * _clones(end**2, x, pair.users - 1, least)
+        size = float(found.upper().log().mid()) if found.upper() > 0 else -math.inf
+        return size, found, low, high, float((most / least - 1).mid()) * max(1.0, -size)
 
-    def clones(self, gamma: arb) -> arb:
-        """Return an upper bound of E δ_C for C ~ Bin(n − 1, 2γ)."""
-        theta = (self.x * self.odds - 1) / self.unit
-        low, high = fraction(theta.lower()), fraction(theta.upper())
-        share, total, last = 2 * gamma, arb(0), arb(0)
-        top = _top(self.others, share)
-        for c, place, tail, point in _coins(top, lambda c: min(math.floor((c + 1) * high), c) + 1):
-            weight = _mass(self.others, c, share) if c == top else last
-            each = self.gain * (tail + point) - self.loss * tail
-            if place > 1 and math.floor((c + 1) * low) + 1 < place:  # it may be the place before
-                before = point * (place - 1) / (c - place + 2)
-                each = each.max(self.gain * (tail + point + before) - self.loss * (tail + point))
-            total += weight * each
-            if c == top:
-                total += _beyond(self.others, c, share, weight) * each
-            if c == 0:
-                break
-            last = weight * c * (1 - share) / ((self.others - c + 1) * share)
-            rest = _under(self.others, c, share, last) * self.gain
-            if rest < total * _NEGLIGIBLE:
-                return total + rest
-        return total
+    cells = [bound(Fraction(0), Fraction(1))]
+    while True:
+        size, found, low, high, loose = cells.pop(cells.index(max(cells, key=lambda cell: cell[0])))
+        if loose < _LOOSE or size == -math.inf:
+            return found.min(1 - (x / whole.exp()).sqrt())  # that of one report
+        middle = (low + 3 * high) / 4
+        cells += [bound(low, middle), bound(middle, high)]
 
-    def least_alike(self, held: int) -> int:
-        """Return from how many reports of a on the loss exceeds ε, by floats.
 
-        With g the law of those of the others, P > x Q where Ep g(A − 1) + (1 − Ep) g(A) exceeds
-        x (p g(A − 1) + (1 − p) g(A)).
-        """
-        lie = self.lie
-        ratio = (self.x * (1 - lie) - (1 - self.odds * lie)) / (lie * (self.odds - self.x))
-        odds = ratio * self._share(held) / (1 - self._share(held))
-        return math.floor(float((self.users * odds / (1 + odds)).mid())) + 1
-
-    def _share(self, held: int) -> arb:
-        """Return the chance of a report of a, for the others."""
-        return self.lie if held else self.odds * self.lie
-
-    def all_alike(self, held: int) -> tuple[arb, arb]:
-        """Return P and Q of {A ≥ J} where the others all hold a, or all b."""
-        share, least = self._share(held), self.least_alike(held)
-        above = _tail(self.others, least, share)
-        point = _mass(self.others, least - 1, share)
-        return above + self._share(0) * point, above + self._share(1) * point
-
-    def third_category(self) -> tuple[arb, arb]:
-        """Return P and Q of {T in a window, A ≥ J_T} where the others hold a third of k."""
-        k = self.categories
-        p = self.lie
-        ratio = (k - 2) / (self.odds + k - 3)
-        fixed = fraction(((self.x - 1) * ratio * self.users / self.unit).mid())
-        slope = fraction(((self.x * self.odds - 1 - (self.x - 1) * ratio) / self.unit).mid())
-
-        def least(reports: int) -> int:
-            return math.floor(fixed + slope * reports) + 1
-
-        share, weight = 2 * p, arb(0)
-        first, second = arb(0), arb(0)
-        top = _top(self.others, share)
-        for c, place, tail, point in _coins(top, least):
-            weight = _mass(self.others, c, share) if c == top else weight
-            both = weight * (k - 2) * p * tail  # c reports of a or b, user 1's being neither
-            before = above = arb(0)
-            if c < top:  # c + 1 of them
-                before, above = tail + point, tail
-                if least(c + 1) > place:
-                    before, above = tail, tail - point * (c - place + 1) / place
-            if c < top and weight * before < first * _NEGLIGIBLE:
-                break
-            first += weight * p * (self.odds * before + above) + both
-            second += weight * p * (before + self.odds * above) + both
-            weight = weight * c * (1 - share) / ((self.others - c + 1) * share)
-        return first, second
+def _clones(odds: arb, x: arb, others: int, gamma: arb) -> arb:
+    """Return an upper bound of E δ_C for C ~ Bin(n − 1, 2γ)."""
+    truth = odds / (odds + 1)
+    gain = truth - x * (1 - truth)  # by how much P exceeds x Q where user 1's report is of Q_a
+    loss = x * truth - (1 - truth)  # by how much x Q exceeds P where it is of Q_b
+    theta = (x * odds - 1) / ((odds - 1) * (x + 1))
+    low, high = fraction(theta.lower()), fraction(theta.upper())
+    share, total, last = 2 * gamma, arb(0), arb(0)
+    top = _top(others, share)
+    for c, place, tail, point in _coins(top, lambda c: min(math.floor((c + 1) * high), c) + 1):
+        weight = _mass(others, c, share) if c == top else last
+        each = gain * (tail + point) - loss * tail
+        if place > 1 and math.floor((c + 1) * low) + 1 < place:  # it may be the place before
+            before = point * (place - 1) / (c - place + 2)
+            each = each.max(gain * (tail + point + before) - loss * (tail + point))
+        total += weight * each
+        if c == top:
+            total += _beyond(others, c, share, weight) * each
+        if c == 0:
+            break
+        last = weight * c * (1 - share) / ((others - c + 1) * share)
+        rest = _under(others, c, share, last) * gain
+        if rest < total * _NEGLIGIBLE:
+            return total + rest
+    return total
 
 
 def _coins(top: int, least: Callable[[int], int]) -> Iterator[tuple[int, int, arb, arb]]:

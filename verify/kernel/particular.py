@@ -402,7 +402,7 @@ def _allocated(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
 
 
 LOCAL = {"RandomizedResponse", "Rappor", "SubsetSelection",
-         "UnaryEncoding", "Guaranteed"}  # fmt: skip
+         "UnaryEncoding", "Laplace", "Guaranteed"}  # fmt: skip
 """Reports of one record: any two records are neighbours, and their laws have one worst pair."""
 
 

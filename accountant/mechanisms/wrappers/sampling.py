@@ -30,6 +30,7 @@ from dpassay.accountant.errors import (
     expected,
 )
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
+from dpassay.accountant.mechanisms.additive.laplace import Laplace
 from dpassay.accountant.mechanisms.wrappers.channel import (
     LocalReport,
     RandomizedResponse,
@@ -488,7 +489,9 @@ _LARGEST_EPSILON = 100
 
 
 def largest_loss(response: Mechanism) -> ExactReal:
-    """Return the ε of one report of a category, or of a guarantee."""
+    """Return the ε of one report of a category or a number, or of a guarantee."""
+    if isinstance(response, Laplace):
+        return response.l1_sensitivity / response.scale
     if isinstance(response, Rappor):
         return ExactReal.of_rational(((2 - response.flip) / response.flip) ** 2).log()
     assert isinstance(response, (RandomizedResponse, UnaryEncoding, SubsetSelection, Guaranteed))
@@ -503,7 +506,8 @@ class Shuffled(Mechanism, FiniteLaws):
     ----------
     mechanism
         What each user runs: `RandomizedResponse(epsilon=2)`, a report of a set (`UnaryEncoding`,
-        `SubsetSelection`, `Rappor`), or `Guaranteed(epsilon=2)` for any randomiser that is 2-DP.
+        `SubsetSelection`, `Rappor`), a number with noise, `Laplace(scale=1, l1_sensitivity=2)` for
+        numbers in a range of length 2, or `Guaranteed(epsilon=2)` for any randomiser that is 2-DP.
     users
         n ≥ 1, everyone who reports.
 
@@ -512,7 +516,7 @@ class Shuffled(Mechanism, FiniteLaws):
     The shuffler hides who reported what, so the histogram of the reports is all there is.
     Neighbours replace the record of one user; n is known.
 
-    *Many users, reports of sets, or any randomiser*: δ and ε have two ends, which differ
+    *Many users, reports of sets or numbers, or any randomiser*: δ and ε have two ends, which differ
     (`dpassay.accountant.pairs.shuffling`).
 
     *Few users with randomised response: every pair is looked at.* Let user 1 change from category
@@ -544,11 +548,13 @@ class Shuffled(Mechanism, FiniteLaws):
 
     def __post_init__(self) -> None:
         response = self.mechanism
-        if not isinstance(response, (RandomizedResponse, LocalReport, Guaranteed)) or (
+        known = (RandomizedResponse, LocalReport, Laplace, Guaranteed)
+        if not isinstance(response, known) or (
             isinstance(response, Guaranteed) and response.delta.sign
         ):
             raise NotApplicableError(
-                f"Shuffled knows randomised response and reports of sets, not {response!r}. Write "
+                "Shuffled knows randomised response, reports of sets and numbers with Laplace "
+                f"noise, not {response!r}. Write "
                 "Shuffled(mechanism=RandomizedResponse(epsilon=1, categories=3), users=10), or "
                 "Guaranteed(epsilon=1) for any randomiser that is 1-DP."
             )
@@ -574,7 +580,7 @@ class Shuffled(Mechanism, FiniteLaws):
 
     @property
     def _response(self) -> RandomizedResponse:
-        if isinstance(self.mechanism, LocalReport):
+        if isinstance(self.mechanism, (LocalReport, Laplace)):
             raise NotApplicableError(
                 f"Shuffled gives bounds for {self.mechanism!r}, but does not run it. Shuffle what "
                 "its own release returns."
@@ -620,7 +626,9 @@ class Shuffled(Mechanism, FiniteLaws):
             if isinstance(response, (RandomizedResponse, LocalReport)):
                 categories = response.categories
             return WorstCase.symmetric(
-                ShuffledReports(self._epsilon, categories, self.users, report),
+                ShuffledReports(
+                    self._epsilon, categories, self.users, report, isinstance(response, Laplace)
+                ),
                 "Every other user sends, with some probability, what might be a report of user 1: "
                 "an upper bound; the lower one is of datasets in which all others are alike.",
             )

@@ -11,15 +11,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom
+from scipy.stats import binom, multinomial
 
 import dpassay
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.mechanisms import (
     Guaranteed,
+    Laplace,
     RandomizedResponse,
     Rappor,
     Shuffled,
+    ShuffledAmong,
     SubsetSelection,
     UnaryEncoding,
 )
@@ -156,6 +158,104 @@ def test_of_two_categories_a_subset_is_randomised_response() -> None:
             assert float(found) == pytest.approx(float(known), rel=1e-12, abs=0)
     with pytest.raises(NotApplicableError, match="does not run it"):
         Shuffled(UnaryEncoding(1, 3), 10).release([0] * 10)
+
+
+@pytest.mark.parametrize(
+    "report", [UnaryEncoding(2, 2, optimised=True), UnaryEncoding(1, 2), SubsetSelection(2, 5)]
+)
+@pytest.mark.parametrize("users", [2, 5, 40])
+def test_the_lower_end_of_sets_is_the_best_event_among_others_alike(
+    report: UnaryEncoding | SubsetSelection, users: int
+) -> None:
+    """All histograms are listed by another route; the larger of both datasets is the lower end."""
+    others = [users - 1, *[0] * (report.categories - 1)]
+    ways = ShuffledAmong(report, others).worst_case(None).remove[:2]  # all hold a, or all hold b
+    (pair,) = Shuffled(report, users).worst_case(None).remove
+    assert isinstance(pair, ShuffledReports)
+    for epsilon in ("0.05", "0.3", "0.9"):
+        most = max(float(way.hockey_stick(exact(epsilon))) for way in ways)
+        assert float(pair.lower(exact(epsilon))) == pytest.approx(most, rel=1e-12, abs=0)
+
+
+def laplace_bins(at: float, edges: np.ndarray) -> np.ndarray:
+    """Return the masses of Laplace noise of scale 1 around a number, between edges."""
+    below = np.where(edges < at, np.exp(edges - at) / 2, 1 - np.exp(at - edges) / 2)
+    return np.diff(np.concatenate([[0.0], below, [1.0]]))
+
+
+@pytest.mark.parametrize("whole", [0.3, 1.0, 3.0, 8.0])
+@pytest.mark.parametrize("users", [1, 2, 3])
+def test_numbers_lie_between_their_bounds(whole: float, users: int) -> None:
+    """Reports in 40 bins, and datasets on a grid: they tell less than all, but nearly as much."""
+    edges = np.linspace(-0.2 * whole, 1.2 * whole, 39)
+    laws = [laplace_bins(at, edges) for at in np.linspace(0, whole, 5)]
+    (pair,) = Shuffled(Laplace(1, exact(Fraction(whole))), users).worst_case(None).remove
+    assert isinstance(pair, ShuffledReports)
+    for epsilon in (0.0, 0.3 * whole, 0.8 * whole):
+        most = 0.0
+        for others in itertools.combinations_with_replacement(laws, users - 1):
+            joint = []
+            for own in laws:
+                product = own
+                for law in others:
+                    product = np.multiply.outer(product, law)
+                orders = [product.transpose(o) for o in itertools.permutations(range(users))]
+                joint.append(np.sum(orders, axis=0) / len(orders))
+            for p, q in itertools.permutations(joint, 2):
+                most = max(most, float(np.maximum(p - math.exp(epsilon) * q, 0).sum()))
+        low, high = (float(end(exact(Fraction(epsilon)))) for end in (pair.lower, pair.upper))
+        assert low * (1 - 1e-12) <= 1.02 * most
+        assert most <= high * (1 + 1e-12)
+        if users == 1:
+            assert high == pytest.approx(1 - math.exp((epsilon - whole) / 2), rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize(("whole", "users", "epsilon"), [(1, 300, 0.2), (5, 200, 1.5), (7, 400, 1)])
+def test_the_upper_end_of_numbers_is_that_of_their_worst_distance(
+    whole: float, users: int, epsilon: float
+) -> None:
+    """Clones one by one in floats, at 400 distances: their largest is met within an eighth."""
+    x, n, c = math.exp(epsilon), users - 1, np.arange(users)
+    j = np.arange(users + 2)
+    tails = np.asarray(binom.sf(j[None, :] - 1, c[:, None], 0.5))
+    found = []
+    for t in np.linspace(0, whole, 401)[1:]:
+        s = math.exp(t / 2)
+        alpha, gamma = 1 / (s * (s + 1)), s / ((s + 1) * math.exp(whole))
+        each = alpha * ((s * s - x) * tails[:, :-1] - (x * s * s - 1) * tails[:, 1:])
+        found.append(binom.pmf(c, n, 2 * gamma) @ np.maximum(each.max(axis=1), 0))
+    pair = ShuffledReports(exact(whole), 0, users, None, numbers=True)
+    upper = float(pair.upper(exact(Fraction(epsilon))))
+    assert max(found) * (1 - 1e-9) <= upper <= 1.15 * max(found)
+
+
+def test_cuts_of_numbers_tell_what_binomials_say() -> None:
+    """The event of the lower end, by the law of three counts in floats and no recurrence."""
+    users, whole, x = 60, 2.0, math.exp(0.4)
+    pair = ShuffledReports(exact(2), 0, users, None, numbers=True)
+    others = pair._best(exact("0.4"))
+    p, q, law = ([float(part) for part in laws] for laws in others.laws)
+    low, high = map(float, others.cuts)
+    assert p == pytest.approx(laplace_bins(0, np.array([low, high])), rel=1e-12, abs=0)
+    assert q == pytest.approx(laplace_bins(whole, np.array([low, high])), rel=1e-12, abs=0)
+    counts = multinomial(users - 1, law)
+    gap = 0.0
+    for first, last in itertools.product(range(users + 1), repeat=2):
+        kinds = (first, users - first - last, last)
+        if min(kinds) >= 0:
+            without = [[k - (o == i) for i, k in enumerate(kinds)] for o in range(3)]
+            masses = [float(counts.pmf(rest)) if min(rest) >= 0 else 0.0 for rest in without]
+            gap += max(sum((p[o] - x * q[o]) * masses[o] for o in range(3)), 0.0)
+    assert float(pair.lower(exact("0.4"))) == pytest.approx(gap, rel=1e-6, abs=0)
+
+
+def test_numbers_are_refused_what_only_a_randomiser_of_categories_has() -> None:
+    shuffled = Shuffled(Laplace(1, 2), 100)
+    with pytest.raises(NotApplicableError, match="does not run it"):
+        shuffled.release([0] * 100)
+    finding = dpassay.verify(shuffled, epsilon="1/2", delta="1e-3")
+    assert finding.verdict.value == "REFUTED"
+    assert dpassay.verify(shuffled, epsilon=2, delta=0).verdict.value == "HOLDS"
 
 
 def test_next_to_the_loss_of_one_report() -> None:

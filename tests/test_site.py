@@ -156,7 +156,7 @@ def test_the_budget_file_of_the_guide_is_read(tmp_path: Path) -> None:
     file = tmp_path / "budget.toml"
     file.write_text(text, encoding="utf-8")
     question = read_file(file)
-    assert len(question.candidates) == 1
+    assert len(question.read()["candidates"]) == 1
 
 
 def test_every_mechanism_has_a_page() -> None:

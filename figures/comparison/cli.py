@@ -13,7 +13,7 @@ from dpassay.verifier.cli.shell import Command, ExitCode, note, say, say_json
 
 if TYPE_CHECKING:
     from dpassay.verifier.compare import Comparison
-    from dpassay.verifier.compare.named import Question
+    from dpassay.verifier.compare.named import Document
 
 _DESCRIPTION = """\
 Calibrate every mechanism that can release a workload to the least noise that a budget allows,
@@ -85,78 +85,54 @@ def run(options: argparse.Namespace) -> int:
     from dpassay.verifier.compare import compare
     from dpassay.verifier.terminal import Line
 
-    question = _question(options)
+    question = _document(options).read()
     for name in _FILES:
         _require_writable(getattr(options, name))
     line = Line(sys.stderr, silent=options.quiet)
     judging = partial(line.say, "judging")
-    found = compare(
-        question.budget,
-        question.workload,
-        metrics=question.metrics,
-        published=options.published,
-        candidates=question.candidates,
-        only=question.only,
-        progress=judging,
-    )
+    found = compare(**question, published=options.published, progress=judging)
     line.close()
     _print(found, options)
     _write(found, options)
     return _exit_code(found)
 
 
-def _question(options: argparse.Namespace) -> Question:
+def _document(options: argparse.Namespace) -> Document:
     """Read the file, or the flags, not both."""
-    from dpassay.accountant.budget.target import read_target
-    from dpassay.verifier.compare import Budget
-    from dpassay.verifier.compare.named import Question, read_file, read_workload
+    import msgspec
 
-    flags = {name: getattr(options, name) for name in _BUDGET}
-    given = [name for name, value in flags.items() if value is not None]
+    from dpassay.verifier.compare.named import BudgetTable, Document, read_file
+
+    flags = {name: value for name in _BUDGET if (value := getattr(options, name)) is not None}
     if options.question is not None and _is_file(options.question):
-        if given:
-            option = given[0].replace("_", "-")
+        if flags:
+            option = next(iter(flags)).replace("_", "-")
             raise InvalidInputError(
                 f"--{option} is not for a file, which says its own budget and workload. "
                 f"Leave it out, or give a workload in place of {options.question}."
             )
-        return _with_options(read_file(Path(options.question)), options)
-    workloads = [text for text in (options.question, options.workload) if text is not None]
-    if len(workloads) != 1:
-        raise InvalidInputError(
-            "Expected one workload and a budget, such as "
-            '"Count()" --epsilon 1 --delta 1e-6, or a file BUDGET.toml; '
-            f"there are {len(workloads)} workloads."
-        )
-    target = read_target(flags)
-    question = Question(
-        budget=Budget(
-            target,
-            options.adjacency or "add-remove",
-            1 if options.releases is None else options.releases,
-            1 if options.sampling_prob is None else options.sampling_prob,
-        ),
-        workload=read_workload(workloads[0]),
+        found = read_file(Path(options.question))
+    else:
+        named = flags.pop("workload", None)
+        workloads = [text for text in (options.question, named) if text is not None]
+        if len(workloads) != 1:
+            raise InvalidInputError(
+                "Expected one workload and a budget, such as "
+                '"Count()" --epsilon 1 --delta 1e-6, or a file BUDGET.toml; '
+                f"there are {len(workloads)} workloads."
+            )
+        found = Document(schema_version=1, budget=BudgetTable(**flags), workload=workloads[0])
+    return msgspec.structs.replace(
+        found,
+        candidates=[*found.candidates, *options.candidate],
+        only=[*found.only, *options.only],
+        metrics=options.metric or found.metrics,
     )
-    return _with_options(question, options)
 
 
 def _is_file(text: str) -> bool:
     """Whether it names a file: a workload has arguments, or is one word."""
     return text.endswith(".toml") or Path(text).is_file()
-
-
-def _with_options(question: Question, options: argparse.Namespace) -> Question:
-    import msgspec
-
-    from dpassay.accountant import notation
-
-    return msgspec.structs.replace(
-        question,
-        candidates=(*question.candidates, *map(notation.parse, options.candidate)),
-        only=(*question.only, *options.only),
-        metrics=tuple(options.metric) or question.metrics,
-    )
 
 
 def _print(found: Comparison, options: argparse.Namespace) -> None:

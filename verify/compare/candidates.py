@@ -9,13 +9,14 @@ from dataclasses import replace
 from decimal import ROUND_FLOOR, ROUND_UP, Context
 from fractions import Fraction
 from functools import partial, singledispatch
+from typing import Any, TypeAlias
 
 from flint import arb
 
 from dpassay.accountant.budget.target import Mu
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.validate import probability
-from dpassay.accountant.counting.counters import LinearCounter
+from dpassay.accountant.counting.counters import KaryTree, LinearCounter
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.geometry.ellipse import Isotropic, Matrix
 from dpassay.accountant.geometry.spaces import FiniteSet
@@ -61,6 +62,8 @@ from dpassay.verifier.compare.candidate import (
 )
 from dpassay.verifier.expression import LONGEST
 
+Found: TypeAlias = Iterator[Candidate | LeftOut]
+
 """Choosing one of several candidates: mechanisms, and how far from the best the choice may be."""
 
 _DIGITS = 12
@@ -69,19 +72,20 @@ _WIDTH = Fraction(1, 10**14)
 """Relative width of a regret that is searched."""
 
 
-def _of_scores(workload: Selection, budget: Budget) -> Iterator[Candidate]:
+def _of_scores(workload: Selection, budget: Budget) -> Found:
     """Yield the mechanisms that choose by scores."""
+    why = "chooses in proportion to the exponential of the score: the report of noisy maximum with "
+    make = partial(_calibrated, workload=workload)
     yield Candidate(
         "exponential mechanism",
-        "chooses in proportion to the exponential of the score: the report of noisy maximum with "
-        "Gumbel noise",
-        partial(_calibrated, workload=workload, kind=ExponentialMechanism, noise="Logistic"),
+        f"{why}Gumbel noise",
+        partial(make, kind=ExponentialMechanism, noise="Logistic"),
     )
+    why = "goes through candidates in random order and takes one by a flip: the report of noisy "
     yield Candidate(
         "permute-and-flip",
-        "goes through candidates in random order and takes one by a flip: the report of noisy "
-        "maximum with exponential noise",
-        partial(_calibrated, workload=workload, kind=PermuteAndFlip, noise="Laplace"),
+        f"{why}maximum with exponential noise",
+        partial(make, kind=PermuteAndFlip, noise="Laplace"),
     )
 
 
@@ -173,40 +177,35 @@ def _distance(taken: Callable[[arb], arb], p: ExactReal) -> Interval:
 """The noise of a training run by how its batches are made, each with its own neighbours."""
 
 _NOISE = "standard_deviation"
+_SCHEMES = {
+    "Poisson batches (add-remove)": (
+        "every step takes each record independently; neighbours: one record added or removed",
+        "poisson",
+    ),
+    "random allocation (add-remove)": (
+        "every record is in one step of each epoch, chosen by itself; neighbours: one record added "
+        "or removed",
+        "random-allocation",
+    ),
+    "batches without replacement (replace-one)": (
+        "every step draws a new subset of one size; neighbours: one record replaced",
+        "without-replacement",
+    ),
+}
+"""Every way to sample batches of which a guarantee is proved."""
 
 
-def _schemes(workload: Training, budget: Budget) -> Iterator[Candidate | LeftOut]:
+def _schemes(workload: Training, budget: Budget) -> Found:
     """Yield every way to make batches of which a guarantee is proved."""
     if budget.releases > 1 or budget.is_sampled:
         raise NotApplicableError(
             "Training states its own steps and batches: leave releases and sampling_prob out."
         )
-    yield Candidate(
-        "Poisson batches (add-remove)",
-        "every step takes each record independently; neighbours: one record added or removed",
-        partial(_searched, workload=workload, sampling="poisson", adjacency=Adjacency.ADD_REMOVE),
-    )
-    yield Candidate(
-        "random allocation (add-remove)",
-        "every record is in one step of each epoch, chosen by itself; neighbours: one record added "
-        "or removed",
-        partial(
-            _searched,
-            workload=workload,
-            sampling="random-allocation",
-            adjacency=Adjacency.ADD_REMOVE,
-        ),
-    )
-    yield Candidate(
-        "batches without replacement (replace-one)",
-        "every step draws a new subset of one size; neighbours: one record replaced",
-        partial(
-            _searched,
-            workload=workload,
-            sampling="without-replacement",
-            adjacency=Adjacency.REPLACE_ONE,
-        ),
-    )
+    for name, (why, sampling) in _SCHEMES.items():
+        replaced = sampling == "without-replacement"
+        adjacency = Adjacency.REPLACE_ONE if replaced else Adjacency.ADD_REMOVE
+        make = partial(_searched, workload=workload, sampling=sampling, adjacency=adjacency)
+        yield Candidate(name, why, make)
     yield Candidate(
         "each record once an epoch (zero-out)",
         "shuffled or fixed batches: no gain by sampling is proved; neighbours differ in a record "
@@ -248,7 +247,7 @@ _SUPPORTS = 4
 """Doublings of a support: longer laws gain nothing, or take too long."""
 
 
-def _integer_programs(workload: Count, budget: Budget) -> Iterator[Candidate | LeftOut]:
+def _integer_programs(workload: Count, budget: Budget) -> Found:
     """Yield the integer laws of least error, or why there are none."""
     names = {
         "variance": "optimal integer noise",
@@ -390,13 +389,71 @@ def _shape(budget: Budget, *, moves: Sequence[Image]) -> Calibrated:
     )
 
 
-EACH, JOINT, STREAM = Layout.EACH, Layout.JOINT, Layout.STREAM
 _PUBLISHED_DIGITS = 12
 """Digits of noise that a published method is given, rounded up."""
 _ARITIES = 60
 """Largest arity of a tree that is compared: the best ones have fewer."""
+_KNOWN = {
+    "Gaussian": ("Gaussian", "independent Gaussian noise, calibrated exactly"),
+    "Laplace": (
+        "Laplace",
+        "independent Laplace noise of one scale, the classic choice for pure DP",
+    ),
+    "discrete Laplace": (
+        "DiscreteLaplace",
+        "integer noise; the geometric mechanism, optimal for pure DP and integer loss",
+    ),
+    "discrete Gaussian": ("DiscreteGaussian", "integer noise with the tails of the Gaussian"),
+    "staircase": (
+        "Staircase",
+        "the density of least variance for pure DP (Geng and Viswanath), gamma rounded",
+    ),
+    "optimal ellipse": (
+        "OptimalEllipse",
+        "the Gaussian noise of least variance for counts with at most k ones, correlated",
+    ),
+    "count ellipse (Joseph, Yu)": (
+        "CountEllipse",
+        "Gaussian noise from the smallest ellipse of their family",
+    ),
+    "correlated Gaussian (Lebeda)": (
+        "CorrelatedGaussian",
+        "a shared and an independent part; the noisy number of records is released too",
+    ),
+    "correlated Gaussian, size withheld": (
+        "CorrelatedGaussian",
+        "the same without its size: at most as much privacy loss",
+    ),
+    "disjoint groups (Lebeda)": (
+        "DisjointGroupsGaussian",
+        "correlated noise inside each group; the sizes of the groups are released too",
+    ),
+    "optimal groups": (
+        "OptimalGroups",
+        "the Gaussian noise of least variance for such counts, without the sizes of the groups",
+    ),
+    "elliptical Gaussian (Poulsen)": (
+        "EllipticalGaussian",
+        "independent noise of variance in proportion to the bound: least total variance of all "
+        "Gaussian noise",
+    ),
+    "one-sided Gaussian": (
+        "OneSidedGaussian",
+        "a shared and an independent part; the noisy number of records is released too",
+    ),
+    "Laplace on every prefix sum": (
+        "Laplace",
+        "fresh noise each time; a change of one input moves up to n outputs",
+    ),
+    "binary tree": ("KaryTree", "the k-ary tree with k = 2, without subtraction"),
+}
+"""What is calibrated by its name in the notation, and why it fits."""
 
-Found = Iterator[Candidate | LeftOut]
+
+def _known(name: str, layout: Layout = Layout.JOINT, *, kind: str = "", **fixed: Any) -> Candidate:
+    """Return a candidate of the table; `kind` for another law under the same name."""
+    own, why = _KNOWN[name]
+    return Candidate(name, why, partial(calibrated, kind or own, layout=layout, **fixed))
 
 
 def candidates_for(workload: Workload, budget: Budget) -> tuple[list[Candidate], list[LeftOut]]:
@@ -413,25 +470,17 @@ def _of(workload: Workload, budget: Budget) -> Found:
     raise NotApplicableError(f"No candidate is known for {type(workload).__name__}.")
 
 
+_of.register(Training, _schemes)
+_of.register(Selection, _of_scores)
+
+
 @_of.register
 def _(workload: Count, budget: Budget) -> Found:
     s = workload.sensitivity
-    yield from _gaussian(EACH, ExactReal.of_rational(s), budget)
-    yield Candidate(
-        "Laplace",
-        "density e^(-|x|/b)/2b, the classic choice for pure DP",
-        partial(calibrated, "Laplace", layout=EACH, l1_sensitivity=s),
-    )
-    yield Candidate(
-        "discrete Laplace",
-        "integer noise; the geometric mechanism, optimal for pure DP and integer loss",
-        partial(calibrated, "DiscreteLaplace", layout=EACH, sensitivity=s),
-    )
-    yield Candidate(
-        "discrete Gaussian",
-        "integer noise with the tails of the Gaussian",
-        partial(calibrated, "DiscreteGaussian", layout=EACH, sensitivity=s),
-    )
+    yield from _gaussian(Layout.EACH, ExactReal.of_rational(s), budget)
+    yield _known("Laplace", Layout.EACH, l1_sensitivity=s)
+    yield _known("discrete Laplace", Layout.EACH, sensitivity=s)
+    yield _known("discrete Gaussian", Layout.EACH, sensitivity=s)
     yield from _staircase(workload, budget)
     yield from _integer_programs(workload, budget)
     yield LeftOut(
@@ -443,38 +492,22 @@ def _(workload: Count, budget: Budget) -> Found:
 @_of.register
 def _(workload: Counts, budget: Budget) -> Found:
     d, k = workload.dimension, workload.sparsity
-    yield from _gaussian(EACH, l2_sensitivity(workload, budget), budget)
+    yield from _gaussian(Layout.EACH, l2_sensitivity(workload, budget), budget)
     yield from _independent(moved(workload, budget), budget)
+    ellipse = "count ellipse (Joseph, Yu)"
     if budget.adjacency is not Adjacency.ADD_REMOVE:
         reason = "its exact shape is for add/remove; under replace-one the differences are signed"
         yield LeftOut("optimal ellipse", reason)
-        yield LeftOut("count ellipse (Joseph, Yu)", reason)
+        yield LeftOut(ellipse, reason)
     else:
-        yield Candidate(
-            "optimal ellipse",
-            "the Gaussian noise of least variance for counts with at most k ones, correlated",
-            partial(calibrated, "OptimalEllipse", dimension=d, sparsity=k),
-        )
+        yield _known("optimal ellipse", dimension=d, sparsity=k)
         if 2 * k > d:
-            reason = "its family ends at sparsity = dimension/2"
-            yield LeftOut("count ellipse (Joseph, Yu)", reason)
+            yield LeftOut(ellipse, "its family ends at sparsity = dimension/2")
         else:
-            yield Candidate(
-                "count ellipse (Joseph, Yu)",
-                "Gaussian noise from the smallest ellipse of their family",
-                partial(calibrated, "CountEllipse", dimension=d, sparsity=k),
-            )
+            yield _known(ellipse, dimension=d, sparsity=k)
     if k == d:
-        yield Candidate(
-            "correlated Gaussian (Lebeda)",
-            "a shared and an independent part; the noisy number of records is released too",
-            partial(calibrated, "CorrelatedGaussian", dimension=d),
-        )
-        yield Candidate(
-            "correlated Gaussian, size withheld",
-            "the same without its size: at most as much privacy loss",
-            partial(calibrated, "CorrelatedGaussian", dimension=d, release_size=False),
-        )
+        yield _known("correlated Gaussian (Lebeda)", dimension=d)
+        yield _known("correlated Gaussian, size withheld", dimension=d, release_size=False)
     else:
         yield LeftOut(
             "correlated Gaussian (Lebeda)",
@@ -486,67 +519,39 @@ def _(workload: Counts, budget: Budget) -> Found:
 @_of.register
 def _(workload: GroupedCounts, budget: Budget) -> Found:
     m, d = workload.groups, workload.dimension
-    yield from _gaussian(EACH, l2_sensitivity(workload, budget), budget)
+    yield from _gaussian(Layout.EACH, l2_sensitivity(workload, budget), budget)
     yield from _independent(moved(workload, budget), budget)
-    yield Candidate(
-        "disjoint groups (Lebeda)",
-        "correlated noise inside each group; the sizes of the groups are released too",
-        partial(calibrated, "DisjointGroupsGaussian", groups=m, dimension=d),
-    )
-    yield Candidate(
-        "optimal groups",
-        "the Gaussian noise of least variance for such counts, without the sizes of the groups",
-        partial(calibrated, "OptimalGroups", groups=m, counts=d),
-    )
+    yield _known("disjoint groups (Lebeda)", groups=m, dimension=d)
+    yield _known("optimal groups", groups=m, counts=d)
 
 
 @_of.register
 def _(workload: BoundedSum, budget: Budget) -> Found:
-    bounds = workload.bounds
-    yield from _gaussian(EACH, l2_sensitivity(workload, budget), budget)
-    yield Candidate(
-        "elliptical Gaussian (Poulsen)",
-        "independent noise of variance in proportion to the bound: least total variance of all "
-        "Gaussian noise",
-        partial(calibrated, "EllipticalGaussian", sensitivities=[str(b) for b in bounds]),
-    )
-    one_sided = "one-sided Gaussian"
+    bounds, l2 = [str(bound) for bound in workload.bounds], l2_sensitivity(workload, budget)
+    yield from _gaussian(Layout.EACH, l2, budget)
+    yield _known("elliptical Gaussian (Poulsen)", sensitivities=bounds)
     if not workload.signed and budget.adjacency is Adjacency.ADD_REMOVE:
-        yield Candidate(
-            one_sided,
-            "a shared and an independent part; the noisy number of records is released too",
-            partial(calibrated, "OneSidedGaussian", bounds=[str(b) for b in bounds]),
-        )
+        yield _known("one-sided Gaussian", bounds=bounds)
     else:
-        yield LeftOut(one_sided, "it is for add/remove and records without negative entries")
-    yield Candidate(
-        "Laplace",
-        "one scale for all coordinates",
-        partial(calibrated, "LaplaceVector", shifts=[str(b) for b in bounds]),
-    )
-    yield from _rank_one(len(bounds), l2_sensitivity(workload, budget), budget)
+        reason = "it is for add/remove and records without negative entries"
+        yield LeftOut("one-sided Gaussian", reason)
+    yield _known("Laplace", kind="LaplaceVector", shifts=bounds)
+    yield from _rank_one(len(bounds), l2, budget)
 
 
 @_of.register
 def _(workload: VectorSum, budget: Budget) -> Found:
-    d = workload.dimension
-    l2 = l2_sensitivity(workload, budget)
-    yield from _gaussian(EACH, l2, budget)
-    yield Candidate(
-        "Laplace",
-        "calibrated as if one coordinate moved by the whole l1 sensitivity, which bounds the rest",
-        partial(
-            calibrated, "Laplace", layout=EACH, l1_sensitivity=l1_sensitivity(workload, budget)
-        ),
-    )
-    yield from _rank_one(d, l2, budget)
+    l1, l2 = l1_sensitivity(workload, budget), l2_sensitivity(workload, budget)
+    yield from _gaussian(Layout.EACH, l2, budget)
+    yield _known("Laplace", Layout.EACH, l1_sensitivity=l1)
+    yield from _rank_one(workload.dimension, l2, budget)
     if workload.linf_sensitivity is None:
         yield LeftOut("elliptical Gaussian (Poulsen)", "it needs a bound for each coordinate")
 
 
 @_of.register
 def _(workload: MatrixRelease, budget: Budget) -> Found:
-    yield from _gaussian(EACH, workload.l2_sensitivity, budget)
+    yield from _gaussian(Layout.EACH, workload.l2_sensitivity, budget)
     yield from _rank_one(workload.answers, workload.l2_sensitivity, budget)
     yield LeftOut(
         "matrix-variate Gaussian",
@@ -562,25 +567,16 @@ def _(workload: PrefixSums, budget: Budget) -> Found:
     if budget.is_sampled:
         yield LeftOut("k-ary tree", "a stream is not subsampled")
         return
-    yield Candidate(
-        "Laplace on every prefix sum",
-        "fresh noise each time; a change of one input moves up to n outputs",
-        partial(calibrated, "Laplace", layout=EACH, l1_sensitivity=n),
-    )
+    yield _known("Laplace on every prefix sum", Layout.EACH, l1_sensitivity=n)
     for subtraction, name in ((True, "k-ary tree with subtraction"), (False, "k-ary tree")):
         k = _best_arity(n, subtraction=subtraction)
+        arguments: Any = {"steps": n, "arity": k, "subtraction": subtraction}
         yield Candidate(
             f"{name}, k = {k}",
             f"Andersson, Pagh and Torkamani; k = {k} has the least error for {n} steps",
-            partial(
-                calibrated, "KaryTree", layout=STREAM, steps=n, arity=k, subtraction=subtraction
-            ),
+            partial(calibrated, "KaryTree", layout=Layout.STREAM, **arguments),
         )
-    yield Candidate(
-        "binary tree",
-        "the k-ary tree with k = 2, without subtraction",
-        partial(calibrated, "KaryTree", layout=STREAM, steps=n, arity=2, subtraction=False),
-    )
+    yield _known("binary tree", Layout.STREAM, steps=n, arity=2, subtraction=False)
     if budget.releases > 1:
         yield LeftOut("other counters", "they are offered for one stream at a time")
         return
@@ -604,7 +600,7 @@ def _(workload: PrefixSums, budget: Budget) -> Found:
             partial(
                 fixed,
                 counter,
-                layout=STREAM,
+                layout=Layout.STREAM,
                 bound=found.bound if bounded else None,
                 bound_for=f"factorisation with {found.bound_law} noise, averaged over the steps,",
             ),
@@ -612,24 +608,9 @@ def _(workload: PrefixSums, budget: Budget) -> Found:
 
 
 @_of.register
-def _(workload: Training, budget: Budget) -> Found:
-
-    yield from _schemes(workload, budget)
-
-
-_of.register(Selection, _of_scores)
-
-
-@_of.register
 def _(workload: LinearQueries, budget: Budget) -> Found:
-    yield from _gaussian(EACH, l2_sensitivity(workload, budget), budget)
-    yield Candidate(
-        "Laplace",
-        "calibrated to the l1 sensitivity of the answers",
-        partial(
-            calibrated, "Laplace", layout=EACH, l1_sensitivity=l1_sensitivity(workload, budget)
-        ),
-    )
+    yield from _gaussian(Layout.EACH, l2_sensitivity(workload, budget), budget)
+    yield _known("Laplace", Layout.EACH, l1_sensitivity=l1_sensitivity(workload, budget))
     moves = images(workload)
     yield Candidate(
         "Gaussian on the data vector",
@@ -653,11 +634,7 @@ def _(workload: LinearQueries, budget: Budget) -> Found:
 
 
 def _gaussian(layout: Layout, l2: ExactReal, budget: Budget) -> Found:
-    yield Candidate(
-        "Gaussian",
-        "independent Gaussian noise, calibrated exactly",
-        partial(calibrated, "Gaussian", layout=layout, l2_sensitivity=l2),
-    )
+    yield _known("Gaussian", layout, l2_sensitivity=l2)
     spent = budget.epsilon_delta
     if spent is None or spent.delta.sign == 0 or spent.epsilon.sign <= 0:
         return
@@ -680,25 +657,18 @@ def _gaussian(layout: Layout, l2: ExactReal, budget: Budget) -> Found:
 
 def _independent(moved: int, budget: Budget) -> Found:
     """Yield scalar laws put on every count, of which `moved` change by 1."""
+    names = ("Laplace", "discrete Laplace", "discrete Gaussian")
     if moved * budget.releases > 1 and isinstance(budget.target, Mu):
         reason = (
             "several counts with this noise are no Gaussian mechanism: their whole profile would "
             "have to be searched at every amount of noise. Name one to have it judged"
         )
-        for name in ("Laplace", "discrete Laplace", "discrete Gaussian"):
-            yield LeftOut(name, reason)
-        return
-    if budget.is_sampled and moved > 1:
+        yield from (LeftOut(name, reason) for name in names)
+    elif budget.is_sampled and moved > 1:
         reason = "no exact law is known for a subsample of several counts with Laplace noise"
         yield LeftOut("Laplace", reason)
-        return
-    laws = (
-        ("Laplace", "Laplace", "independent noise on every count"),
-        ("discrete Laplace", "DiscreteLaplace", "independent integer noise on every count"),
-        ("discrete Gaussian", "DiscreteGaussian", "independent integer noise on every count"),
-    )
-    for name, kind, why in laws:
-        yield Candidate(name, why, partial(calibrated, kind, layout=EACH, copies=moved))
+    else:
+        yield from (_known(name, Layout.EACH, copies=moved) for name in names)
 
 
 def _staircase(workload: Count, budget: Budget) -> Found:
@@ -708,13 +678,7 @@ def _staircase(workload: Count, budget: Budget) -> Found:
         return
     gamma = optimal_gamma(spent.epsilon, "variance", relative_width=Fraction(1, 10**10))
     rounded = str(Context(prec=8).plus(gamma.lower))
-    yield Candidate(
-        "staircase",
-        "the density of least variance for pure DP (Geng and Viswanath), gamma rounded",
-        partial(
-            calibrated, "Staircase", layout=EACH, gamma=rounded, sensitivity=workload.sensitivity
-        ),
-    )
+    yield _known("staircase", Layout.EACH, gamma=rounded, sensitivity=workload.sensitivity)
 
 
 def _rank_one(dimension: int, l2: ExactReal, budget: Budget) -> Found:
@@ -737,7 +701,7 @@ def _rank_one(dimension: int, l2: ExactReal, budget: Budget) -> Found:
         yield Candidate(
             name,
             "one normal number along a random direction, with the variance of its Theorem 5",
-            partial(fixed, noise, layout=JOINT),
+            partial(fixed, noise, layout=Layout.JOINT),
             as_published=True,
         )
 
@@ -750,8 +714,6 @@ def _published(value: object) -> str:
 
 def _best_arity(steps: int, *, subtraction: bool) -> int:
     """Return the k of least mean squared error at ε = 1: the error scales with 1/ε²."""
-    from dpassay.accountant.counting.counters import KaryTree
-
     arities = range(2, min(_ARITIES, max(2, steps)) + 1)
     errors = {
         k: enclose(

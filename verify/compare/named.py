@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, final
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -244,7 +244,7 @@ class BudgetTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A comparison file."""
+    """A comparison, as a file or a command line states it."""
 
     schema_version: int
     budget: BudgetTable
@@ -257,37 +257,30 @@ class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         if self.schema_version != 1:
             raise ValueError(f"schema_version={self.schema_version} is not 1")
 
+    def read(self) -> dict[str, Any]:
+        """Return the arguments of `compare`."""
+        return {
+            "budget": self.budget.read(),
+            "workload": read_workload(self.workload),
+            "candidates": [notation.parse(text) for text in self.candidates],
+            "only": self.only,
+            "metrics": self.metrics or None,
+        }
 
-@final
-class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be compared."""
 
-    budget: Any
-    workload: Any
-    candidates: tuple[Any, ...] = ()
-    only: tuple[str, ...] = ()
-    metrics: tuple[str, ...] | None = None
-
-
-def read_file(path: Path) -> Question:
+def read_file(path: Path) -> Document:
     """Read a comparison file.
 
     Raises InvalidInputError naming the file and the field that is wrong.
     """
     try:
-        data = tomllib.loads(path.read_text("utf-8"), parse_float=str)
-        document = msgspec.convert(data, Document)
-        return Question(
-            budget=document.budget.read(),
-            workload=read_workload(document.workload),
-            candidates=tuple(notation.parse(text) for text in document.candidates),
-            only=tuple(document.only),
-            metrics=None if document.metrics is None else tuple(document.metrics),
-        )
+        found = msgspec.convert(tomllib.loads(path.read_text("utf-8"), parse_float=str), Document)
+        found.read()
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
         raise InvalidInputError(f"{path}: {error}") from None
     except InvalidInputError as error:
         raise InvalidInputError(f"{path}: {error}") from error
+    return found
 
 
 def read_workload(text: str) -> Workload:

@@ -119,7 +119,7 @@ def moments(pair: Pair) -> Moments | None:
         return GaussianTransform(pair)
     if isinstance(pair, LaplacePair):
         return LaplaceMoments(pair.distance)
-    if isinstance(pair, DiscreteGaussianPair):
+    if isinstance(pair, DiscreteGaussianPair) and pair.is_one:
         law = DiscreteGaussianTransform(pair)
         return law if law.spread(_PRECISION) < MAX_VALUES // 2 else None
     small = finite_list(pair)

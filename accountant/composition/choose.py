@@ -61,7 +61,6 @@ from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.allocation import RandomAllocationPair
 from dpassay.accountant.pairs.discrete import (
     DiscreteGaussianPair,
-    DiscreteGaussianProductPair,
     is_long,
 )
 from dpassay.accountant.pairs.finite import FinitePair, finite
@@ -170,7 +169,7 @@ def _exactly(factors: Sequence[Factor]) -> Pair | None:
             listed[small] = listed.get(small, 0) + count
         elif isinstance(pair, LaplacePair):
             laplace.append((pair, count))
-        elif isinstance(pair, DiscreteGaussianPair):
+        elif isinstance(pair, DiscreteGaussianPair) and pair.is_one:
             integers[pair] = integers.get(pair, 0) + count
         else:
             others.append((pair, count))
@@ -304,9 +303,8 @@ def _discrete_gaussians(pair: DiscreteGaussianPair, count: int) -> Pair | None:
     """Return the product; None for several of an irrational parameter."""
     if count == 1:
         return pair
-    if pair.parameter.rational is None:
-        return None
-    return DiscreteGaussianProductPair(pair.parameter.rational, count, pair.shift, 1, 0)
+    known = pair.parameter.rational is not None
+    return DiscreteGaussianPair(pair.parameter, pair.shift, count) if known else None
 
 
 @final

@@ -28,7 +28,7 @@ from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import COMPOSED_WIDTH, Interval
 from dpassay.accountant.numbers.precision import cached_property
-from dpassay.accountant.pairs.discrete import DiscreteGaussianPair, DiscreteGaussianProductPair
+from dpassay.accountant.pairs.discrete import DiscreteGaussianPair
 from dpassay.accountant.pairs.finite import largest_profile, tables
 from dpassay.accountant.pairs.invert import ends
 
@@ -425,11 +425,10 @@ def apart(factors: Sequence[Factor], *, coordinates: bool = True) -> tuple[Facto
 
 
 def _parts(pair: Pair, coordinates: bool) -> Iterator[Factor]:
-    if isinstance(pair, DiscreteGaussianProductPair) and coordinates:
-        square = ExactReal.of_rational(pair.scale**2 * pair.parameter)
-        yield DiscreteGaussianPair(ExactReal.of_rational(pair.parameter), pair.shift), pair.count
+    if isinstance(pair, DiscreteGaussianPair) and coordinates:
+        yield DiscreteGaussianPair(pair.parameter, pair.shift), pair.count
         if pair.last_shift:
-            yield DiscreteGaussianPair(square, pair.last_shift), 1
+            yield DiscreteGaussianPair(pair.last_parameter, pair.last_shift), 1
     elif isinstance(pair, Product) and pair.is_product:
         yield from apart(pair.factors, coordinates=coordinates)
     else:

@@ -578,7 +578,7 @@ def _survival(pair: Pair) -> Survival | None:
             return truncated_laplace(*(float(each.ball().mid()) for each in (distance, end)))
         case LogisticPair(distance):
             return logistic(float(distance.ball().mid()))
-        case DiscreteGaussianPair(parameter, shift):
+        case DiscreteGaussianPair(parameter, shift, count=1, last_shift=0):
             return discrete_gaussian(float(parameter.ball().mid()), shift)
         case SubsampledPair(inner, q, mixed_first):
             return _sampled(inner, q, mixed_first=mixed_first)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -17,106 +16,7 @@ from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.numbers.theta import log_theta_ratio, theta, upper_tail
 
-"""Two discrete Gaussian laws at an integer distance."""
-
-
-class HalfLinePair(MirroredPair, ABC):
-    """U₀ + D against U₀ for a symmetric U₀ on the integers, where {L > ε} is {U ≥ m}."""
-
-    parameter: ExactReal | Fraction
-    """v of a coordinate: far in the tail consecutive losses differ by s/v."""
-
-    @property
-    @abstractmethod
-    def distance(self) -> int:
-        """D."""
-
-    @abstractmethod
-    def cut(self, epsilon: ExactReal) -> int:
-        """Return m, exactly."""
-
-    @abstractmethod
-    def upper(self, start: int) -> arb:
-        """Return P(U₀ ≥ start)."""
-
-    @abstractmethod
-    def exact_closed_rho(self) -> ExactReal:
-        """Return ρ: D_a ≤ aρ, with equality at integers a, as at a = 2."""
-
-    @property
-    def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
-        return Known(rho=lambda: self.exact_closed_rho().ball())
-
-    def lost_bits(self) -> int:
-        """Return the bits by which H may be smaller than its two terms, at ε = 0: those of v."""
-        return 2 * math.floor(self.parameter).bit_length() + 8
-
-    def excess(self, epsilon: ExactReal) -> arb:
-        """Return P(U₀ ≥ m − D) − e^ε P(U₀ ≥ m), with guard bits for the difference."""
-        m, guard = self.cut(epsilon), self.lost_bits() + abs(math.floor(epsilon)).bit_length()
-        with ctx.workprec(ctx.prec + guard):
-            value = self.upper(m - self.distance) - epsilon.ball().exp() * self.upper(m)
-        return +value
-
-    def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the masses on both sides of m, each a sum of its own."""
-        m, d = self.cut(epsilon), self.distance
-        return Tails(*map(self.upper, (m - d, d + 1 - m, m, 1 - m)))
-
-
-@final
-@dataclass(frozen=True)
-class DiscreteGaussianPair(HalfLinePair):
-    """P = the law of Z + s, Q = the law of Z, P(Z = z) ∝ e^{−z²/2v}, for an integer s ≥ 1.
-
-    L(z) = (2zs − s²)/2v, so that {L > ε} = {z ≥ m} with the least integer m > εv/s + s/2, found
-    exactly, and H(ε) = P(Z ≥ m − s) − e^ε P(Z ≥ m) (Canonne, Kamath and Steinke 2020, Theorem 7).
-    Reflection z → s − z exchanges P and Q.
-    """
-
-    law_name = "discrete-gaussian"
-
-    parameter: ExactReal
-    shift: int
-
-    def cut(self, epsilon: ExactReal) -> int:
-        """Return the least integer m > εv/s + s/2."""
-        twice = ExactReal.of_rational(2) * epsilon * self.parameter
-        return (math.floor(twice / ExactReal.of_rational(self.shift)) + self.shift) // 2 + 1
-
-    @property
-    def distance(self) -> int:
-        """The shift."""
-        return self.shift
-
-    def upper(self, start: int) -> arb:
-        """Return P(Z ≥ start)."""
-        return upper_tail(self.parameter, start)
-
-    def renyi(self, order: arb) -> arb:
-        """Return a·s²/2v + ln(θ(as)/θ(0))/(a − 1), where θ(c) = Σ e^{−(z−c)²/2v}.
-
-        Completing the square in Σ p(z − s)^a p(z)^{1−a}; θ(c) ≤ θ(0), with equality at integers.
-        """
-        if order == 1:  # the noise has mean 0
-            return self.exact_closed_rho().ball()
-        ratio = log_theta_ratio(self.parameter, order * self.shift)
-        return order * self.exact_closed_rho().ball() + ratio / (order - 1)
-
-    def exact_closed_rho(self) -> ExactReal:
-        """Return s²/2v, which is E_P[2Zs − s²]/2v too, as E_P[Z] = s."""
-        return ExactReal.of_rational(self.shift**2) / (ExactReal.of_rational(2) * self.parameter)
-
-    def describe_event(self, epsilon: ExactReal) -> str:
-        """Describe the half-line {L > ε}."""
-        return (
-            f"outcomes at least {self.cut(epsilon)} above the true answer under Q "
-            f"(the true answer under P is {self.shift} higher)"
-        )
-
-
-"""Products of discrete Gaussian pairs: the discrete noise on an embedding."""
+"""Discrete Gaussian noise: one integer, several, and the noise of an embedding."""
 
 MAX_TERMS = 1 << 17
 """Most values of the sum of the coordinates whose masses are formed."""
@@ -126,48 +26,57 @@ _MANY = ((1 << 11, 256), (MAX_TERMS, 768))
 
 @final
 @dataclass(frozen=True)
-class DiscreteGaussianProductPair(HalfLinePair):
-    """d coordinates of parameter v moved by s, and one of parameter q²v moved by p (or none).
+class DiscreteGaussianPair(MirroredPair):
+    """Discrete Gaussian laws p(z) ∝ e^{−z²/2v} at integer distances, on one coordinate or several.
 
-    Coordinates are Z ~ p(z) ∝ e^{−z²/2v}; p = 0 leaves the last one out. The loss is a function
-    of U = q²s·Σz_i + p·z alone: L = (U − D/2)/(q²v), where U = U₀ under Q and U₀ + D under P,
+    Under P each of `count` coordinates is moved by s = `shift` ≥ 1. One more, of parameter q²v with
+    q = `scale`, is moved by p = `last_shift`, or left out for p = 0. The loss is a function of
+    U = q²s·Σz_i + p·z alone: L = (U − D/2)/(q²v), where U = U₀ under Q and U₀ + D under P,
     D = q²ds² + p². So {L > ε} = {U ≥ m}, with the exact m = ⌊q²vε + D/2⌋ + 1, and
-    H(ε) = P(U₀ ≥ m − D) − e^ε P(U₀ ≥ m). The law of Σz_i is a power of a polynomial; what is cut
-    off is bounded by the tails of one coordinate.
-    Reflecting every coordinate exchanges P and Q.
+    H(ε) = P(U₀ ≥ m − D) − e^ε P(U₀ ≥ m) (Canonne, Kamath and Steinke 2020, Theorem 7). The law of
+    Σz_i is a power of a polynomial; what is cut off is bounded by the tails of one coordinate.
+    Reflecting every coordinate exchanges P and Q. Of several coordinates v is rational.
     """
 
-    law_name = "discrete-gaussian-product"
+    law_name = "discrete-gaussian"
 
-    parameter: Fraction
-    count: int
+    parameter: ExactReal
     shift: int
-    scale: int
-    last_shift: int
+    count: int = 1
+    scale: int = 1
+    last_shift: int = 0
+
+    @property
+    def is_one(self) -> bool:
+        """Whether there is one coordinate."""
+        return self.count == 1 and not self.last_shift
+
+    @property
+    def _step(self) -> int:
+        """By how much U grows with a coordinate, q²s."""
+        return self.scale**2 * self.shift
 
     @property
     def distance(self) -> int:
         """D."""
-        return self.scale**2 * self.count * self.shift**2 + self.last_shift**2
+        return self._step * self.count * self.shift + self.last_shift**2
 
     def cut(self, epsilon: ExactReal) -> int:
-        """Return m = ⌊(⌊2q²vε⌋ + D)/2⌋ + 1."""
-        twice = ExactReal.of_rational(2 * self.scale**2 * self.parameter) * epsilon
+        """Return m = ⌊(⌊2q²vε⌋ + D)/2⌋ + 1, exactly."""
+        twice = self.parameter.times(2 * self.scale**2) * epsilon
         return (math.floor(twice) + self.distance) // 2 + 1
 
     def upper(self, start: int) -> arb:
         """Return P(U₀ ≥ start)."""
-        step, p = self.scale**2 * self.shift, self.last_shift
-        if p == 0:
-            factor = _smooth(self.parameter, self.count)
-            if factor is not None:
-                whole = ExactReal.of_rational(self.count * self.parameter)
-                return upper_tail(whole, -(-start // step)) * factor
+        step, p, first = self._step, self.last_shift, -(-start // self._step)
+        if self.is_one:
+            return upper_tail(self.parameter, first)
+        if p == 0 and (factor := _smooth(self.rational_parameter, self.count)) is not None:
+            return upper_tail(self.parameter.times(self.count), first) * factor
         law = _law(self, ctx.prec)
         total = arb(0)
         if p == 0:
-            first = max(-(-start // step), -law.reach)  # ⌈start/(q²s)⌉
-            for s in range(first, law.reach + 1):
+            for s in range(max(first, -law.reach), law.reach + 1):
                 total += law.sums[s + law.reach]
         else:
             for s in range(-law.reach, law.reach + 1):
@@ -176,33 +85,72 @@ class DiscreteGaussianProductPair(HalfLinePair):
                     total += law.sums[s + law.reach] * law.last_tails[max(j, -law.last_reach)]
         return total + law.left_out
 
+    @property
+    def rational_parameter(self) -> Fraction:
+        """The parameter v of several coordinates."""
+        known = self.parameter.rational
+        assert known is not None
+        return known
+
+    @property
+    def last_parameter(self) -> ExactReal:
+        """The parameter q²v of the last coordinate."""
+        return self.parameter.times(self.scale**2)
+
+    @property
+    def known(self) -> Known:
+        """Return closed forms, and where a search may start."""
+        return Known(rho=lambda: self.exact_closed_rho().ball())
+
+    def excess(self, epsilon: ExactReal) -> arb:
+        """Return P(U₀ ≥ m − D) − e^ε P(U₀ ≥ m).
+
+        At ε = 0 it may be smaller than its two terms by the bits of v.
+        """
+        m, lost = self.cut(epsilon), 2 * math.floor(self.parameter).bit_length() + 8
+        with ctx.workprec(ctx.prec + lost + abs(math.floor(epsilon)).bit_length()):
+            value = self.upper(m - self.distance) - epsilon.ball().exp() * self.upper(m)
+        return +value
+
+    def tails(self, epsilon: ExactReal) -> Tails:
+        """Return the masses on both sides of m, each a sum of its own."""
+        m, d = self.cut(epsilon), self.distance
+        return Tails(*map(self.upper, (m - d, d + 1 - m, m, 1 - m)))
+
     def renyi(self, order: arb) -> arb:
-        """Return a·ρ plus ln(θ(a·shift)/θ(0))/(a − 1) of every coordinate."""
-        if order == 1:
+        """Return a·ρ plus ln(θ(as)/θ(0))/(a − 1) of every coordinate, θ(c) = Σ e^{−(z−c)²/2v}.
+
+        Completing the square in Σ p(z − s)^a p(z)^{1−a}; θ(c) ≤ θ(0), with equality at integers.
+        """
+        if order == 1:  # the noise has mean 0
             return self.exact_closed_rho().ball()
-        v, w = self._parameters()
-        ratio = self.count * log_theta_ratio(v, order * self.shift)
+        ratio = self.count * log_theta_ratio(self.parameter, order * self.shift)
         if self.last_shift:
-            ratio += log_theta_ratio(w, order * self.last_shift)
+            ratio += log_theta_ratio(self.last_parameter, order * self.last_shift)
         return order * self.exact_closed_rho().ball() + ratio / (order - 1)
 
     def exact_closed_rho(self) -> ExactReal:
-        """Return D/(2q²v)."""
-        return ExactReal.of_rational(self.distance / (2 * self.scale**2 * self.parameter))
+        """Return ρ = D/(2q²v): D_a ≤ aρ, with equality at integers a, and D_1 = ρ as E_Q[U] = 0."""
+        return ExactReal.of_rational(self.distance) / self.parameter.times(2 * self.scale**2)
 
-    def _parameters(self) -> tuple[ExactReal, ExactReal]:
-        """Return v and q²v."""
-        return (
-            ExactReal.of_rational(self.parameter),
-            ExactReal.of_rational(self.scale**2 * self.parameter),
-        )
+    def law(self) -> dict[str, object]:
+        """Return the parameter and the shift, of several coordinates all fields."""
+        found = super().law()
+        if self.is_one:
+            return {name: found[name] for name in ("law", "parameter", "shift")}
+        return found | {"law": "discrete-gaussian-product"}
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the half-space {L > ε}."""
+        if self.is_one:
+            return (
+                f"outcomes at least {-(-self.cut(epsilon) // self.shift)} above the true answer "
+                f"under Q (the true answer under P is {self.shift} higher)"
+            )
         last = f" + {self.last_shift}·(last coordinate)" if self.last_shift else ""
         return (
-            f"noise under Q with {self.scale**2 * self.shift}·(sum of {self.count} coordinates)"
-            f"{last} at least {self.cut(epsilon)} (it is {self.distance} higher under P)"
+            f"noise under Q with {self._step}·(sum of {self.count} coordinates){last} at least "
+            f"{self.cut(epsilon)} (it is {self.distance} higher under P)"
         )
 
 
@@ -260,17 +208,17 @@ class _Law:
 
 
 @functools.lru_cache(maxsize=4)
-def _law(pair: DiscreteGaussianProductPair, precision: int) -> _Law:
+def _law(pair: DiscreteGaussianPair, precision: int) -> _Law:
     """Form the laws of both parts, leaving out less than 2^−precision."""
-    v, w = pair._parameters()
+    v, w, parameter = pair.parameter, pair.last_parameter, pair.rational_parameter
     bits = precision + 2 * pair.count.bit_length() + 16
-    reach = math.isqrt(math.ceil(2 * pair.parameter * bits)) + 1  # ln 2 < 1
-    last = math.isqrt(math.ceil(2 * pair.scale**2 * pair.parameter * bits)) + 1
+    reach = math.isqrt(math.ceil(2 * parameter * bits)) + 1  # ln 2 < 1
+    last = math.isqrt(math.ceil(2 * pair.scale**2 * parameter * bits)) + 1
     last = last if pair.last_shift else 0
     if max(2 * reach * pair.count, last) > MAX_TERMS:
         raise NotApplicableError(
             f"The exact profile of {pair.count} discrete Gaussian coordinates of parameter "
-            f"{float(pair.parameter):.6g} needs more than {MAX_TERMS} masses. Ask for rho or a "
+            f"{float(parameter):.6g} needs more than {MAX_TERMS} masses. Ask for rho or a "
             "Rényi divergence, which have closed forms, or for fewer dimensions."
         )
     powers = arb_poly(_weights(v, reach)) ** pair.count

@@ -243,7 +243,7 @@ class SubsampledPair(Pair):
                 return moments.laplace(distance)
             case LogisticPair(distance):
                 return moments.logistic(distance)
-            case DiscreteGaussianPair(parameter, shift):
+            case DiscreteGaussianPair(parameter, shift, count=1, last_shift=0):
                 return moments.discrete_gaussian(parameter, shift)
         return None
 

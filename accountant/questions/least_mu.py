@@ -50,7 +50,6 @@ from dpassay.accountant.pairs.allocation import RandomAllocationPair
 from dpassay.accountant.pairs.between import Between
 from dpassay.accountant.pairs.discrete import (
     DiscreteGaussianPair,
-    DiscreteGaussianProductPair,
     log_spread,
 )
 from dpassay.accountant.pairs.gaussian import GaussianPair, normal_cdf
@@ -149,7 +148,7 @@ def closed_mu(pairs: Sequence[Pair]) -> arb | None:
 
     That of discrete Gaussian noise falls as its parameter grows: each P(Z ≥ k), k ≥ 1, grows.
     """
-    if pairs and all(isinstance(pair, DiscreteGaussianPair) for pair in pairs):
+    if pairs and all(isinstance(pair, DiscreteGaussianPair) and pair.is_one for pair in pairs):
         return most([_of_pair(pair, MU_WIDTH) for pair in pairs])
     return limiting_mu(pairs)
 
@@ -272,8 +271,6 @@ def _of_pair(pair: Pair, width: Fraction) -> arb:
         # hockey-stick divergences are jointly convex: the largest shift is enough
         return floor(pair).union(pair.largest_shift())
     if isinstance(pair, DiscreteGaussianPair):
-        return _discrete(pair.parameter, pair.shift)
-    if isinstance(pair, DiscreteGaussianProductPair):
         return _of_coordinates(pair, width)
     both = [pair, pair.reverse()]
     if most([side.max_loss() for side in both]).is_finite():
@@ -305,7 +302,7 @@ def _of_bounded_losses(pairs: Sequence[Pair], width: Fraction) -> arb:
 def _of_product(pair: Product, width: Fraction) -> arb:
     """Enclose that of a composition: it is at least every μ_i, and at most √Σ μ_i²."""
     (part, count), *others = pair.factors
-    if not others and isinstance(part, DiscreteGaussianPair):
+    if not others and isinstance(part, DiscreteGaussianPair) and part.is_one:
         alike = _discrete_sum(part.parameter, part.shift, count, width)
         if alike is not None:
             return alike
@@ -315,17 +312,18 @@ def _of_product(pair: Product, width: Fraction) -> arb:
     return most([limit, *(mu for _, mu, _ in parts)]).union(together)
 
 
-def _of_coordinates(pair: DiscreteGaussianProductPair, width: Fraction) -> arb:
-    """Enclose that of discrete Gaussian noise on several coordinates, or as √Σ μ_i² bounds it."""
-    parameter = ExactReal.of_rational(pair.parameter)
+def _of_coordinates(pair: DiscreteGaussianPair, width: Fraction) -> arb:
+    """Return that of discrete Gaussian noise; of several coordinates also as √Σ μ_i² bounds it."""
+    each = _discrete(pair.parameter, pair.shift)
+    if pair.is_one:
+        return each
     if not pair.last_shift:
-        found = _discrete_sum(parameter, pair.shift, pair.count, width)
+        found = _discrete_sum(pair.parameter, pair.shift, pair.count, width)
         if found is not None:
             return found
-    squares = pair.count * _discrete(parameter, pair.shift) ** 2
+    squares = pair.count * each**2
     if pair.last_shift:
-        last = ExactReal.of_rational(pair.scale**2) * parameter
-        squares += _discrete(last, pair.last_shift) ** 2
+        squares += _discrete(pair.last_parameter, pair.last_shift) ** 2
     return floor(pair).union(squares.sqrt())
 
 

@@ -446,7 +446,7 @@ def _lattice(factors: tuple[Factor, ...]) -> _Lattice | None:
         if small is not None and len(small.source.outcomes(small.index)) <= MAX_VALUES:
             losses = [loss for loss in lattice.losses(small) if loss is not None]
             rows.append((ListTransform(small), count, losses))
-        elif isinstance(pair, DiscreteGaussianPair):
+        elif isinstance(pair, DiscreteGaussianPair) and pair.is_one:
             rate, s = ExactReal.of_rational(1) / pair.parameter, pair.shift
             ends = [ExactReal.of_rational(Fraction(2 * x * s - s * s, 2)) * rate for x in (0, 1)]
             rows.append((DiscreteGaussianTransform(pair), count, [*ends]))

@@ -28,7 +28,7 @@ from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.mechanisms.additive.gaussian import normal_quantile
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.theta import variance
-from dpassay.accountant.pairs.discrete import DiscreteGaussianProductPair
+from dpassay.accountant.pairs.discrete import DiscreteGaussianPair
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.release import sampling
 from dpassay.accountant.release.lattice import (
@@ -293,12 +293,12 @@ class DiscreteCorrelatedGaussian(Mechanism):
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return the product of d + 1 (add/remove) or d (replace-one) discrete pairs."""
         relation = require(adjacency, self)
-        v, d = self.parameter, self.dimension
+        v, d = ExactReal.of_rational(self.parameter), self.dimension
         if relation is Adjacency.ADD_REMOVE:
-            pair = DiscreteGaussianProductPair(v, d, 1, self.c.denominator, self.c.numerator)
+            pair = DiscreteGaussianPair(v, 1, d, self.c.denominator, self.c.numerator)
             why = "every record moves each g_i by ±1 and g_{d+1} by p; the laws are symmetric"
         else:
-            pair = DiscreteGaussianProductPair(v, d, 2, 1, 0)
+            pair = DiscreteGaussianPair(v, 2, d)
             why = (
                 "a replacement moves g_i by −2, 0 or 2 and leaves n; dropping coordinates is "
                 "post-processing, so moving all of them is worst"

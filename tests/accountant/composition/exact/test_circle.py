@@ -26,7 +26,7 @@ from dpassay.accountant.mechanisms import (
 )
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import enclose
-from dpassay.accountant.pairs.discrete import DiscreteGaussianProductPair
+from dpassay.accountant.pairs.discrete import DiscreteGaussianPair
 from dpassay.accountant.pairs.finite import FinitePair, finite
 from dpassay.accountant.questions import profile
 from tests.near import narrow
@@ -92,7 +92,7 @@ def test_the_circle_agrees_with_the_law_of_the_sum(
 @pytest.mark.parametrize("epsilon", ["-4", "0", "10", "17.5", "80"])
 def test_discrete_gaussian_releases_agree_with_powers_of_polynomials(epsilon: str) -> None:
     pair = worst(DiscreteGaussian(parameter=2))
-    other = DiscreteGaussianProductPair(Fraction(2), 40, 1, 1, 0)
+    other = DiscreteGaussianPair(exact(2), 1, 40)
     one, two = (
         enclose(lambda: each.hockey_stick(exact(epsilon)), relative_width=FINE)  # noqa: B023
         for each in (Product(((pair, 40),), CIRCLE), other)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from fractions import Fraction
-
 import mpmath
 import numpy as np
 import pytest
@@ -16,23 +14,24 @@ from dpassay.accountant.mechanisms.shapes.correlated import (
 )
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import enclose
-from dpassay.accountant.pairs.discrete import DiscreteGaussianProductPair
+from dpassay.accountant.pairs.discrete import DiscreteGaussianPair
 from dpassay.accountant.questions import accuracy, guarantees, profile
 from dpassay.accountant.reference import laws
 from tests.near import mpf
 
 ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 PAIRS = [
-    DiscreteGaussianProductPair(Fraction(2), 1, 1, 1, 1),
-    DiscreteGaussianProductPair(Fraction(5, 4), 2, 1, 2, 3),
-    DiscreteGaussianProductPair(Fraction(3), 2, 2, 1, 0),
-    DiscreteGaussianProductPair(Fraction(1, 2), 3, 1, 1, 2),
+    DiscreteGaussianPair(exact(2), 1, last_shift=1),
+    DiscreteGaussianPair(exact("5/4"), 1, 2, 2, 3),
+    DiscreteGaussianPair(exact(3), 2, 2),
+    DiscreteGaussianPair(exact("1/2"), 1, 3, last_shift=2),
+    DiscreteGaussianPair(exact(4), 3),
 ]
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-def test_renyi_divergence_is_the_sum_over_all_outcomes(pair: DiscreteGaussianProductPair) -> None:
-    v, q, p = pair.parameter, pair.scale, pair.last_shift
+def test_renyi_divergence_is_the_sum_over_all_outcomes(pair: DiscreteGaussianPair) -> None:
+    v, q, p = pair.rational_parameter, pair.scale, pair.last_shift
     parts = [Composed(DiscreteGaussian(v, pair.shift), pair.count)]
     parts += [Composed(DiscreteGaussian(q**2 * v, p))] if p else []
     with mpmath.workdps(45):
@@ -51,7 +50,7 @@ def test_zcdp_is_that_of_the_continuous_noise(dimension: int, c: int | str) -> N
     assert guarantees.rho(mechanism, adjacency=ADD).lower == 1
     assert mechanism.exact_rho(ADD) == exact(1)
     (pair,) = mechanism.worst_case(REPLACE).pairs(None)
-    assert isinstance(pair, DiscreteGaussianProductPair)
+    assert isinstance(pair, DiscreteGaussianPair)
     assert pair.exact_closed_rho() == mechanism.exact_rho(REPLACE)
     continuous = CorrelatedGaussian(dimension, "sqrt(2)", c)
     assert continuous.exact_rho(REPLACE) == mechanism.exact_rho(REPLACE)

@@ -106,7 +106,7 @@ _NOISES = {
     "laplace": ("laplace", "distance"),
     "noisy-maximum": ("laplace", "distance"),
     "logistic": ("logistic", "distance"),
-    "bounded-range": ("logistic", "length"),
+    "bounded-range": ("logistic", "distance"),
 }
 """The law of scipy.stats, and the number by which it is moved."""
 

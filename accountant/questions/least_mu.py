@@ -40,7 +40,7 @@ from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair, only_bounded
 from dpassay.accountant.core.validate import rational
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
-from dpassay.accountant.mechanisms.selection.candidates import GaussianChoicePair
+from dpassay.accountant.mechanisms.selection.candidates import ChoicePair
 from dpassay.accountant.numbers.exact import ExactReal, Number
 from dpassay.accountant.numbers.interval import Interval, ball, enclose, nonnegative
 from dpassay.accountant.numbers.precision import ctx
@@ -354,8 +354,8 @@ def _enough(pair: Pair, width: Fraction) -> arb:
     enough = _of_loss(_largest_loss(pair))
     if isinstance(pair, Between):
         return enough.min(_enough(pair.most, width))
-    if isinstance(pair, GaussianChoicePair):
-        return pair.vector.mu().upper()
+    if isinstance(pair, ChoicePair) and isinstance(pair.noise, GaussianPair):
+        return pair.noise.mu().upper()
     if isinstance(pair, Product) and pair.is_product:
         if not (is_laplace(pair) and sum(count for _, count in pair.factors) <= _FEW):
             squares = (count * _enough(part, width) ** 2 for part, count in pair.factors)

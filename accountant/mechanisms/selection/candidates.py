@@ -188,10 +188,13 @@ RARER = 2
 
 @final
 @dataclass(frozen=True)
-class BoundedRangePair(MirroredPair):
-    """The largest of the profiles of all pairs whose loss lies in an interval of length t.
+class ChoicePair(MirroredPair):
+    """The largest of the profiles of all pairs of a choice by noisy scores, at distance t.
 
-    Let Q be a law on finitely many outcomes, 0 ≤ x_i ≤ t, and P_i = Q_i e^{x_i}/Z with
+    What is exchanged with an event is its complement, with scores exchanged.
+
+    **Gumbel noise**, or the exponential mechanism: all pairs whose loss lies in an interval of
+    length t. Let Q be a law on finitely many outcomes, 0 ≤ x_i ≤ t, and P_i = Q_i e^{x_i}/Z with
     Z = Σ Q_i e^{x_i}. P(S) − e^ε Q(S) is largest with x = t on S and 0 elsewhere, as that raises
     P(S) and leaves Q; so only p = Q(S) counts: P(S) = p e^t/(1 + p(e^t − 1)). The best p has
     1 + p(e^t − 1) = e^{(t−ε)/2}, and there
@@ -203,61 +206,132 @@ class BoundedRangePair(MirroredPair):
     pair is worst everywhere. Of the divergences the largest is returned, and each has its own p:
     with Y = e^x in [1, e^t], E_Q[Y^a]/E_Q[Y]^a is, at a given mean of Y, largest where Y is 1 or
     e^t (t ↦ t^a is convex), and so is E_Q[Y ln Y].
-    P and Q change places with −x, in an interval of length t too.
+
+    **Exponential noise**, or permute-and-flip: the profile is that of Laplace noise
+    (`PermuteAndFlip`). Of divergences only bounds are known: that of Laplace noise, and those of
+    two candidates.
+
+    **Gaussian noise** of k candidates: an upper bound, the least of two. One is H of the vector of
+    noisy scores, whose divergences are bounds too; for ε ≥ 0 the other is k − 1 times H of one
+    score at distance t. For a set S of s < k candidates P(S) − e^ε Q(S) is at most the sum over its
+    candidates, and one of them is chosen, given the noise of the others, where its own noise
+    exceeds a number that moves by at most t.
+
+    Parameters
+    ----------
+    scores
+        "Gumbel", "Exponential" or "Gaussian".
+    distance
+        t > 0.
+    candidates
+        k ≥ 2, of Gaussian noise.
     """
 
-    law_name = "bounded-range"
+    scores: str
+    distance: ExactReal
+    candidates: int = 2
 
-    length: ExactReal
+    @cached_property
+    def noise(self) -> LogisticPair | LaplacePair | GaussianPair:
+        """Additive noise with this profile; of Gaussian scores that of their vector."""
+        if self.scores == "Gumbel":
+            return LogisticPair(self.distance)
+        if self.scores == "Exponential":
+            return LaplacePair(self.distance)
+        return GaussianPair(Gaussian(1, self.farthest), None)
 
     @property
-    def _logistic(self) -> LogisticPair:
-        return LogisticPair(self.length)
+    def farthest(self) -> ExactReal:
+        """How far the vector of noisy scores moves, less what is common: half rise, half fall."""
+        k = self.candidates
+        return self.distance * ExactReal.of_root(Fraction(k // 2 * (k - k // 2), k))
+
+    @cached_property
+    def _one(self) -> GaussianPair:
+        return GaussianPair(Gaussian(1, self.distance), None)
 
     def excess(self, epsilon: ExactReal) -> arb:
-        """Return that of logistic noise."""
-        return self._logistic.hockey_stick(epsilon)
+        """Return that of the noise, or the least of both bounds."""
+        value = self.noise.hockey_stick(epsilon)
+        if self.scores != "Gaussian":
+            return value
+        return value.min((self.candidates - 1) * self._one.hockey_stick(epsilon))
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return those of logistic noise: of the pair that is worst at ε."""
-        return self._logistic.tails(epsilon)
+        """Return those of the noise: of the pair that is worst at ε."""
+        return self.noise.tails(epsilon)
 
     def renyi(self, order: arb) -> arb:
-        """Return the largest D_a.
+        """Return the largest D_a, a wide ball up to that of Laplace noise, or that of the vector.
 
         With b = e^t − 1, A = e^{at} − 1 and the moment (1 + pA)/(1 + pb)^a, the best p is
-        (A − ab)/((a − 1)Ab), where 1 + pA = (A − b)/((a − 1)b) and 1 + pb = a(A − b)/((a − 1)A).
+        (A − ab)/((a − 1)Ab), where 1 + pA = (A − b)/((a − 1)b) and 1 + pb = a(A − b)/((a − 1)A);
+        for a = 1 it has 1 + p(e^t − 1) = u = t/(1 − e^{−t}), and D_1 = u − 1 − ln u.
         """
+        if self.scores == "Gaussian":
+            return self.noise.renyi(order)
+        if self.scores == "Exponential":
+            least = TwoCandidates("Exponential", self.distance).divergence(order)
+            return least.union(self.noise.renyi(order))
+        t, less = self.distance.ball(), order - 1
         if order == 1:
-            return self._mean_loss()
-        t, less = self.length.ball(), order - 1
+            u = t / -(-t).expm1()
+            return u - 1 - u.log()
         b, a_moment = t.expm1(), (order * t).expm1()
         rest = t.exp() * (less * t).expm1()  # A − b
         first = (rest / (less * b)).log()
         return (first + order * (less * a_moment / (order * rest)).log()) / less
 
-    def _mean_loss(self) -> arb:
-        """Return u − 1 − ln u, u = t/(1 − e^{−t}): at 1 + p(e^t − 1) = t e^t/(e^t − 1)."""
-        t = self.length.ball()
-        u = t / -(-t).expm1()
-        return u - 1 - u.log()
-
     @property
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
+        if self.scores == "Gaussian":
+            return Known(epsilon=self._estimate, rho=self.noise.known.rho)
+        if self.scores == "Gumbel":
+            return Known(
+                # approached as p → 0
+                max_loss=lambda: self.distance,
+                # Hoeffding's lemma: the loss lies in an interval of length t
+                rho_bound=lambda: self.distance.ball() ** 2 / 8,
+            )
         return Known(
-            # approached as p → 0
-            max_loss=lambda: self.length,
-            # Hoeffding's lemma: the loss lies in an interval of length t
-            rho_bound=lambda: self.length.ball() ** 2 / 8,
+            inverse=self.noise.known.inverse,
+            # from two candidates up to Laplace noise
+            rho=lambda: self.renyi(arb(1)).union(rho_bound(self)),
+            rho_bound=lambda: rho_bound(self.noise),
+            # rare events of two candidates come near it
+            max_loss=lambda: self.distance,
         )
+
+    def _estimate(self, log_delta: float) -> float | None:
+        both = (
+            self.noise.known.epsilon(log_delta),
+            self._one.known.epsilon(log_delta - math.log(self.candidates - 1)),
+        )
+        return min((value for value in both if value is not None), default=None)
+
+    def law(self) -> dict[str, object]:
+        """Return "bounded-range", "noisy-maximum" or "gaussian-choice", and the distance."""
+        name = {"Gumbel": "bounded-range", "Exponential": "noisy-maximum"}.get(self.scores)
+        found: dict[str, object] = {
+            "law": name or "gaussian-choice",
+            "distance": str(self.distance),
+        }
+        return found if name else found | {"candidates": self.candidates}
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe the candidates whose scores rise."""
-        return (
-            "the candidates whose scores rise most, where their probability under Q is "
-            f"(e^(({self.length} - {epsilon})/2) - 1)/(e^{self.length} - 1)"
-        )
+        if self.scores == "Gumbel":
+            return (
+                "the candidates whose scores rise most, where their probability under Q is "
+                f"(e^(({self.distance} - {epsilon})/2) - 1)/(e^{self.distance} - 1)"
+            )
+        if self.scores == "Exponential":
+            return (
+                f"of two candidates the one that rises, from {epsilon}/2 + {self.distance}/2 units "
+                "of noise below the other to above it by what is left"
+            )
+        return super().describe_event(epsilon)
 
 
 @declared
@@ -308,7 +382,7 @@ class ExponentialMechanism(Choice):
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return all pairs of bounded range ε."""
         return WorstCase.symmetric(
-            BoundedRangePair(self.epsilon),
+            ChoicePair("Gumbel", self.epsilon),
             "The exponents of neighbours differ by amounts in an interval of length epsilon; the "
             "best event gives the candidates in it the largest rise, and two candidates attain "
             "every probability of it.",
@@ -356,56 +430,6 @@ def exponents(
 
 
 """Permute-and-flip: report the noisy maximum, with exponential noise."""
-
-
-@final
-@dataclass(frozen=True)
-class NoisyMaximumPair(MirroredPair):
-    """The largest of the profiles of all pairs of permute-and-flip: that of Laplace noise.
-
-    Of divergences only bounds are known: that of Laplace noise, and those of two candidates.
-    The complement of an event is one, with scores exchanged.
-    """
-
-    law_name = "noisy-maximum"
-
-    distance: ExactReal
-
-    @property
-    def _laplace(self) -> LaplacePair:
-        return LaplacePair(self.distance)
-
-    def excess(self, epsilon: ExactReal) -> arb:
-        """Return that of Laplace noise."""
-        return self._laplace.hockey_stick(epsilon)
-
-    def tails(self, epsilon: ExactReal) -> Tails:
-        """Return those of Laplace noise."""
-        return self._laplace.tails(epsilon)
-
-    @property
-    def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
-        return Known(
-            inverse=self._laplace.known.inverse,
-            # from two candidates up to Laplace noise
-            rho=lambda: self.renyi(arb(1)).union(rho_bound(self)),
-            rho_bound=lambda: rho_bound(self._laplace),
-            # rare events of two candidates come near it
-            max_loss=lambda: self.distance,
-        )
-
-    def renyi(self, order: arb) -> arb:
-        """Return a wide ball: from two candidates up to Laplace noise."""
-        least = TwoCandidates("Exponential", self.distance).divergence(order)
-        return least.union(self._laplace.renyi(order))
-
-    def describe_event(self, epsilon: ExactReal) -> str:
-        """Describe the candidate whose score rises."""
-        return (
-            f"of two candidates the one that rises, from {epsilon}/2 + {self.distance}/2 units "
-            "of noise below the other to above it by what is left"
-        )
 
 
 @declared
@@ -458,7 +482,7 @@ class PermuteAndFlip(Choice):
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return the pairs of two candidates."""
         return WorstCase.symmetric(
-            NoisyMaximumPair(self.epsilon),
+            ChoicePair("Exponential", self.epsilon),
             "The best event moves by epsilon units of noise against the rest, and the probability "
             "that it holds the maximum moves at most as fast as that of a half-line under Laplace "
             "noise, which two candidates attain.",
@@ -502,59 +526,6 @@ _LEAST = Fraction(1, 10**9)
 """Distances, and their reciprocals, below which its integrals are too long."""
 
 
-@final
-@dataclass(frozen=True)
-class GaussianChoicePair(MirroredPair):
-    """An upper bound of all choices among k candidates with Gaussian noise, moved by t against it.
-
-    It is the least of two: H of the vector of noisy scores, and for ε ≥ 0 k − 1 times that of one
-    score at distance t. For a set S of s < k candidates P(S) − e^ε Q(S) is at most the sum over its
-    candidates, and one of them is chosen, given the noise of the others, where its own noise
-    exceeds a number that moves by at most t. Divergences are those of the vector.
-    """
-
-    law_name = "gaussian-choice"
-
-    candidates: int
-    distance: ExactReal
-
-    @cached_property
-    def vector(self) -> GaussianPair:
-        """The pair of the noisy scores."""
-        k = self.candidates
-        longest = ExactReal.of_root(Fraction(k // 2 * (k - k // 2), k))
-        return GaussianPair(Gaussian(1, self.distance * longest), None)
-
-    @cached_property
-    def _one(self) -> GaussianPair:
-        return GaussianPair(Gaussian(1, self.distance), None)
-
-    def excess(self, epsilon: ExactReal) -> arb:
-        """Return the least of both bounds."""
-        several = (self.candidates - 1) * self._one.hockey_stick(epsilon)
-        return self.vector.hockey_stick(epsilon).min(several)
-
-    def tails(self, epsilon: ExactReal) -> Tails:
-        """Return those of the vector."""
-        return self.vector.tails(epsilon)
-
-    def renyi(self, order: arb) -> arb:
-        """Return that of the vector."""
-        return self.vector.renyi(order)
-
-    @property
-    def known(self) -> Known:
-        """Return where a search may start, and the ρ of the vector."""
-        return Known(epsilon=self._estimate, rho=self.vector.known.rho)
-
-    def _estimate(self, log_delta: float) -> float | None:
-        both = (
-            self.vector.known.epsilon(log_delta),
-            self._one.known.epsilon(log_delta - math.log(self.candidates - 1)),
-        )
-        return min((value for value in both if value is not None), default=None)
-
-
 @declared
 class ReportNoisyMax(Choice):
     """Add independent noise to the score of each candidate, and report which one is the largest.
@@ -594,7 +565,7 @@ class ReportNoisyMax(Choice):
 
     *Gaussian noise.* A move of all scores by the same amount changes no choice. What is left of the
     moves of k scores is longest where half of them rise by t: √(⌊k/2⌋⌈k/2⌉/k) t, the distance of
-    the vector of noisy scores. At large ε `GaussianChoicePair` has a closer bound.
+    the vector of noisy scores. At large ε `ChoicePair` has a closer bound.
     """
 
     example = "ReportNoisyMax(noise='Gaussian', scale=2, candidates=10)"
@@ -620,9 +591,8 @@ class ReportNoisyMax(Choice):
             return Logistic(unit)
         if self.noise in ("Exponential", "Laplace"):
             return Laplace(unit)
-        vector = GaussianChoicePair(self.candidates, self.distance).vector.mechanism
-        assert isinstance(vector, Gaussian)
-        return Gaussian(self.scale, vector.l2_sensitivity * self.scale)
+        vector = ChoicePair("Gaussian", self.distance, self.candidates)
+        return Gaussian(self.scale, vector.farthest * self.scale)
 
     def attained(self) -> tuple[Pair, ...]:
         """Return those of two candidates, the others far below."""
@@ -642,14 +612,14 @@ class ReportNoisyMax(Choice):
             return same.worst_case(adjacency)
         least, t = self.attained(), self.distance.rational
         if self.noise == "Gaussian":
-            least = (GaussianChoicePair(_LEAST_CANDIDATES, self.distance).vector,)
+            least = (ChoicePair("Gaussian", self.distance).noise,)
         elif self.candidates == _LEAST_CANDIDATES and t is not None and _LEAST < t < 1 / _LEAST:
             least = (OwnDensityPair(_DIFFERENCE, t, False),)
         if self.candidates == _LEAST_CANDIDATES and len(least) == 1:
             return WorstCase.symmetric(
                 least[0], "The best event is that of the candidate that rises, from the worst gap."
             )
-        most: Pair = GaussianChoicePair(self.candidates, self.distance)
+        most: Pair = ChoicePair("Gaussian", self.distance, self.candidates)
         largest = None
         if self.noise == "Laplace":  # two candidates come near to t: (2 + x)e^{−x} falls as e^{−x}
             (most,) = self.dominated_by.worst_case(adjacency).remove

@@ -6,12 +6,12 @@ r = ε/(2Δ): the exponential mechanism with the score −|N(y) − pn| and the 
 its base measure (Smith 2011; diffprivlib's `quantile`, with Δ = 1). Δ is the most by which a score
 changes: 1 if a record is replaced, and max(p, 1 − p) if it is added or removed.
 
-*Its profile is exactly that of all pairs of bounded range ε* (`BoundedRangePair`), for any range
+*Its profile is exactly that of all pairs of bounded range ε* (`ChoicePair`), for any range
 [L, U] and any p in (0, 1). At most: no score changes by more than Δ, so the exponents change by
 amounts in [−ε/2, ε/2], an interval of length ε. With m = N(y) − pn, a record more at x turns |m|
 into |m − p| where y < x and into |m + 1 − p| elsewhere; one replaced turns it into |m|, or on an
 interval into |m + 1| or |m − 1|. The proof of
-`BoundedRangePair` holds for densities too.
+`ChoicePair` holds for densities too.
 
 At least: here are neighbours with two levels of the exponents, ε apart, and any probability of the
 first level, which is that of y < c, c in (L, U).
@@ -47,7 +47,7 @@ from dpassay.accountant.errors import AdjacencyError, expected
 from dpassay.accountant.mechanisms.additive.laplace import Logistic
 from dpassay.accountant.mechanisms.selection.candidates import (
     RARER,
-    BoundedRangePair,
+    ChoicePair,
     TwoCandidates,
 )
 from dpassay.accountant.numbers.exact import ExactReal
@@ -136,7 +136,7 @@ class PrivateQuantile(Mechanism):
                 f"{adjacency.value if adjacency else None}. Name the same relation in both places."
             )
         return WorstCase.symmetric(
-            BoundedRangePair(self.epsilon),
+            ChoicePair("Gumbel", self.epsilon),
             "The exponents of neighbours differ by amounts in an interval of length epsilon. All "
             "other records at one point, and one at an end of the range, give two levels of any "
             "probability.",

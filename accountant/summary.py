@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator
+import inspect
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, TypeAlias, final
 
 from dpassay.accountant import ask
@@ -14,14 +14,79 @@ from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import NotApplicableError, UndecidedError, forgiving
 from dpassay.accountant.numbers.exact import Number, in_short
 from dpassay.accountant.numbers.interval import Interval
-from dpassay.accountant.questions import guarantees
 
 Numbers: TypeAlias = Any
 """One number, or a list or an array of them."""
-_AT = {"membership": "prior", "posterior": "prior", "reconstruction": "baseline"}
-"""What a question is asked at, where that is not its argument's name."""
-_EPSILONS = ("0", "0.1", "0.5", "1", "2", "4", "8")
-_DELTAS = ("1e-3", "1e-5", "1e-6", "1e-9")
+Value: TypeAlias = "Interval | list[Interval] | dict[str, Interval]"
+"""One enclosure, one for each coordinate, or several by name."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One kind of question: an argument of `profile`, and an option of the command line."""
+
+    name: str
+    function: str = ""
+    """The module and the function of `dpassay.accountant.questions` that answer it."""
+    key: str = ""
+    """The name of the answer, where it is not that of the question."""
+    place: str = ""
+    """What it is asked at, where that is not the argument."""
+
+    def __post_init__(self) -> None:
+        """Fill in the name of the answer."""
+        object.__setattr__(self, "key", self.key or self.name)
+
+    def at(self, argument: Number) -> str:
+        """Return where it is asked, in words; empty where it has no argument."""
+        said = argument if isinstance(argument, str) else in_short(argument)
+        return f"at {(self.place or self.name).replace('_', '-')} {said}" if said else ""
+
+    def ask(self, mechanism: Mechanism, *at: Number, usual: bool = False, **options: Any) -> Value:
+        """Ask it, with as many of the neighbours, the engine and the width as it takes.
+
+        μ is the exact one, or where it is not among the `usual` questions the least that is enough.
+        """
+        module, _, name = self.function.partition(".")
+        function = getattr(import_module(f"dpassay.accountant.questions.{module}"), name)
+        known = inspect.signature(function).parameters
+        words = {name: value for name, value in options.items() if name in known}
+        words = words if "adjacency" in known else {}
+        try:
+            value: Value = function(mechanism, *at, **words)
+        except NotApplicableError:
+            if self.name != "mu" or usual:
+                raise
+            return {"best_upper": ask.mu(mechanism, **words)}
+        return value
+
+
+QUESTIONS = (
+    Question("epsilon", "profile.delta", "delta"),
+    Question("delta", "profile.epsilon", "epsilon"),
+    Question("alpha", "tradeoff.beta", "beta"),
+    Question("tpr_at_fpr", "tradeoff.power", "true_positive_rate"),
+    Question("membership", "attack.membership", place="prior"),
+    Question("posterior", "attack.posterior", place="prior"),
+    Question("reconstruction", "attack.reconstruction", place="baseline"),
+    Question("order", "guarantees.renyi", "renyi"),
+    Question("total_variation", "guarantees.total_variation"),
+    Question("mu", "guarantees.mu"),
+    Question("rho", "guarantees.rho"),
+    Question("loss_cdf", "guarantees.loss_cdf"),
+    Question("mse", "accuracy.mean_squared_error"),
+    Question("mean_absolute_error", "accuracy.mean_absolute_error"),
+    Question("quantile", "accuracy.quantile"),
+    Question("absolute_quantile", "accuracy.absolute_quantile"),
+    Question("variance", "accuracy.variance"),
+)
+USUAL = {
+    "epsilon": ("0", "0.1", "0.5", "1", "2", "4", "8"),
+    "delta": ("1e-3", "1e-5", "1e-6", "1e-9"),
+    **dict.fromkeys(("mu", "rho", "mse"), ("",)),
+}
+"""What is asked where nothing is named."""
 
 
 @final
@@ -121,8 +186,12 @@ def profile(
     total_variation: bool = False,
     mu: bool = False,
     rho: bool = False,
-    variance: bool = False,
+    loss_cdf: Numbers = None,
     mse: bool = False,
+    mean_absolute_error: bool = False,
+    quantile: Numbers = None,
+    absolute_quantile: Numbers = None,
+    variance: bool = False,
     adjacency: Adjacency | str | None = None,
 ) -> Profile:
     """Answer several questions about one release of a mechanism, each with an enclosure.
@@ -137,9 +206,12 @@ def profile(
     membership, posterior, reconstruction
         What an attacker gains (`dpassay.accountant.questions.attack`): at priors, at priors, at
         baselines.
-    total_variation, mu, rho, variance, mse
-        Whether to ask for δ(0), the least μ, the least ρ of zCDP, the variances, the mean squared
-        error.
+    total_variation, mu, rho, mse, mean_absolute_error, variance
+        Whether to ask for δ(0), the least μ, the least ρ of zCDP, the mean squared and the mean
+        absolute error, the variances.
+    loss_cdf, quantile, absolute_quantile
+        Where to ask for the least probability that the privacy loss is at most this, for quantiles
+        of the noise, and for the least error that is not exceeded with this probability.
     adjacency
         The neighbouring relation, required where the answers depend on it.
 
@@ -155,71 +227,32 @@ def profile(
     ['0.127', '0.0209']
     """
     about, relation = ask.read_mechanism(mechanism), Adjacency.read(adjacency)
-    given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "alpha": alpha, "order": order}
-    given |= {"tpr_at_fpr": tpr_at_fpr, "membership": membership}
-    given |= {"posterior": posterior, "reconstruction": reconstruction}
-    numbers: dict[str, Any] = {
-        name: _listed(value) for name, value in given.items() if value is not None
-    }
-    wanted = {"mu": mu, "rho": rho, "variance": variance, "mse": mse}
-    wanted["total_variation"] = total_variation
-    usual = not numbers and not any(wanted.values())
-    if usual:
-        numbers = {"epsilon": _EPSILONS, "delta": _DELTAS}
-        wanted = dict.fromkeys(("mu", "rho", "mse"), True)
+    given: dict[str, Any] = {
+        "epsilon": epsilon, "delta": delta, "alpha": alpha, "tpr_at_fpr": tpr_at_fpr,
+        "membership": membership, "posterior": posterior, "reconstruction": reconstruction,
+        "order": order, "total_variation": total_variation, "mu": mu, "rho": rho,
+        "loss_cdf": loss_cdf, "mse": mse, "mean_absolute_error": mean_absolute_error,
+        "quantile": quantile, "absolute_quantile": absolute_quantile, "variance": variance,
+    }  # fmt: skip
+    asked = {name: _listed(at) for name, at in given.items() if at is not None and at is not False}
     answers: list[Answer] = []
-    for found in _asked(about, relation, numbers, wanted, usual=usual):
-        try:
-            answers += found()
-        except (NotApplicableError, UndecidedError):
-            if not usual:
-                raise
+    for question in QUESTIONS:
+        for at in (asked or USUAL).get(question.name, ()):
+            place = () if at == "" else (at,)
+            try:
+                value = question.ask(about, *place, usual=not asked, adjacency=relation)
+            except (NotApplicableError, UndecidedError):
+                if asked:
+                    raise
+                continue
+            if isinstance(value, dict):
+                value = [*value.values()]
+            every = value if isinstance(value, list) else [value]
+            answers += [Answer(question.key, question.at(at), each) for each in every]
     return Profile(about, relation, tuple(answers))
 
 
 def _listed(value: Any) -> list[Number]:
+    if value is True:
+        return [""]
     return list(value) if ask.is_many(value) else [value]
-
-
-def _asked(
-    about: Mechanism,
-    relation: Adjacency | None,
-    numbers: dict[str, Any],
-    wanted: dict[str, bool],
-    *,
-    usual: bool,
-) -> Iterator[Callable[[], list[Answer]]]:
-    """Yield the questions, to be asked one by one; the usual μ is an exact one."""
-    named: dict[str, tuple[str, Callable[..., Interval]]] = {
-        "epsilon": ("delta", ask.delta),
-        "delta": ("epsilon", ask.epsilon),
-        "alpha": ("beta", ask.beta),
-        "tpr_at_fpr": ("true_positive_rate", ask.power),
-        "membership": ("membership", ask.membership),
-        "posterior": ("posterior", ask.posterior),
-        "reconstruction": ("reconstruction", ask.reconstruction),
-        "order": ("renyi", ask.renyi),
-    }
-    for argument, values in numbers.items():
-        answered, ask_at = named[argument]
-        for value in values:
-            yield functools.partial(
-                lambda name, at, answer: [Answer(name, at, answer())],
-                answered,
-                f"at {_AT.get(argument, argument).replace('_', '-')} "
-                f"{value if isinstance(value, str) else in_short(value)}",
-                functools.partial(ask_at, about, value, adjacency=relation),
-            )
-    if wanted.get("total_variation"):
-        yield lambda: [
-            Answer("total_variation", "", ask.total_variation(about, adjacency=relation))
-        ]
-    if wanted.get("mu"):
-        least = guarantees.mu if usual else ask.mu
-        yield lambda: [Answer("mu", "", least(about, adjacency=relation))]
-    if wanted.get("rho"):
-        yield lambda: [Answer("rho", "", ask.rho(about, adjacency=relation))]
-    if wanted.get("mse"):
-        yield lambda: [Answer("mse", "", ask.mean_squared_error(about))]
-    if wanted.get("variance"):
-        yield lambda: [Answer("variance", "", value) for value in ask.variance(about)]

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -64,17 +63,6 @@ class Table:
     """Points (ε, δ) to point out."""
     estimated: bool = False
     """Whether the values are floats without proof, which the title says."""
-
-
-def plot(
-    mechanism: Mechanism,
-    path: Path,
-    *,
-    adjacency: str | None,
-    marks: Sequence[tuple[str, Interval]] = (),
-) -> None:
-    """Compute and draw a profile into a .png, .pdf or .svg file."""
-    style.save(draw(compute(mechanism, adjacency=adjacency, marks=marks)), path)
 
 
 def compute(

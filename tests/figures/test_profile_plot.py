@@ -15,7 +15,7 @@ from dpassay.accountant.mechanisms import Composed, Gaussian, Laplace, PoissonSu
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions.profile import delta
 from dpassay.figures import schemes, style, tradeoff
-from dpassay.figures.profile import Table, compute, draw, estimate, plot
+from dpassay.figures.profile import Table, compute, draw, estimate
 from dpassay.verifier.cli import main
 from tests.quick import quick
 
@@ -36,7 +36,7 @@ def test_a_file_is_written_and_the_same_one_again(suffix: str, tmp_path: Path) -
     marks = [("0.1", delta(Laplace(scale=2), "0.1"))]
     paths = [tmp_path / f"{name}{suffix}" for name in ("one", "two")]
     for path in paths:
-        plot(Laplace(scale=2), path, adjacency=None, marks=marks)
+        style.save(draw(compute(Laplace(scale=2), marks=marks)), path)
     first, second = (path.read_bytes() for path in paths)
     assert first.startswith(HEADS[suffix])
     assert len(first) > 5000
@@ -94,7 +94,7 @@ def test_estimates_are_drawn_as_such(tmp_path: Path) -> None:
     assert math.isclose(max(x for x in found if isinstance(x, float)), float(truth.lower))
     axes = draw(table).axes[0]
     assert axes.get_title(loc="left").endswith("(estimate)")
-    plot(training, tmp_path / "profile.svg", adjacency="add-remove")
+    style.save(draw(compute(training, adjacency="add-remove")), tmp_path / "profile.svg")
     assert (tmp_path / "profile.svg").read_bytes().startswith(HEADS[".svg"])
 
 

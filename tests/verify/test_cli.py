@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import dpassay
+from dpassay.accountant.core.asking import Drawable
 from dpassay.verifier.cli import main
 from dpassay.verifier.cli.verify import with_lemmas
 from dpassay.verifier.document import read_text
@@ -172,19 +173,21 @@ def test_profile_without_a_question_prints_a_table(capsys: pytest.CaptureFixture
     assert "mu" not in text  # it has none
 
 
-def test_profile_hands_the_plot_down(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_profile_draws_the_points_that_were_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     drawn: list[Any] = []
 
-    def plot(mechanism: object, path: Path, **options: object) -> None:
-        drawn.append((repr(mechanism), path, options))
+    def draw(thing: Any, path: Path) -> None:
+        drawn.append((repr(thing.mechanism), [answer.at for answer in thing.answers], path))
 
+    monkeypatch.setattr(Drawable, "drawer", draw)
     path = tmp_path / "profile.svg"
     arguments = ["profile", "Laplace(scale=2)", "--epsilon", "0.1", "--mse", "--plot", str(path)]
-    assert main(arguments, plot=plot) == 0
+    assert main(arguments) == 0
     assert f"wrote {path}" in capsys.readouterr().err
-    ((mechanism, where, options),) = drawn
-    assert (mechanism, where, options["adjacency"]) == ("Laplace(scale=2)", path, None)
-    assert [at for at, _ in options["marks"]] == ["0.1"]
+    assert drawn == [("Laplace(scale=2)", ["at epsilon 0.1"], path)]
+    monkeypatch.setattr(Drawable, "drawer", None)
     assert main(arguments) == 2
     assert "cannot draw" in capsys.readouterr().err
 

@@ -68,7 +68,6 @@ _NEGATIVE = re.compile(r"-(\d|\.\d|sqrt\()")
 def main(
     argv: Sequence[str] | None = None,
     *,
-    plot: profile.Plot | None = None,
     laws: DrawLaws | None = None,
     page: verify.WritePage | None = None,
     commands: Iterable[Command] = (),
@@ -76,15 +75,15 @@ def main(
     """Run one command and return its exit code.
 
     `argv` are the arguments without the program's name; None takes those of the process. What lies
-    on floors above is handed down: what `profile` and `optimal` draw with (`plot`, `laws`), what
-    `verify --html` writes with (`page`), and further `commands`.
+    on floors above is handed down: what `optimal` draws with (`laws`), what `verify --html` writes
+    with (`page`), and further `commands`.
     """
     ready_streams()
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in arguments or os.environ.get("DPASSAY_DEBUG", "0") not in ("", "0")
     try:
         try:
-            return _run(arguments, plot, laws, page, commands)
+            return _run(arguments, laws, page, commands)
         finally:
             sys.stdout.flush()
     except SystemExit as end:  # argparse ends --help and wrong usage in this way
@@ -108,7 +107,6 @@ def main(
 
 def _run(
     arguments: Sequence[str],
-    plot: profile.Plot | None,
     laws: DrawLaws | None,
     page: verify.WritePage | None,
     commands: Iterable[Command],
@@ -117,7 +115,7 @@ def _run(
         verify.command(page),
         check.COMMAND,
         certify.COMMAND,
-        profile.command(plot),
+        profile.COMMAND,
         training.COMMAND,
         calibrate.COMMAND,
         convert.COMMAND,

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.verifier.cli.profile import Answer, Question, as_json, as_rows
+from dpassay.verifier.cli.profile import Answer, as_json, as_rows, asked
 from dpassay.verifier.cli.shell import Command, answer
 from dpassay.verifier.terminal import columns
 
@@ -56,15 +56,6 @@ _GIVEN = {
     "zcdp": ("R", "{}-zCDP"),
 }
 """What can be given: its numbers, and how it is printed."""
-QUESTIONS = (
-    Question("epsilon", key="delta"),
-    Question("delta", key="epsilon"),
-    Question("alpha", key="beta"),
-    Question("tpr-at-fpr", key="true_positive_rate"),
-    Question("order", key="renyi"),
-    Question("rho"),
-    Question("to-mu", key="mu"),
-)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -85,7 +76,7 @@ def _given(options: argparse.Namespace) -> tuple[Given, list[str]]:
     named = [entry for entry in GIVEN if getattr(options, entry.name) is not None]
     if len(named) != 1:
         known = ", ".join(f"--{name} {numbers}" for name, (numbers, _) in _GIVEN.items())
-        asked = (
+        instead = (
             ""
             if named or options.epsilon is None
             else (
@@ -93,20 +84,24 @@ def _given(options: argparse.Namespace) -> tuple[Given, list[str]]:
                 f"{(options.delta or ['D'])[0]}."
             )
         )
-        raise InvalidInputError(f"Expected one guarantee to convert: {known}.{asked}")
+        raise InvalidInputError(f"Expected one guarantee to convert: {known}.{instead}")
     (entry,) = named
     return entry, [str(n) for n in entry.numbers(" ".join(getattr(options, entry.name)))]
 
 
 def _ask(options: argparse.Namespace, entry: Given, numbers: list[str]) -> list[Answer]:
+    from dpassay.accountant.questions.convert import ASKED
+    from dpassay.accountant.summary import Question
+
+    questions = [Question(name, key=key) for name, key in ASKED.items()]
     rows = [
         Answer(question, at, entry.answer(numbers, question.key, at))
-        for question in QUESTIONS
-        for at in question.asked(options)
+        for question in questions
+        for at in asked(question, options)
     ]
     if not rows:
-        asked = ", ".join(f"--{question.option}" for question in QUESTIONS)
-        raise InvalidInputError(f"Expected a question: {asked}.")
+        known = ", ".join(f"--{question.name.replace('_', '-')}" for question in questions)
+        raise InvalidInputError(f"Expected a question: {known}.")
     return rows
 
 

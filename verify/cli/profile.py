@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import groupby
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Any, final
 
+from dpassay.accountant.core.asking import Drawable
 from dpassay.accountant.errors import DpassayError, NotApplicableError, UndecidedError
 from dpassay.verifier.cli.shell import (
     OF_MECHANISMS,
@@ -27,40 +25,16 @@ from dpassay.verifier.terminal import columns, working
 if TYPE_CHECKING:
     from dpassay.accountant.core.mechanism import Mechanism
     from dpassay.accountant.numbers.interval import Interval
+    from dpassay.accountant.summary import Question, Value
 
 
 """Questions on the command line, several at once, and their answers as text and as JSON."""
 
-Value: TypeAlias = "Interval | list[Interval] | dict[str, Interval]"
-"""One enclosure, one for each coordinate, or several by name."""
 
-
-@final
-@dataclass(frozen=True)
-class Question:
-    """One kind of question."""
-
-    option: str
-    """The option without its dashes."""
-    function: str = ""
-    """The module and the function of `dpassay.accountant.questions` that answer it."""
-    key: str = ""
-    """The name of the answer, where it is not that of the question."""
-    at: str = ""
-    """What it is asked at, where that is not the option."""
-
-    def __post_init__(self) -> None:
-        """Fill in the name of the answer."""
-        object.__setattr__(self, "key", self.key or self.name)
-
-    @property
-    def name(self) -> str:
-        """The attribute of the parsed options."""
-        return self.option.replace("-", "_")
-
-    def asked(self, options: argparse.Namespace) -> list[str]:
-        """Return the arguments at which it is asked."""
-        return getattr(options, self.name) or []
+def asked(question: Question, options: argparse.Namespace) -> list[str]:
+    """Return the arguments at which a question is asked."""
+    found: list[str] = getattr(options, question.name) or []
+    return found
 
 
 @final
@@ -71,12 +45,6 @@ class Answer:
     question: Question
     argument: str
     value: Value
-
-    def place(self) -> str:
-        """Return where it was asked, in words; empty where it has no argument."""
-        return f"at {self.question.at or self.question.option} {self.argument}" * bool(
-            self.argument
-        )
 
     def to_json(self, *, with_argument: bool) -> Any:
         """Return the enclosure (or enclosures), with its argument where there are several."""
@@ -104,7 +72,7 @@ def as_json(answers: Sequence[Answer]) -> dict[str, Any]:
 def as_rows(answers: Sequence[Answer]) -> list[tuple[str, str, str]]:
     """Return a row for each number: what it is, where, and its digits."""
     return [
-        (f"  {answer.question.key}{which}", answer.place(), str(value))
+        (f"  {answer.question.key}{which}", answer.question.at(answer.argument), str(value))
         for answer in answers
         for which, value in named(answer.value)
     ]
@@ -150,20 +118,6 @@ examples:
 """
 
 
-class Plot(Protocol):
-    """Draws a profile into a file."""
-
-    def __call__(
-        self,
-        mechanism: Mechanism,
-        path: Path,
-        *,
-        adjacency: str | None,
-        marks: Sequence[tuple[str, Interval]],
-    ) -> None:
-        """Draw δ(ε); `marks` are the points (ε, δ) that were asked for."""
-
-
 _OPTIONS = """\
 mechanism MECHANISM  such as 'Laplace(scale=2)'
 --epsilon E ...  delta at this epsilon (any real number)
@@ -198,53 +152,15 @@ _HINTS = {
     "--rho": "To claim a rho: dpassay verify MECHANISM --rho R",
     "--estimate": "In Python: dpassay.estimate_epsilon(MECHANISM, delta) and its like",
 }
-QUESTIONS = (
-    Question("epsilon", "profile.delta", "delta"),
-    Question("delta", "profile.epsilon", "epsilon"),
-    Question("alpha", "tradeoff.beta", "beta"),
-    Question("tpr-at-fpr", "tradeoff.power", "true_positive_rate"),
-    Question("membership", "attack.membership", at="prior"),
-    Question("posterior", "attack.posterior", at="prior"),
-    Question("reconstruction", "attack.reconstruction", at="baseline"),
-    Question("order", "guarantees.renyi", "renyi"),
-    Question("total-variation", "guarantees.total_variation"),
-    Question("mu", "guarantees.mu"),
-    Question("rho", "guarantees.rho"),
-    Question("loss-cdf", "guarantees.loss_cdf"),
-    Question("mse", "accuracy.mean_squared_error"),
-    Question("mean-absolute-error", "accuracy.mean_absolute_error"),
-    Question("quantile", "accuracy.quantile"),
-    Question("absolute-quantile", "accuracy.absolute_quantile"),
-    Question("variance", "accuracy.variance"),
-)
-_DEFAULT = {
-    "epsilon": ("0", "0.1", "0.5", "1", "2", "4", "8"),
-    "delta": ("1e-3", "1e-5", "1e-6", "1e-9"),
-    "mu": ("",),
-    "rho": ("",),
-    "mse": ("",),
-}
 
 
-def command(plot: Plot | None) -> Command:
-    """Return the command, which draws with `plot`."""
-    return Command(
-        "profile",
-        "the exact privacy of one release",
-        _DESCRIPTION,
-        _EPILOG,
-        _OPTIONS,
-        lambda options: run(options, plot),
-        quiet="print the enclosures only, one line each",
-        hints=_HINTS,
-    )
-
-
-def run(options: argparse.Namespace, plot: Plot | None) -> int:
+def run(options: argparse.Namespace) -> int:
     """Ask and print."""
-    from dpassay.accountant import notation
+    from dpassay.accountant import notation, summary
+    from dpassay.accountant.core.adjacency import Adjacency
+    from dpassay.accountant.numbers.interval import Interval
 
-    draw = None if checked_path(options.plot, plot) is None else plot
+    path = checked_path(options.plot, Drawable.drawer)
     mechanism = notation.parse(options.mechanism)
     with working(sys.stderr, silent=options.quiet):
         answers, refused = _answers(mechanism, options)
@@ -257,14 +173,14 @@ def run(options: argparse.Namespace, plot: Plot | None) -> int:
     answer(
         options, {**data, **as_json(answers)}, f"{head}\n{columns(as_rows(answers))}", quiet=lines
     )
-    if draw is not None:
-        marks = [
-            (a.argument, a.value)
+    if path is not None:
+        marks = tuple(
+            summary.Answer("delta", a.question.at(a.argument), a.value)
             for a in answers
-            if a.question.key == "delta" and not isinstance(a.value, (list, dict))
-        ]
-        draw(mechanism, options.plot, adjacency=options.adjacency, marks=marks)
-        note(f"wrote {options.plot}")
+            if a.question.key == "delta" and isinstance(a.value, Interval)
+        )
+        summary.Profile(mechanism, Adjacency.read(options.adjacency), marks).plot(path)
+        note(f"wrote {path}")
     return max((report_error(refusal) for refusal in refused), default=ExitCode.DONE)
 
 
@@ -275,51 +191,40 @@ def _answers(
 
     Refusals come with the other answers; where there are none the first one is raised.
     """
-    asked = {q.name: q.asked(options) for q in QUESTIONS if q.asked(options)}
+    from dpassay.accountant.summary import QUESTIONS, USUAL
+
+    words = {name: getattr(options, name) for name in ("adjacency", "method", "relative_width")}
+    named = {q.name: asked(q, options) for q in QUESTIONS if asked(q, options)}
     answers: list[Answer] = []
     refused: list[DpassayError] = []
     for question in QUESTIONS:
-        for argument in (asked or _DEFAULT).get(question.name, ()):
+        for argument in (named or USUAL).get(question.name, ()):
+            parts = argument.split(",", question.name == "posterior") if argument else []
             try:
-                value = _ask(question, mechanism, argument, options, exact=not asked)
+                value = question.ask(mechanism, *parts, usual=not named, **words)
             except (NotApplicableError, UndecidedError) as refusal:
-                if asked:
+                if named:
                     refused.append(refusal)
                 elif options.method != "auto" and question.key == "delta":
                     raise
                 continue
             # What is bounded on one side only need not be shown where it is not asked.
-            if asked or isinstance(value, (list, dict)) or value.relative_width is not None:
+            if isinstance(value, list) and len({*value}) == 1:
+                value = value[0]
+            if named or isinstance(value, (list, dict)) or value.relative_width is not None:
                 answers.append(Answer(question, argument, value))
     if refused and not answers:
         raise refused[0]
     return answers, refused
 
 
-def _ask(
-    question: Question,
-    mechanism: Mechanism,
-    argument: str,
-    options: argparse.Namespace,
-    *,
-    exact: bool,
-) -> Value:
-    """Ask one question, with as many of the neighbours, the engine and the width as it takes.
-
-    μ is the exact one, or where it is named the least one that is enough.
-    """
-    from dpassay.accountant.questions.least_mu import mu
-
-    module, _, name = question.function.partition(".")
-    function = getattr(import_module(f"dpassay.accountant.questions.{module}"), name)
-    known = inspect.signature(function).parameters
-    given = ("adjacency", "method", "relative_width") if "adjacency" in known else ()
-    words = {name: getattr(options, name) for name in given if name in known}
-    try:
-        numbers = argument.split(",", 1 if question.name == "posterior" else 0) if argument else []
-        value: Value = function(mechanism, *numbers, **words)
-    except NotApplicableError:
-        if question.key != "mu" or exact:
-            raise
-        return {"best_upper": mu(mechanism, **words)}
-    return value[0] if isinstance(value, list) and len(set(value)) == 1 else value
+COMMAND = Command(
+    "profile",
+    "the exact privacy of one release",
+    _DESCRIPTION,
+    _EPILOG,
+    _OPTIONS,
+    run,
+    quiet="print the enclosures only, one line each",
+    hints=_HINTS,
+)

@@ -125,6 +125,7 @@ def test_wheel_is_complete(wheel: zipfile.ZipFile) -> None:
     assert len(shipped) == len(set(shipped))
 
 
+@pytest.mark.slow
 def test_wheel_of_the_source_archive_has_the_same_files(
     wheel: zipfile.ZipFile, tmp_path: Path
 ) -> None:
@@ -144,6 +145,7 @@ def test_wheel_of_the_source_archive_has_the_same_files(
         } == {info.filename: info.CRC for info in wheel.infolist() if "RECORD" not in info.filename}
 
 
+@pytest.mark.slow
 def test_wheel_works_beside_the_names_of_its_rooms(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
     """A user's own modules and folders may be called like the folders of the repository."""
     site, here = tmp_path / "site", tmp_path / "here"

@@ -24,7 +24,7 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
 
 
-LONG = ("audits.md", "local.md", "lp.md")
+LONG = ("audits.md", "local.md", "lp.md", "streams.md")
 """Pages whose examples take several seconds."""
 
 

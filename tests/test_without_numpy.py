@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 MISSING = ["numpy", "scipy", "mpmath", "cvxpy", "highspy", "matplotlib", "rich", "sklearn"]
 """Libraries that a browser does not have at once."""
@@ -43,6 +45,7 @@ for claim in claims:
 """
 
 
+@pytest.mark.slow
 def test_claims_about_single_releases_are_decided_and_checked() -> None:
     run = subprocess.run(
         [sys.executable, "-P", "-c", _PROGRAM, json.dumps([[*CLAIMS], MISSING])],

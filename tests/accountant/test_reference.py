@@ -6,7 +6,14 @@ import math
 
 import pytest
 
-from dpassay import Gaussian, estimate_beta, estimate_delta, estimate_epsilon, estimate_log_delta
+from dpassay import (
+    DiscreteLaplace,
+    Gaussian,
+    estimate_beta,
+    estimate_delta,
+    estimate_epsilon,
+    estimate_log_delta,
+)
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
 from dpassay.accountant.notation import parse
@@ -16,20 +23,11 @@ from dpassay.accountant.reference import Reference
 from tests.quick import quick
 
 SINGLE = [
-    "Gaussian(3)",
-    "Gaussian(standard_deviation='1/4')",
     "Laplace(2)",
-    "Logistic(2)",
-    "TruncatedLaplace(scale=2, bound=20)",
-    "Staircase(epsilon=1, gamma='0.4')",
     "AdditiveNoise(density='exp(-abs(x)**3)', scale=2)",
     "AdditiveNoise(density='1/(1+x**2)')",
     "AdditiveNoise(density='exp(-x) if x > 0 else exp(2*x)', sensitivity='3/4')",
     "DiscreteLaplace(scale=2, sensitivity=3)",
-    "DiscreteGaussian(9)",
-    "Skellam(9)",
-    "IntegerNoise(probabilities=['1/8', '1/2', '3/8'], lowest=-1)",
-    "RandomizedResponse(epsilon=1, categories=4)",
     "UnaryEncoding(epsilon=1, categories=10)",
     "UnaryEncoding(epsilon=1, categories=10, optimised=True)",
     "Rappor(flip='1/2', categories=10)",
@@ -38,18 +36,16 @@ SINGLE = [
     "Guaranteed(epsilon='0.1', delta='1e-6')",
     "Channel(matrix=[['2/3', '1/3'], ['1/4', '3/4']])",
     "LaplaceVector(scale=4, shifts=[1, 2, 3])",
-    "MixtureOfGaussians(standard_deviation=1, sensitivities=[0, 1, 2], "
-    "sampling_probs=['0.81', '0.18', '0.01'])",
     "PoissonSubsampled(mechanism=Gaussian(standard_deviation=1), sampling_prob='1/10')",
     "PoissonSubsampled(mechanism=DiscreteGaussian(parameter=4), sampling_prob='1/10')",
 ]
+"""Those of one formula are compared to thirty digits in `mechanisms/test_laws.py`."""
 SEVERAL = [
     "Composed(Laplace(4), count=5)",
     "Composed([Laplace(4), Laplace(7)])",
     "Composed(RandomizedResponse(epsilon='1/2'), count=12)",
     "Composed(RandomizedResponse(epsilon='0.3', categories=4), count=9)",
     "Composed(DiscreteGaussian(9), count=10)",
-    "Composed(Gaussian(4), count=10)",
     "Composed([Gaussian(3), Laplace(3)])",
     "Composed(mechanism=PoissonSubsampled(Gaussian(1), '1/10'), count=20)",
 ]
@@ -66,17 +62,23 @@ def assert_close(found: float, enclosure: Interval) -> None:
     assert low * (1 - CLOSE) <= found <= high * (1 + CLOSE)
 
 
-@pytest.mark.parametrize("text", quick(SINGLE, 0, 5, 9, 12, 17, 18))
+@pytest.mark.parametrize("text", quick(SINGLE, *range(4, 12)))
 def test_single_releases(text: str) -> None:
     mechanism, adjacency = parse(text), relation(text)
     known = Reference.of(mechanism, adjacency)
-    for epsilon in ("-1/2", "0.3", "1.1"):
+    for epsilon in ("-1/2", "1.1"):
         assert_close(known.delta(epsilon), profile.delta(mechanism, epsilon, adjacency=adjacency))
+
+
+@pytest.mark.parametrize("text", quick(["Gaussian(3)", *SINGLE[:5], *SINGLE[-3:]], 1, 5))
+def test_inverses(text: str) -> None:
+    mechanism, adjacency = parse(text), relation(text)
+    known = Reference.of(mechanism, adjacency)
     assert_close(known.epsilon("1e-3"), profile.epsilon(mechanism, "1e-3", adjacency=adjacency))
     assert_close(known.beta("0.1"), tradeoff.beta(mechanism, "0.1", adjacency=adjacency))
 
 
-@pytest.mark.parametrize("text", [t for t in SINGLE if "Skellam" not in t and "density=" not in t])
+@pytest.mark.parametrize("text", quick(SINGLE[4:], *range(8)))
 def test_divergences(text: str) -> None:
     mechanism, adjacency = parse(text), relation(text)
     known = Reference.of(mechanism, adjacency)
@@ -93,9 +95,7 @@ def test_divergences(text: str) -> None:
 def test_compositions(text: str) -> None:
     mechanism, adjacency = parse(text), relation(text)
     known = Reference.of(mechanism, adjacency)
-    for epsilon in ("0.3", "1.5"):
-        found = profile.delta(mechanism, epsilon, adjacency=adjacency)
-        assert_close(known.delta(epsilon), found)
+    assert_close(known.delta("0.3"), profile.delta(mechanism, "0.3", adjacency=adjacency))
 
 
 def test_each_direction_has_its_own_pair() -> None:
@@ -107,10 +107,10 @@ def test_each_direction_has_its_own_pair() -> None:
 
 
 def test_estimates_ask_it_by_name() -> None:
-    noise = Gaussian(3)
+    noise = DiscreteLaplace(3)
     close = pytest.approx
-    asked = estimate_delta(noise, [0.5, 1.0], method="mpmath")
-    assert asked == close(estimate_delta(noise, [0.5, 1.0]), rel=CLOSE, abs=0)
+    asked = estimate_delta(noise, [0.1, 0.2], method="mpmath")
+    assert asked == close(estimate_delta(noise, [0.1, 0.2]), rel=CLOSE, abs=0)
     asked = estimate_epsilon(noise, 1e-5, method="mpmath")
     assert asked == close(estimate_epsilon(noise, 1e-5), rel=CLOSE, abs=0)
     asked = estimate_beta(noise, 0.05, method="mpmath")
@@ -137,9 +137,8 @@ def test_no_epsilon_serves_where_some_outcomes_are_impossible() -> None:
 )
 def test_large_losses_and_infinite_ones(text: str) -> None:
     mechanism = parse(text)
-    for epsilon in ("1/2", "30"):
-        found = profile.delta(mechanism, epsilon)
-        assert_close(Reference.of(mechanism).delta(epsilon), found)
+    epsilon = "1/2" if "Guaranteed" in text else "30"
+    assert_close(Reference.of(mechanism).delta(epsilon), profile.delta(mechanism, epsilon))
 
 
 @pytest.mark.slow
@@ -171,7 +170,7 @@ def test_what_would_be_wrong_or_late_is_refused() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", SINGLE)
+@pytest.mark.parametrize("text", ["DiscreteGaussian(9)", "RandomizedResponse(1, 4)", *SINGLE])
 def test_no_relation_is_answered_with_the_pairs_of_another(text: str) -> None:
     mechanism, asked = parse(text), 0.3
     for each in Adjacency:

@@ -110,13 +110,6 @@ def test_a_title_that_says_printed_names_where_and_its_numbers_stand_there() -> 
     assert quoting
 
 
-@pytest.mark.parametrize("name", registry.FIGURES)
-def test_what_is_drawn_from_a_stored_table_has_the_title_of_the_page(name: str) -> None:
-    table = production.stored(name)
-    assert table is not None
-    assert registry.load(name).draw(table).get_label() == titles()[name][0]
-
-
 @pytest.mark.parametrize("name", [NAME, "less-is-more/2"])
 def test_a_stored_table_is_the_one_that_is_computed(name: str) -> None:
     stored, computed = production.stored(name), production.computed(name, Settings())
@@ -139,19 +132,14 @@ def words(figure: Figure) -> dict[str, Bbox]:
     return {name: box for name, box in boxes.items() if box.width > 0}
 
 
-QUICK = [name for name in registry.FIGURES if not registry.description(name).needs]
-DRAWN = [
-    pytest.param(name, marks=[] if name in (NAME, "less-is-more/2") else pytest.mark.slow)
-    for name in QUICK
-]
-
-
-@pytest.mark.parametrize("name", DRAWN)
-def test_no_word_is_cut_off_or_on_the_title_at_the_width_of_a_page_or_column(name: str) -> None:
-    plot = registry.load(name)
-    table = plot.compute(FAST)
+@pytest.mark.parametrize("name", registry.FIGURES)
+def test_the_title_is_that_of_the_page_and_no_word_is_cut_off_or_on_it(name: str) -> None:
+    """Drawn from the stored table, at the width of a page and of a column."""
+    table = production.stored(name)
+    assert table is not None
     for column in (False, True):
-        figure = plot.draw(table)
+        figure = registry.load(name).draw(table)
+        assert figure.get_label() == titles()[name][0]
         if column:
             style.narrow(figure)
         title, *others = words(figure).items()
@@ -252,6 +240,7 @@ def test_one_command_makes_figures_and_a_page_that_needs_nothing_else(
     assert "://" not in re.sub(r'xmlns(:\w+)?="[^"]*"', "", page).replace("href", "")
 
 
+QUICK = [name for name in registry.FIGURES if not registry.description(name).needs]
 FIRST = [next(figures) for _, figures in itertools.groupby(QUICK, lambda n: n.split("/")[0])]
 
 

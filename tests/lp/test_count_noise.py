@@ -35,6 +35,7 @@ from dpassay.verifier import kernel as checker
 from dpassay.verifier.cli import main
 from dpassay.verifier.prover import optima
 from tests.near import narrow
+from tests.quick import quick
 
 # The programs of count noise written out, as a route of their own
 
@@ -149,6 +150,7 @@ def test_its_certificate_is_narrow_for_every_size(epsilon: str, eta: str, suppor
 LOCATION = Path(__file__).resolve().parents[2] / "benchmarks" / "closed_form.py"
 
 
+@pytest.mark.slow
 def test_an_eta_of_1e_12_has_its_digits() -> None:
     problem = CountNoiseProblem(ratio="3/2", eta="1e-12", support=30, max_count=33)
     assert narrow(optimal_count_noise(problem).delta, Fraction(1, 10**20))
@@ -318,7 +320,7 @@ def test_agrees_with_a_plain_program(e: int, eta: str, support: int, first: int,
 
 @pytest.mark.parametrize(
     ("epsilon", "eta", "support", "last"),
-    [("1.5", "1/2", 4, 8), ("1", "4/5", 3, 10_000), ("2.2", "1/10", 5, 300)],
+    quick([("1.5", "1/2", 4, 8), ("1", "4/5", 3, 10_000), ("2.2", "1/10", 5, 300)], 0, 2),
 )
 def test_the_accountant_finds_the_same_delta(
     epsilon: str, eta: str, support: int, last: int

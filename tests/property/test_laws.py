@@ -6,6 +6,7 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 
+import pytest
 from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -188,6 +189,7 @@ EXPONENTS = st.integers(2, 40)
 CLOSE = Decimal("1e-15")
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(ORDERS, EPSILONS, EXPONENTS)
 def test_renyi_to_delta_and_back(order: Fraction, epsilon: Fraction, exponent: int) -> None:

@@ -142,7 +142,7 @@ def test_a_sample_without_replacement_has_one_relation() -> None:
     assert found == named
 
 
-@pytest.mark.parametrize("epsilon", ["0.2", "1", "2"])
+@pytest.mark.parametrize("epsilon", quick(["0.2", "1", "2"], 0, 1))
 def test_ends_farther_apart_than_half_are_an_answer(epsilon: str) -> None:
     """20 samples: δ is at least that of samples in one direction alone, within a factor of 1.7."""
     sample = SampledWithoutReplacement(Gaussian(standard_deviation=2), 10, 100)
@@ -168,6 +168,7 @@ def test_beta_of_choices_has_two_ends() -> None:
     assert found.upper < Decimal("1.3") * found.lower
 
 
+@pytest.mark.slow
 def test_losses_that_are_all_beyond_what_matters() -> None:
     """Every finite loss of a choice may exceed what a sum needs to be above ε: none is cut."""
     steps = IntegerNoise(["3/7", "3/7", "1/7"], 0, sensitivity=2)
@@ -178,7 +179,7 @@ def test_losses_that_are_all_beyond_what_matters() -> None:
     assert true <= float(found.upper) * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("epsilon", ["0", "1/3", "log(2)", "-log(3)/2", "log(3)"])
+@pytest.mark.parametrize("epsilon", ["0", "1/3", "log(2)", "log(3)"])
 def test_a_few_choices_among_tables_have_an_exact_profile(epsilon: str) -> None:
     rows = [
         ["1/2", "1/2", 0, 0],

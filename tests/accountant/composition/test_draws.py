@@ -15,6 +15,7 @@ from dpassay import (
     dpsgd_noise,
     epsilon,
 )
+from tests.quick import quick
 
 
 def sampled(noise: Gaussian | Laplace, q: str, count: int) -> Composed:
@@ -61,12 +62,17 @@ def test_tiny_noise(sigma: str, q: str, count: int, expected: str) -> None:
 
 @pytest.mark.parametrize(
     ("noise", "q", "count", "at"),
-    [
-        (Gaussian("0.1"), "0.01", 10, "160"),
-        (Gaussian("0.09"), "0.1", 2, "150"),
-        (Laplace("0.05"), "0.01", 2, "20"),
-        (Laplace("0.05"), "0.5", 3, "50"),
-    ],
+    quick(
+        [
+            (Gaussian("0.1"), "0.01", 10, "160"),
+            (Gaussian("0.09"), "0.1", 2, "150"),
+            (Laplace("0.05"), "0.01", 2, "20"),
+            (Laplace("0.05"), "0.5", 3, "50"),
+        ],
+        1,
+        2,
+        3,
+    ),
 )
 def test_both_ends_contain_what_other_engines_enclose(
     noise: Gaussian | Laplace, q: str, count: int, at: str
@@ -92,6 +98,7 @@ def test_a_profile_that_is_not_told_from_zero_has_no_sign_yet() -> None:
         assert low <= mp.log1p(-mp.mpf("1e-60")) - 10 * mp.log(mp.mpf("0.99")) <= high
 
 
+@pytest.mark.slow
 def test_noise_of_a_large_epsilon() -> None:
     found = dpsgd_noise(10000, 256, 60000, delta="1e-5", epochs=30)
     assert "0.0521350" in str(found)

@@ -135,15 +135,22 @@ TABLE = "Tabulated(p=['1/2', '1/3', '1/6'], q=['1/4', '1/4', '1/2'])"
 
 @pytest.mark.parametrize(
     ("text", "level", "width"),
-    [
-        ("Composed(PoissonSubsampled(Gaussian(standard_deviation='0.6'), '0.05'), 3)", "1e-3", 6),
-        ("Composed(PoissonSubsampled(Laplace(scale=1), '0.01'), 10)", "0.01", 6),
-        ("Composed(PoissonSubsampled(Laplace(scale=3), '0.1'), 2)", "3/4", 3),
-        ("Composed(TruncatedLaplace(scale=2, bound=10), 2)", "0.1", 6),
-        ("Composed(Logistic(scale=2), 2)", "0.1", 7),
-        (TABLE, "0.1", 3),
-        (f"Composed({TABLE}, 2)", "0.1", 3),
-    ],
+    quick(
+        [
+            (
+                "Composed(PoissonSubsampled(Gaussian(standard_deviation='0.6'), '0.05'), 3)",
+                "1e-3",
+                6,
+            ),
+            ("Composed(PoissonSubsampled(Laplace(scale=1), '0.01'), 10)", "0.01", 6),
+            ("Composed(PoissonSubsampled(Laplace(scale=3), '0.1'), 2)", "3/4", 3),
+            ("Composed(TruncatedLaplace(scale=2, bound=10), 2)", "0.1", 6),
+            ("Composed(Logistic(scale=2), 2)", "0.1", 7),
+            (TABLE, "0.1", 3),
+            (f"Composed({TABLE}, 2)", "0.1", 3),
+        ],
+        *range(1, 7),
+    ),
 )
 def test_beta_where_the_best_test_is_next_to_an_end_or_an_atom(
     text: str, level: str, width: int
@@ -179,15 +186,22 @@ def test_no_grid_answers_where_only_two_ends_are_known(inside: str) -> None:
 
 @pytest.mark.parametrize(
     ("mechanism", "adjacency"),
-    [
-        ("LaplaceThreshold(1, 12)", "add-remove"),
-        ("GaussianThreshold(1, 12)", "add-remove"),
-        ("Channel([['1/2', '1/4', '1/4'], ['1/4', '1/2', '1/4'], ['1/8', '1/8', '3/4']])", None),
-        (
-            "SampledWithoutReplacement(Channel([['1/2', '1/2'], ['1/4', '3/4'], [0, 1]]), 1, 4)",
-            None,
-        ),
-    ],
+    quick(
+        [
+            ("LaplaceThreshold(1, 12)", "add-remove"),
+            ("GaussianThreshold(1, 12)", "add-remove"),
+            (
+                "Channel([['1/2', '1/4', '1/4'], ['1/4', '1/2', '1/4'], ['1/8', '1/8', '3/4']])",
+                None,
+            ),
+            (
+                "SampledWithoutReplacement(Channel([['1/2','1/2'], ['1/4','3/4'], [0,1]]), 1, 4)",
+                None,
+            ),
+        ],
+        0,
+        1,
+    ),
 )
 def test_an_engine_is_asked_about_every_worst_pair(mechanism: str, adjacency: str | None) -> None:
     made = parse(mechanism)

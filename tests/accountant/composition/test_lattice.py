@@ -95,12 +95,19 @@ def test_both_engines_find_the_same_epsilon(mechanism: Mechanism) -> None:
 
 @pytest.mark.parametrize(
     ("mechanism", "epsilon"),
-    [
-        (Composed([Composed(Laplace(scale=11), 2), Composed(Logistic(scale=26), 20)]), "0.12"),
-        (Composed(TruncatedLaplace(scale=291, bound=9400), 100_000), "0"),
-        (Composed([RandomizedResponse(epsilon="1e-9"), Laplace(scale=1)]), "0.5"),
-        (Composed([Composed(RandomizedResponse(epsilon="0.3183"), 5), Composed(UNEVEN, 2)]), "0.3"),
-    ],
+    quick(
+        [
+            (Composed([Composed(Laplace(scale=11), 2), Composed(Logistic(scale=26), 20)]), "0.12"),
+            (Composed(TruncatedLaplace(scale=291, bound=9400), 100_000), "0"),
+            (Composed([RandomizedResponse(epsilon="1e-9"), Laplace(scale=1)]), "0.5"),
+            (
+                Composed([Composed(RandomizedResponse(epsilon="0.3183"), 5), Composed(UNEVEN, 2)]),
+                "0.3",
+            ),
+        ],
+        0,
+        1,
+    ),
 )
 def test_widths_where_atoms_lie_between_points_or_releases_are_many(
     mechanism: Mechanism, epsilon: str
@@ -257,6 +264,7 @@ def test_a_short_window_bounds_what_it_leaves_out(tables: list[Masses], epsilon:
 laws = st.lists(st.integers(0, 5), min_size=3, max_size=3).filter(any)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(laws, laws), min_size=1, max_size=2), st.fractions(-1, 3))
 def test_bounds_contain_the_sum(weights: list[tuple[list[int], list[int]]], eps: Fraction) -> None:
     tables = [
@@ -265,6 +273,7 @@ def test_bounds_contain_the_sum(weights: list[tuple[list[int], list[int]]], eps:
     assert_bounded(tables * 2, eps)
 
 
+@pytest.mark.slow
 def test_ends_without_a_mass_of_their_own_place_no_points() -> None:
     """Losses near their bounds are so rare that floats see none: 0/0 would warn."""
     noise = dpassay.AdditiveNoise("1/cosh(sqrt(2)*x)", scale="2.671")

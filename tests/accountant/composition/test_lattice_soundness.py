@@ -98,6 +98,7 @@ def test_the_stated_errors_of_tails(step: Mechanism, share: str) -> None:
         assert (abs(off_q) <= tail.error_q + known.error_q)[plain].all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", ["1", "0.004954"])
 @pytest.mark.parametrize("density", ["exp(-abs(x)**3)", "1/cosh(x)", "max(0, 1-abs(x))"])
 def test_the_stated_errors_of_tails_of_formulas(density: str, share: str) -> None:

@@ -36,6 +36,7 @@ def test_it_is_near_the_optimum_and_below_a_factorisation(steps: int) -> None:
     assert near * low < float(least_units(steps)) < high * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_it_is_above_the_bound_by_hand_and_below_the_square_root() -> None:
     """(2 + ln((2n + 1)/3))²/π², with equal weights and 1/sin x ≥ 1/x."""
     roots = {3: 9.6239, 4: 14.7, 5: 20.9, 6: 28.1, 7: 36.4, 8: 45.8, 9: 56.3}

@@ -110,7 +110,7 @@ def assert_close(found: arb, known: mpmath.mpf) -> None:
     assert float(found.rad()) <= 1e-30
 
 
-@pytest.mark.parametrize("text", quick(CASES, 0, 3, 6, 9, 10, 13, 17, 18, 20, 22, 23, 24, 25, 27))
+@pytest.mark.parametrize("text", quick(CASES, 3, 6, 9, 10, 13, 17, 18, 20, 24, 27))
 def test_two_routes_agree(text: str) -> None:
     for index, epsilon in enumerate(WHERE[text.partition("(")[0]]):
         assert_both_agree(text, epsilon, tails=index % 3 == 0)

@@ -151,7 +151,7 @@ def test_what_is_nearly_one_is_estimated_at_once(sigma: str) -> None:
 
 @pytest.mark.parametrize(
     ("noise", "count"),
-    [("Gaussian('0.2')", 1000), ("Laplace('0.5')", 10)],
+    quick([("Gaussian('0.2')", 1000), ("Laplace('0.5')", 10)], 1),
 )
 def test_an_estimate_is_right_to_its_stated_digits(noise: str, count: int) -> None:
     """With hardly any noise, where floats overflow: a warning would fail the test."""
@@ -228,6 +228,7 @@ def test_neighbours_share_a_line_and_keep_their_digits() -> None:
         assert near(float(many[i]), true, 1e-11)
 
 
+@pytest.mark.slow
 def test_what_a_line_of_neighbours_loses_a_line_of_its_own_keeps() -> None:
     """One by one, as a search asks: at 0.67 the line of the questions before loses its digits."""
     run = Composed(PoissonSubsampled(Gaussian(1), "2199023255552/1400506469000031"), 1000)

@@ -228,6 +228,7 @@ def test_levels_far_below_the_width_are_answered() -> None:
     assert found.relative_width <= Fraction(1, 10**6)
 
 
+@pytest.mark.slow
 def test_infinite_losses_bound_a_beta_that_floats_do_not_have() -> None:
     counts = Composed(BoundedCountNoise(epsilon="0.001562", eta="1/3", support=6), 10000)
     found = tradeoff.beta(counts, "7.32e-9", adjacency=Adjacency.ADD_REMOVE)

@@ -37,6 +37,7 @@ def test_law(draw: Callable[..., LazyReals], cdf: Callable[[Any], Any]) -> None:
     assert distance(values, cdf) < margin(len(values))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("draw", "cdf"), LAWS)
 @pytest.mark.parametrize("bits", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_ties_keep_the_law(

@@ -117,6 +117,7 @@ def test_private_mechanisms_are_seldom_accused_by_any_size(seeds: int, most: int
     assert sum(found.refuted for found in accused) <= most
 
 
+@pytest.mark.slow
 def test_rare_events_are_learned_from_a_fitted_ratio() -> None:
     """Noise that is (1, 1e-5)-DP exactly: the best event promises 0.67, counts alone 0.58."""
 
@@ -130,6 +131,7 @@ def test_rare_events_are_learned_from_a_fitted_ratio() -> None:
     assert np.median([each.epsilon for each in found]) >= 0.6
 
 
+@pytest.mark.slow
 def test_a_rare_shape_does_not_touch_its_neighbours_in_the_block() -> None:
     """A private mechanism that sometimes returns nothing, however the runs are cut into blocks."""
 

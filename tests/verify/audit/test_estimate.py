@@ -149,6 +149,7 @@ def test_a_claim_is_stated_once() -> None:
         dpassay.audit(laplace(1.0), 0, 1, epsilon=1)  # type: ignore[call-overload]
 
 
+@pytest.mark.slow
 def test_outputs_that_are_infinite_or_no_number_are_drawn(tmp_path: Path) -> None:
     def odd(dataset: float, size: int, rng: np.random.Generator) -> Any:
         found = dataset + rng.laplace(0.0, 1.0, size)
@@ -160,6 +161,7 @@ def test_outputs_that_are_infinite_or_no_number_are_drawn(tmp_path: Path) -> Non
     json.dumps(found.to_json(), allow_nan=False)
 
 
+@pytest.mark.slow
 def test_pictures_and_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from matplotlib.figure import Figure
 

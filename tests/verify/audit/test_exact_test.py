@@ -167,7 +167,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("counts", "delta"), CASES)
+@pytest.mark.parametrize(("counts", "delta"), quick(CASES, *range(2, 6)))
 def test_bounds_at_a_trillion_runs_stand_in_the_kernel(counts: Counts, delta: float) -> None:
     """The kernel sums anew, in 40 digits or with finer cells, and must not find more."""
     significance, spared = 1e-6, 1e-8

@@ -163,6 +163,7 @@ def test_a_private_run_is_spared_and_a_leak_is_found() -> None:
     assert "epsilon(1e-5) ≥" in str(nothing)
 
 
+@pytest.mark.slow
 def test_a_run_answers_as_other_audits_do(tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     coins = rng.random(1000) < 0.5

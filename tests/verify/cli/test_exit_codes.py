@@ -215,6 +215,7 @@ def many(count: int) -> str:
     )
 
 
+@pytest.mark.slow
 def test_many_claims_are_decided_in_parts() -> None:
     """Each of them once, by several processes, without certificates where none is wanted."""
     read = document.read_text(many(300)).claims

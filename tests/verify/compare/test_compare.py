@@ -46,6 +46,7 @@ from dpassay.verifier.compare.comparison import metric
 from dpassay.verifier.compare.named import read_workload
 from dpassay.verifier.compare.output import best_lines, headline, noise, release_code, table
 from dpassay.verifier.verdict import Verdict
+from tests.quick import quick
 
 APPROXIMATE = EpsilonDelta(1, "1e-6")
 
@@ -101,7 +102,7 @@ def test_what_is_left_out_has_a_reason(one_count: Comparison) -> None:
     assert {e.candidate.name for e in pure.best("variance")} == {"discrete Laplace"}
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [("0.001", "1e-9"), ("0.01", "1e-6")])
+@pytest.mark.parametrize(("epsilon", "delta"), quick([("0.001", "1e-9"), ("0.01", "1e-6")], 0))
 def test_a_program_that_is_too_large_leaves_the_other_candidates(epsilon: str, delta: str) -> None:
     found = compare(
         Budget(EpsilonDelta(epsilon, delta)),
@@ -186,6 +187,7 @@ def test_a_stream_is_served_by_the_best_counter_that_is_known() -> None:
         )
 
 
+@pytest.mark.slow
 def test_a_stream_under_an_approximate_budget() -> None:
     found = compare(Budget(APPROXIMATE), PrefixSums(50), metrics=["variance"])
     names = {entry.candidate.name for entry in found.rows}
@@ -197,6 +199,7 @@ def test_a_stream_under_an_approximate_budget() -> None:
     assert release_code(found) == f'dpassay stream --mechanism "{advised}" < numbers'
 
 
+@pytest.mark.slow
 def test_the_noise_of_a_training_run_comes_with_its_batches() -> None:
     only = ["Poisson", "each record"]
     found = compare(Budget(APPROXIMATE), Training(10, 100, 1), only=only)

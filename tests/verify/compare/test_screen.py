@@ -13,6 +13,7 @@ from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.geometry.workload import BoundedSum, Counts, Histogram, Mean
 from dpassay.verifier.compare import Comparison, output
+from tests.quick import quick
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -35,7 +36,7 @@ def shown(found: Comparison) -> str:
     return terminal.getvalue()
 
 
-@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize("columns", quick([60, 80, 120], 1, 2))
 def test_it_fits_and_keeps_every_row(
     found: Comparison, columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.numbers.reading import few
 from dpassay.accountant.questions import profile
@@ -39,6 +41,7 @@ def judged(report: dict[str, Any]) -> bool:
     return said >= Fraction(true.upper)
 
 
+@pytest.mark.slow
 def test_the_corpus_and_its_page() -> None:
     refuted = {report["id"] for report in CORPUS if not judged(report)}
     assert (len(CORPUS), len(refuted)) == (95, 15)

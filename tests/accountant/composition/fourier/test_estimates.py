@@ -42,6 +42,7 @@ def near(value: Interval, reference: float, relative: float) -> bool:
     return abs(float(value.lower) / reference - 1) < relative
 
 
+@pytest.mark.slow
 def test_two_releases_against_an_integral_over_the_first_outcome() -> None:
     """H₂(ε) = ∫ p(x) H₁(ε − L(x)) dx, with H₁ in closed form: no contour is involved."""
     for direction in BOTH:
@@ -130,6 +131,7 @@ def test_epsilon_is_the_inverse_of_delta() -> None:
     assert narrow(epsilon, NARROW)
 
 
+@pytest.mark.slow
 def test_the_trade_off_function_and_the_tails_fit() -> None:
     mechanism = training("1", "0.02", 300)
     beta = tradeoff.beta(

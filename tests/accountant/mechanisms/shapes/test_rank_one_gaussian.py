@@ -161,6 +161,7 @@ dimensions = st.sampled_from([3, 4, 5, 9, 64, 1001])
 losses = st.fractions(0, 4, max_denominator=50)
 
 
+@pytest.mark.slow
 @settings(max_examples=4)
 @given(dimension=dimensions, ratio=ratios, epsilon=losses, step=st.fractions(Fraction(1, 50), 2))
 def test_delta_falls_with_epsilon_and_rises_with_the_shift(

@@ -102,6 +102,7 @@ def test_the_profile_is_the_largest_of_all_ordered_pairs_of_rows(
     assert found.upper == max(one.upper for one in each)
 
 
+@pytest.mark.slow
 def test_several_worst_pairs_compose_to_an_enclosure_of_every_choice() -> None:
     made = Channel([["1/2", "1/2"], ["1/4", "3/4"], ["1/3", "2/3"]])
     found = profile.delta(Composed(made, 10), "1/2")

@@ -102,32 +102,6 @@ def test_a_changed_input_is_stale(installed: list[str], clone: Path, name: str) 
     assert not run.is_current("core")
 
 
-def test_another_python_or_place_is_stale(
-    installed: list[str], clone: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run.ensure("core")
-    before = run.fingerprint()
-    with monkeypatch.context() as patch:
-        patch.setattr(sys, "version_info", (3, 99, 0))
-        assert run.fingerprint() != before
-        assert not run.is_current("core")
-    moved = clone / "moved"
-    (moved / "requirements").mkdir(parents=True)
-    for name in run.INPUTS:
-        (moved / name).write_text(name)
-    monkeypatch.setattr(run, "ROOT", moved)
-    assert run.fingerprint() != before
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", "{}", '{"inputs": "x", "extra": "none"}'])
-def test_a_damaged_stamp_is_stale(installed: list[str], text: str) -> None:
-    run.ensure("core")
-    run.STAMP.write_text(text)
-    assert not run.is_current("core")
-    run.ensure("core")
-    assert run.is_current("core")
-
-
 def test_an_interrupted_installation_leaves_no_stamp(
     installed: list[str], clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,16 +116,6 @@ def test_an_interrupted_installation_leaves_no_stamp(
         run.ensure("core")
     assert not run.STAMP.exists()
     assert not run.is_current("core")
-
-
-def test_a_folder_that_cannot_be_written_is_named(
-    clone: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(run, "ROOT", clone / "run.py")  # in a file nothing can be made
-    monkeypatch.setattr(run, "fingerprint", str)
-    (clone / "run.py").touch()
-    with pytest.raises(SystemExit, match=r"cannot make \.venv in .*run\.py: Not a directory\. Put"):
-        run.ensure("core")
 
 
 @pytest.mark.parametrize(
@@ -231,17 +195,6 @@ def test_a_failed_step_is_named(clone: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(run, "succeeds", lambda command, lock=None: False)
     with pytest.raises(SystemExit, match=r"This step failed; \.venv is unfinished: .* venv"):
         run.install("core", 0)
-
-
-@pytest.mark.parametrize(
-    ("missing", "command"),
-    [(set(), ["-m", "venv"]), ({"ensurepip"}, ["-m", "virtualenv", "--python", "the-python"])],
-)
-def test_what_makes_the_environment(
-    monkeypatch: pytest.MonkeyPatch, missing: set[str], command: list[str]
-) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name not in missing)
-    assert run.venv_maker("the-python")[1:] == command
 
 
 def test_debian_without_venv_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,10 +62,6 @@ def test_a_proof_that_names_lemmas_gets_them() -> None:
     assert kernel.check(data).outcome is kernel.Outcome.VALID
 
 
-def test_a_counterexample_of_the_grid_comes_before_a_proof() -> None:
-    assert verify(CLAIMS["false"]).verdict is Verdict.REFUTED
-
-
 def test_a_part_of_a_file_is_decided_with_the_lemmas_of_all_of_it() -> None:
     wanted = [CLAIMS["sum"]]
     ((_, outcome),) = batch.decide_all(wanted, lemmas=list(CLAIMS.values()))

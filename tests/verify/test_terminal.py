@@ -193,20 +193,6 @@ def test_an_unknown_workload_is_answered_with_workloads() -> None:
         read_workload("Xyz(dimension=3)")
 
 
-@pytest.mark.parametrize("command", [None, *COMMANDS])
-def test_help_breaks_between_words_only(
-    command: str | None, width: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = [command] if command else []
-    assert main([*words, "--help"]) == 0
-    narrow = capsys.readouterr().out
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COLUMNS", "1000")
-        main([*words, "--help"])
-    continued = [word for word in narrow.split() if word != "\\"]
-    assert continued == [word for word in capsys.readouterr().out.split() if word != "\\"]
-
-
 def test_news_is_one_line_that_is_rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 1000, 2))
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))

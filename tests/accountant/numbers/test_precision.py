@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from fractions import Fraction
-from types import FrameType
 from typing import Any
 
 import flint
@@ -71,27 +70,6 @@ def test_a_thread_keeps_its_precision_while_another_one_asks() -> None:
     assert int(flint.ctx.prec) == before
 
 
-def test_a_thread_keeps_its_length_of_series() -> None:
-    inside, asked, read = (threading.Event() for _ in range(3))
-
-    def long() -> int:
-        with ctx.workcap(20):
-            inside.set()
-            asked.wait(_PATIENCE)
-            terms = len(flint.arb_series([1, 1]).exp())
-            read.set()
-            return terms
-
-    def short() -> int:
-        inside.wait()
-        with ctx.workcap(3):
-            asked.set()
-            read.wait(_PATIENCE)
-            return len(flint.arb_series([1, 1]).exp())
-
-    assert both(long, short) == (20, 3)
-
-
 def test_answers_are_as_narrow_as_asked(impatient: None) -> None:
     """Mechanisms of several kinds, from two threads; nothing is shared but the caches."""
     mechanisms = [Gaussian(3), Laplace(2), Composed(Laplace(3), 4)]
@@ -144,12 +122,6 @@ def test_a_cached_value_does_not_make_two_threads_wait_for_each_other() -> None:
     assert both(precision_first, value_first) == (99, 99)
 
 
-def test_an_integral_that_is_not_interrupted() -> None:
-    value = integral(lambda x, _: x.exp(), arb(0), arb(1))
-    assert value.real.contains(arb(1).expm1())
-    assert value.real.rel_accuracy_bits() > 40
-
-
 def test_an_interrupt_is_delivered_after_the_integration() -> None:
     calls = []
 
@@ -164,26 +136,6 @@ def test_an_interrupt_is_delivered_after_the_integration() -> None:
         integral(interrupted, arb(0), arb(1))
     assert len(calls) == 3
     assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_a_handler_that_goes_on_gets_an_enclosure() -> None:
-    noted: list[int] = []
-
-    def note(number: int, _: FrameType | None) -> None:
-        noted.append(number)
-
-    def interrupted(x: acb, _: bool) -> acb:
-        if not noted:
-            os.kill(os.getpid(), signal.SIGINT)
-        return x.exp()
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        value = integral(interrupted, arb(0), arb(1))
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert noted == [signal.SIGINT]
-    assert not value.real.is_finite()
 
 
 @pytest.mark.parametrize(

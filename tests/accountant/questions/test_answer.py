@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from flint import arb, ctx
+from flint import arb
 
 import dpassay
 from dpassay.accountant.errors import UndecidedError
@@ -18,42 +18,6 @@ from tests.near import narrow
 
 WHOLE = Interval(Decimal(0), Decimal(1))
 SAMPLE = dpassay.PoissonSubsampled(dpassay.Gaussian(standard_deviation="0.6"), "0.001")
-
-
-def test_a_named_width_that_is_refused_twice_still_has_an_enclosure() -> None:
-    """Of several pairs one may reach less than the one whose refusal comes first."""
-
-    def ask(width: Fraction) -> Interval:
-        if width < Fraction(1, 200):
-            raise UndecidedError("No.", reached=1e-5)
-        return Interval(Decimal("0.25"), Decimal("0.251"))
-
-    with pytest.raises(UndecidedError) as refusal:
-        answer(ask, "1e-6", COMPOSED_WIDTH, lambda: WHOLE, whole=WHOLE)
-    assert refusal.value.interval == Interval(Decimal("0.25"), Decimal("0.251"))
-
-
-def test_what_fewer_bits_have_found_is_kept_where_more_are_refused() -> None:
-    def compute() -> arb:
-        if ctx.prec > 300:
-            raise UndecidedError("No more digits.")
-        return arb("0 +/- 1e-9")
-
-    with pytest.raises(UndecidedError, match="No more digits") as refusal:
-        enclose(compute)
-    assert refusal.value.interval is not None
-    assert refusal.value.interval.upper < Decimal("2e-9")
-
-
-def test_an_answer_that_nobody_has_is_what_is_known_anyway() -> None:
-    def ask(width: Fraction) -> Interval:
-        raise UndecidedError("No.")
-
-    half = Interval(Decimal(0), Decimal("0.5"))
-    assert answer(ask, None, COMPOSED_WIDTH, lambda: half, whole=WHOLE) == half
-    with pytest.raises(UndecidedError, match=r"No\. Reached \[0, 0.5\]") as refusal:
-        answer(ask, "1e-9", COMPOSED_WIDTH, lambda: half, whole=WHOLE)
-    assert refusal.value.interval == half
 
 
 @pytest.mark.parametrize("width", [None, "1e-9"])

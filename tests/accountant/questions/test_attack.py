@@ -113,13 +113,6 @@ def test_no_guess_of_a_record_does_better_than_the_bound(records: int) -> None:
     assert bound.upper < 1
 
 
-def test_a_release_that_tells_nothing_leaves_the_prior() -> None:
-    nothing = tabulated([Fraction(1)], [Fraction(1)])
-    assert holds(membership(nothing, "0.3"), Fraction("0.7"))
-    assert holds(posterior(nothing, "0.3"), Fraction("0.3"))
-    assert holds(reconstruction(nothing, "0.3"), Fraction("0.3"))
-
-
 @pytest.mark.parametrize(
     ("ask", "text"),
     [

@@ -199,14 +199,6 @@ def test_a_beta_that_is_next_to_nothing_is_refused_on_a_grid(count: int) -> None
         tradeoff.beta(Composed(table, count), "0.3", adjacency="add-remove", method="grid")
 
 
-@pytest.mark.slow
-def test_finite_losses_that_are_all_one() -> None:
-    """Closed form, on a grid too: β = m(1 − α) of one finite loss of mass m and an infinite one."""
-    table = Tabulated(["1/2", "1/2"], ["0", "1"])
-    found = tradeoff.beta(Composed(table, 3), "1/1000", method="grid")
-    assert found.lower <= Decimal("0.124875") <= found.upper
-
-
 def test_finite_losses_beyond_floats_are_all_one() -> None:
     """The other direction tells a level of 2^−1000 with certainty."""
     repeated = Composed(Tabulated(["1/2", "1/2"], ["0", "1"]), 1000)

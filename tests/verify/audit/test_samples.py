@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -322,23 +321,6 @@ def test_negative_zero_is_an_output_of_its_own() -> None:
     found = audit_samples(np.where(signs, 0.0, -0.0), np.zeros(300), 1, seed=1)
     assert found.refuted
     assert "-0.0" in found.rule.event()["description"]
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ({"significance": "0.05"}, "Expected significance='0.05' in"),
-        ({"significance": math.nan}, "Expected significance=nan in"),
-        ({"seed": "x"}, "Expected seed='x' to be a whole number"),
-        ({"seed": 1.5}, "Expected seed=1.5 to be a whole number"),
-        ({"seed": -1}, "Expected seed=-1 ≥ 0"),
-        ({"names": ("one",)}, "to be two words"),
-    ],
-)
-def test_wrong_arguments_are_one_clear_line(words: dict[str, Any], said: str) -> None:
-    rng = np.random.default_rng(1)
-    with pytest.raises(InvalidInputError, match=said):
-        audit_samples(rng.normal(size=100), rng.normal(size=100), 1, **words)
 
 
 def test_delta_is_asked_for_at_epsilons_from_0_on() -> None:

@@ -115,13 +115,6 @@ def test_pure_and_approximate_dp(capsys: pytest.CaptureFixture[str]) -> None:
     assert [row["alpha"] for row in both["beta"]] == ["0.25", "0.5"]
 
 
-def test_text_and_quiet(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["convert", "--mu", "0.5", "--rho"]) == 0
-    assert capsys.readouterr().out.split() == ["from", "0.5-GDP", "rho", "0.125"]
-    assert main(["convert", "--mu", "0.5", "--rho", "--order", "8", "--quiet"]) == 0
-    assert capsys.readouterr().out.split() == ["1", "0.125"]
-
-
 @pytest.mark.parametrize("option", ["--tpr-at-fpr", "--fpr"])
 def test_true_positive_rate(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["profile", "Laplace(scale=1)", option, "1e-300", "--json"]) == 0
@@ -167,13 +160,6 @@ def test_a_refusal_does_not_take_the_other_answers(capsys: pytest.CaptureFixture
     assert "mu" not in found
     assert float(found["delta"]["lower"]) > 0
     assert shown.err.startswith("dpassay: error: No mu is known")
-
-
-def test_mu_that_is_only_enclosed_is_answered(capsys: pytest.CaptureFixture[str]) -> None:
-    for text in ("AboveThreshold(2, 4)", "Channel([['1/2', '1/2'], ['1/2', '1/2']])"):
-        assert main(["profile", text, "--mu", "--json"]) == 0
-        found = json.loads(capsys.readouterr().out)["mu"]
-        assert dpassay.mu(text).to_json() == found["best_upper"]
 
 
 def test_errors_and_losses(capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,22 +30,6 @@ def bounding(about: ReportNoisyMax) -> Mechanism:
     return found
 
 
-@pytest.mark.parametrize("candidates", quick([2, 3, 10], 0))
-def test_questions_agree_with_each_other(candidates: int) -> None:
-    for noise in ("Gaussian", "Laplace", "Exponential", "Gumbel"):
-        about = ReportNoisyMax(noise, 4, candidates)
-        found = profile.epsilon(about, "1e-4")
-        assert Fraction(profile.delta(about, found.lower).upper) >= Fraction(1, 10**4)
-        assert Fraction(profile.delta(about, found.upper).lower) <= Fraction(1, 10**4)
-        if noise == "Gaussian":
-            assert profile.epsilon(about, 0).upper.is_infinite()
-            continue
-        assert profile.epsilon(about, 0) == Fraction(1, 2)
-        below = "0.2" if noise == "Laplace" and candidates > 2 else "0.4999"  # an event is known
-        for epsilon, verdict in (("1/2", Verdict.HOLDS), (below, Verdict.REFUTED)):
-            assert dpassay.verify(about, epsilon=epsilon).verdict is verdict
-
-
 def test_two_candidates_with_laplace_noise_are_the_difference_of_both() -> None:
     def negative(gap: float) -> float:
         p, q = chances("Laplace", [gap + 1, 0])[0], chances("Laplace", [gap, 0])[0]
@@ -84,20 +68,6 @@ def test_what_bounds_several_releases(noise: str, count: int) -> None:
     most = profile.epsilon(Composed(bound, count), "1e-6")
     assert 0 < several.lower <= several.upper
     assert float(several.upper) <= float(most.upper) * 1.001 < count * 0.1 + 4
-
-
-@pytest.mark.parametrize("noise", quick(["Gaussian", "Laplace", "Exponential", "Gumbel"], 1, 2, 3))
-def test_how_far_from_the_best_it_chooses(noise: str) -> None:
-    named = f"ReportNoisyMax(noise='{noise}', scale=2, candidates=5)"
-    found = dpassay.compare(
-        "Selection(5)", epsilon=9, delta="1e-3", metrics=["regret:0.9"], candidates=[named]
-    )
-    (row,) = (row for row in found.rows if row.candidate.name.startswith("ReportNoisyMax"))
-    distance = row.value("regret:0.9")
-    assert distance is not None
-    if noise in SPARE:
-        chance = chances(noise, [float(distance) / 2, 0, 0, 0, 0])[0]
-        assert chance == pytest.approx(0.9, abs=SPARE[noise])
 
 
 @pytest.mark.parametrize("scale", ["2", "1e-16"])

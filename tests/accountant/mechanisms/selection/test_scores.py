@@ -239,16 +239,3 @@ def test_an_eighth_of_the_square_is_no_rho_of_flips() -> None:
     for rho, verdict in (("1/8", Verdict.REFUTED), ("0.368", Verdict.HOLDS)):
         assert dpassay.verify("PermuteAndFlip(1)", rho=rho).verdict is verdict
     assert dpassay.verify("PermuteAndFlip(1)", rho="0.36").verdict is Verdict.UNDECIDED
-
-
-@pytest.mark.parametrize("candidates", [2, 10, 1000])
-def test_flips_choose_no_worse_than_the_exponential_mechanism(candidates: int) -> None:
-    found = dpassay.compare(f"Selection({candidates})", epsilon=1, metrics=["regret:0.9"])
-    limits = {type(row.found.mechanism).__name__: row.value("regret:0.9") for row in found.rows}
-    flip, exponential = limits["PermuteAndFlip"], limits["ExponentialMechanism"]
-    assert flip is not None
-    assert exponential is not None
-    assert flip < exponential
-    q = math.exp(-float(flip) / 2)
-    taken = sum((1 - q) ** j for j in range(candidates)) / candidates
-    assert taken == pytest.approx(0.9, rel=1e-12)

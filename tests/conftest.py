@@ -31,6 +31,20 @@ settings.load_profile("ci")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes minutes, so that no core waits for it at the end.
+
+    Tests that share a ledger follow one another: one process decides it, and none waits for that.
+    """
+
+    def is_short(item: pytest.Item) -> bool:
+        fixtures: list[str] = getattr(item, "fixturenames", [])
+        long = (item.get_closest_marker(name) for name in ("browser", "coq"))
+        return "outcomes" not in fixtures and not any(long)
+
+    items.sort(key=is_short)
+
+
 @pytest.fixture(scope="session")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, Outcome]]:
     """Return what became of the claims of a ledger by id; each is decided once in a run.

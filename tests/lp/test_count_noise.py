@@ -370,7 +370,10 @@ def test_bad_problems(options: dict[str, Any], message: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_reached_is_the_answer_unless_a_width_is_asked_for() -> None:
+def test_what_is_reached_is_the_answer_unless_a_width_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dpassay.lp.count_noise._MORE_LAWS", 1)
     problem = CountNoiseProblem(
         epsilon="0.5", eta="0.5", support=8, max_count=70, objective="true-delta"
     )

@@ -1,21 +1,28 @@
-"""Pairs on lattices: theta functions, sums of discrete Gaussian variables, finite laws."""
+"""Pairs on lattices, between two ends, and mixtures of normal laws."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
 
 import mpmath
 import pytest
 from flint import arb, ctx
 
+import dpassay
 from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
-from dpassay.accountant.mechanisms import Composed
+from dpassay.accountant.mechanisms import Composed, Gaussian
 from dpassay.accountant.numbers import theta as sums
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.pairs.between import Between, passes
 from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
+from dpassay.accountant.pairs.gaussian import GaussianPair
+from dpassay.accountant.pairs.own_density import mixture_renyi
+from dpassay.accountant.pairs.subsampled import GaussianMixturePair
 from dpassay.accountant.questions import profile
 
 PARAMETERS = ["1e-3", "0.15", "1/6", "0.17", "1", "sqrt(2)", "30.5", "2500"]
@@ -116,3 +123,57 @@ def test_a_known_loss_decides_the_tie_that_balls_cannot() -> None:
         assert unknown.hockey_stick(epsilon).contains(0)
         assert unknown.hockey_stick(epsilon) < arb("1e-30")
         assert known.max_loss().overlaps(unknown.max_loss())
+
+
+# A pair with two ends: what one end alone says is no answer.
+
+
+LOW, HIGH = (GaussianPair(Gaussian(sigma), None) for sigma in (2, 1))
+
+
+def test_a_lower_end_that_is_not_known_is_zero() -> None:
+    unknown: Any = SimpleNamespace(renyi=lambda order: arb.nan())
+    found = Between((unknown,), HIGH, "all").renyi(arb(2))
+    assert found.contains(arb(0))
+    assert found.contains(arb(1))
+
+
+def test_infinite_ends_are_infinite() -> None:
+    endless: Any = SimpleNamespace(renyi=lambda order: arb.pos_inf())
+    assert Between((endless,), endless, "all").renyi(arb(2)) == arb.pos_inf()
+
+
+def test_a_bound_that_is_0_but_for_its_error_is_below() -> None:
+    def bound(epsilon: ExactReal) -> arb:
+        return (arb("0.5") - epsilon.ball()).max(arb(0)) + arb(0, 1e-20)
+
+    found = passes(bound, exact("0.1"), Fraction(1))
+    assert found.lower < Fraction(2, 5) < found.upper
+
+
+# Estimates of rank-one noise, and mixtures of normal laws.
+
+
+MIXTURE = dpassay.MixtureOfGaussians(2, [0, 1, 2], ["0.5", "0.3", "0.2"])
+
+
+@pytest.mark.parametrize("order", [150, 190])
+def test_large_losses_give_the_integral(order: int) -> None:
+    (pair,) = MIXTURE.worst_case(dpassay.Adjacency.ADD_REMOVE).remove
+    assert isinstance(pair, GaussianMixturePair)
+    with ctx.workprec(53):
+        closed = pair.renyi(arb(order))
+        p, q = (
+            [(arb(w.numerator) / w.denominator, m.ball()) for w, m in s] for s in (pair.p, pair.q)
+        )
+        integral = mixture_renyi(p, q, arb(order))
+    assert closed.overlaps(integral)
+    assert closed.rad() < closed.mid() * 1e-12
+
+
+def test_the_least_rho_is_that_of_the_largest_shift() -> None:
+    rho = dpassay.rho(MIXTURE, adjacency="add-remove")
+    assert Fraction(1, 2) in rho
+    assert rho.upper - rho.lower < 1e-6
+    both = dpassay.Composed([MIXTURE, dpassay.Gaussian(standard_deviation=1)], 3)
+    assert Fraction(3) in dpassay.rho(both, adjacency="add-remove")

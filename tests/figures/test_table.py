@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -96,18 +95,6 @@ def test_every_positive_probability_is_shown() -> None:
     assert axes.get_ylabel() == "P(Z = z)"
     assert [line.get_label() for line in axes.lines] == ["a", "b"]
     assert axes.get_legend() is not None
-
-
-def heights(figure: Any, line: int = 0) -> list[float]:
-    return [float(y) for y in figure.axes[0].lines[line].get_ydata()]
-
-
-def test_a_mechanism_is_drawn_from_its_enclosures(tmp_path: Path) -> None:
-    figure = Gaussian(1).plot(tmp_path / "delta.png")
-    drawn = heights(figure)
-    assert drawn == sorted(drawn, reverse=True)
-    assert drawn[0] == float(dpassay.delta("Gaussian(1)", 0))
-    assert (tmp_path / "delta.png").stat().st_size > 10_000
 
 
 def test_the_points_that_were_asked_are_marked() -> None:

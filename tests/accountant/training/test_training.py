@@ -66,12 +66,6 @@ def test_the_answer_names_the_neighbours_that_it_is_for(
     assert (run.neighbours, run.to_dict()["adjacency"]) == (said, said)
 
 
-def test_the_table_of_schemes_names_the_neighbours_of_each() -> None:
-    table = dpassay.training_schemes(10, 30, noise_multiplier=1, epochs=1, delta=DELTA)
-    rows = {line.split()[0]: line.split()[-1] for line in str(table).splitlines()[1:6]}
-    assert (rows["shuffle"], rows["poisson"]) == ("zero-out", "add-remove")
-
-
 def test_where_there_is_one_batch_both_ends_meet() -> None:
     run = dpassay.dpsgd(1, 10, 10, epochs=1, delta=DELTA, sampling="shuffle")
     assert narrow(run.epsilon, Fraction(1, 10**3))
@@ -142,13 +136,6 @@ def test_a_delta_next_to_one_has_an_answer(nines: int) -> None:
     assert all(each.lower == each.upper == 0 for each in found)
 
 
-def test_a_limit_that_is_never_reached_changes_nothing() -> None:
-    cut = dpassay.dpsgd("1.1", 3, 30, epochs=2, truncated_batch_size=31, **WHERE)
-    whole = dpassay.dpsgd("1.1", 3, 30, epochs=2, delta="1e-5")
-    assert cut.epsilon == whole.epsilon
-    assert "of more than 31 records 31 are kept" in str(cut)
-
-
 def test_a_limit_that_is_hardly_ever_reached_costs_nearly_nothing() -> None:
     cut = dpassay.dpsgd("1.1", 256, 60000, epochs=30, truncated_batch_size=400, **WHERE)
     whole = dpassay.dpsgd("1.1", 256, 60000, epochs=30, delta="1e-5")
@@ -175,11 +162,6 @@ def test_what_does_not_fit_is_one_line() -> None:
         dpassay.dpsgd(1, 10, 100, epochs=1, delta="1e-5", truncated_batch_size=20)
     with pytest.raises(dpassay.InvalidInputError, match="truncated_batch_size=0 ≥ 1"):
         dpassay.dpsgd(1, 10, 100, epochs=1, truncated_batch_size=0, **WHERE)
-
-
-def test_noise_for_a_budget() -> None:
-    found = dpassay.dpsgd_noise(1, 10, 100, epochs=1, truncated_batch_size=60, **WHERE)
-    assert Decimal("0.99") <= found.epsilon.upper <= 1
 
 
 def run(

@@ -116,7 +116,9 @@ def test_coq_accepts_a_file_that_stands_alone(tmp_path: Path) -> None:
 @pytest.mark.coq
 def test_coq_accepts_all_of_them(tmp_path: Path) -> None:
     """In one file, each in a module: what takes long is to list the axioms."""
-    modules, theorems, libraries = [], [], []
+    modules: list[str] = []
+    theorems: list[str] = []
+    libraries: list[str] = []
     for place, name in enumerate([*CLAIMS, *OPTIMA]):
         libraries, proved, theorem = parted(proof(certificate(name)))
         modules.append(f"Module M{place}.\n{proved}\nEnd M{place}.\n")

@@ -116,13 +116,8 @@ def main() -> int:
     except KeyboardInterrupt:
         sys.stderr.write("\ndpassay: interrupted\n")
         return 130
-    exit_code: int = run(laws=_draw_laws, page=_write_page, commands=commands)
+    exit_code: int = run(page=_write_page, commands=commands)
     return exit_code
-
-
-def _draw_laws(*arguments: Any, **options: Any) -> None:
-    """Draw laws for the command line, which lies on a floor below the figures."""
-    import_module("dpassay.figures.law").plot(*arguments, **options)
 
 
 def _draw(*arguments: Any, **options: Any) -> Any:

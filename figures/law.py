@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpassay.figures import style
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Series = tuple[str, Sequence[float], Sequence[float]]
-"""Label, places, and values."""
+    from dpassay.verifier.cli.optimal import Laws
+
 _ROOM = 3.0
 """Empty space below the least probability, as a factor."""
 _LEAST_SHOWN = 1e-300
 """A smaller probability is no normal float, and is left out."""
 
 
-def plot(series: Sequence[Series], path: Path, *, title: str) -> None:
-    """Draw laws into a .png, .pdf or .svg file."""
-    style.save(draw(series, title=title), path)
-
-
-def draw(series: Sequence[Series], *, title: str) -> Figure:
+def draw(found: Laws, ax: Axes | None = None) -> Figure:
     """Draw laws; what is 0 lies below every scale and is left out."""
-    with style.sheet() as (figure, axes):
+    with style.sheet(ax=ax) as (figure, axes):
         least = 1.0
-        for index, (label, places, values) in enumerate(series):
-            points = [p for p in zip(places, values, strict=True) if p[1] >= _LEAST_SHOWN]
+        for index, (label, lowest, values) in enumerate(found.laws):
+            points = [point for point in enumerate(values, lowest) if point[1] >= _LEAST_SHOWN]
             least = min([least, *(y for _, y in points)])
             look = style.CURVES[index % len(style.CURVES)]
             axes.plot(
@@ -40,8 +34,8 @@ def draw(series: Sequence[Series], *, title: str) -> Figure:
                 **look.dots(),
             )
         axes.set(yscale="log", ylim=(least / _ROOM, 1))
-        if len(series) > 1:
+        if len(found.laws) > 1:
             axes.legend()
         axes.set(xlabel="error z", ylabel="P(Z = z)")
-        axes.set_title(title, fontsize=9, loc="left")
+        axes.set_title(found.title, fontsize=9, loc="left")
         return figure

@@ -16,9 +16,10 @@ from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError, forgiving
 from dpassay.accountant.summary import Profile
 from dpassay.accountant.training import Schemes, Training
-from dpassay.figures import account, audit, profile, schemes, style, tradeoff
+from dpassay.figures import account, audit, law, profile, schemes, style, tradeoff
 from dpassay.figures.comparison import page
 from dpassay.verifier.audit.result import AuditResult
+from dpassay.verifier.cli.optimal import Laws
 from dpassay.verifier.compare import Comparison
 from dpassay.verifier.verdict import Finding
 
@@ -88,6 +89,7 @@ def _drawn(thing: object, adjacency: Adjacency | None, ax: Axes | None) -> Figur
 
 
 _drawn.register(Account)(lambda thing, _, ax: account.draw(account.compute(thing), ax))
+_drawn.register(Laws)(lambda thing, _, ax: law.draw(thing, ax))
 _drawn.register(Schemes)(lambda thing, _, ax: schemes.draw(schemes.compute(thing), ax))
 _drawn.register(Comparison)(lambda thing, _, ax: page.bars(thing, titled=ax is None, ax=ax))
 _drawn.register(str)(lambda thing, relation, ax: _drawn(read_mechanism(thing), relation, ax))

@@ -68,7 +68,7 @@ SAID_BY: dict[str, tuple[Any, ...]] = {
 }
 COMMANDS = (
     audit.COMMAND, *audit.COMMANDS, calibrating.COMMAND, check.COMMAND, COMPARE,
-    convert.COMMAND, *optimal.command(None).kinds[:1], profile.COMMAND, training.COMMAND,
+    convert.COMMAND, *optimal.COMMAND.kinds[:1], profile.COMMAND, training.COMMAND,
     verifying.command(None),
 )  # fmt: skip
 

@@ -17,8 +17,9 @@ from dpassay.accountant.core.asking import Drawable
 from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
 from dpassay.accountant.mechanisms import Gaussian
 from dpassay.accountant.numbers.interval import Interval
-from dpassay.figures import law, style
+from dpassay.figures import style
 from dpassay.figures.table import Table, columns_of
+from dpassay.verifier.cli.optimal import Laws
 
 COLUMNS = columns_of("curve", x="1", y=("nats", 1e-3, 1e-6))
 
@@ -83,9 +84,8 @@ def test_a_number_that_is_not_finite_is_an_error(bad: float) -> None:
 
 
 def test_every_positive_probability_is_shown() -> None:
-    figure = law.draw(
-        [("a", range(-1, 2), [0.25, 0.5, 0.25]), ("b", range(3), [0.9, 0.0, 0.1])], title="two"
-    )
+    laws = [("a", -1, [0.25, 0.5, 0.25]), ("b", 0, [0.9, 0.0, 0.1])]
+    figure = Laws(laws, "two").plot()
     axes = figure.axes[0]
     first, second = axes.lines
     np.testing.assert_array_equal(np.asarray(first.get_xdata()), [-1, 0, 1])

@@ -28,7 +28,6 @@ from dpassay.verifier.cli import (
     training,
     verify,
 )
-from dpassay.verifier.cli.optimal import DrawLaws
 from dpassay.verifier.cli.shell import (
     Command,
     ExitCode,
@@ -68,22 +67,21 @@ _NEGATIVE = re.compile(r"-(\d|\.\d|sqrt\()")
 def main(
     argv: Sequence[str] | None = None,
     *,
-    laws: DrawLaws | None = None,
     page: verify.WritePage | None = None,
     commands: Iterable[Command] = (),
 ) -> int:
     """Run one command and return its exit code.
 
     `argv` are the arguments without the program's name; None takes those of the process. What lies
-    on floors above is handed down: what `optimal` draws with (`laws`), what `verify --html` writes
-    with (`page`), and further `commands`.
+    on floors above is handed down: what `verify --html` writes with (`page`), and further
+    `commands`.
     """
     ready_streams()
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in arguments or os.environ.get("DPASSAY_DEBUG", "0") not in ("", "0")
     try:
         try:
-            return _run(arguments, laws, page, commands)
+            return _run(arguments, page, commands)
         finally:
             sys.stdout.flush()
     except SystemExit as end:  # argparse ends --help and wrong usage in this way
@@ -107,7 +105,6 @@ def main(
 
 def _run(
     arguments: Sequence[str],
-    laws: DrawLaws | None,
     page: verify.WritePage | None,
     commands: Iterable[Command],
 ) -> int:
@@ -119,7 +116,7 @@ def _run(
         training.COMMAND,
         calibrate.COMMAND,
         convert.COMMAND,
-        optimal.command(laws),
+        optimal.COMMAND,
         stream.COMMAND,
         audit.COMMAND,
         *audit.COMMANDS,

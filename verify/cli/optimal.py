@@ -6,12 +6,14 @@ import argparse
 import json
 import tomllib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
+from dpassay.accountant.core.asking import Drawable
 from dpassay.accountant.errors import InvalidInputError, suggestion
 from dpassay.verifier.cli.shell import Command, ExitCode, checked_path, note, say, say_json
 from dpassay.verifier.terminal import columns
@@ -23,21 +25,17 @@ if TYPE_CHECKING:
     from dpassay.lp.shapes import GaussianShape
 
 
-class DrawLaws(Protocol):
-    """Draws laws on integers into a file."""
-
-    def __call__(
-        self,
-        series: Sequence[tuple[str, Sequence[float], Sequence[float]]],
-        path: Path,
-        *,
-        title: str,
-    ) -> None:
-        """Draw (label, values, probabilities) of each law."""
-
-
 Law: TypeAlias = tuple[str, int, Sequence[float]]
 """A label, the least value, and the probabilities from there on."""
+
+
+@final
+@dataclass(frozen=True)
+class Laws(Drawable):
+    """Laws on integers, with what they are the best of."""
+
+    laws: Sequence[Law]
+    title: str
 
 
 def _tell(
@@ -72,10 +70,10 @@ def digits(value: Fraction | float) -> str:
     return f"{Decimal(f'{float(value):.12g}'):g}"
 
 
-def _draw(laws: Sequence[Law], path: Path | None, draw: DrawLaws | None, title: str) -> None:
+def _draw(laws: Sequence[Law], path: Path | None, title: str) -> None:
     """Draw laws where a file is named."""
-    if path is not None and draw is not None:
-        draw([(n, range(low, low + len(law)), law) for n, low, law in laws], path, title=title)
+    if path is not None:
+        Laws(laws, title).plot(path)
         note(f"wrote {path}")
 
 
@@ -115,13 +113,13 @@ _MOST_SHOWN = 6
 """Laws that are printed and drawn: of more, the first ones and the last."""
 
 
-def _run_count(options: argparse.Namespace, draw: DrawLaws | None) -> int:
+def _run_count(options: argparse.Namespace) -> int:
     """Solve and print."""
     from dpassay.accountant.core.validate import rational
     from dpassay.lp import count_noise
     from dpassay.lp.problem import CountNoiseProblem
 
-    path, width = checked_path(options.plot, draw), options.relative_width
+    path, width = checked_path(options.plot, Drawable.drawer), options.relative_width
     names = ("epsilon", "ratio", "eta", "support", "max_count", "min_count", "objective")
     given: Any = {name: getattr(options, name) for name in names}
     solution = count_noise.optimal_count_noise(
@@ -133,7 +131,7 @@ def _run_count(options: argparse.Namespace, draw: DrawLaws | None) -> int:
     )
     show, said = partial(_count_show, options=options), str(solution.delta)
     _tell(options, "count_noise", solution, count_noise.to_json, quiet=said, show=show)
-    _draw(_laws(solution), path, draw, _title(solution))
+    _draw(_laws(solution), path, _title(solution))
     return ExitCode.DONE
 
 
@@ -250,7 +248,7 @@ _NAMES = {
 }
 
 
-def _run_integer(options: argparse.Namespace, draw: DrawLaws | None) -> int:
+def _run_integer(options: argparse.Namespace) -> int:
     """Solve and print."""
     from dpassay.lp.integer_noise import (
         IntegerNoiseProblem,
@@ -258,7 +256,7 @@ def _run_integer(options: argparse.Namespace, draw: DrawLaws | None) -> int:
         optimal_integer_noise,
     )
 
-    path = checked_path(options.plot, draw)
+    path = checked_path(options.plot, Drawable.drawer)
     free = options.support == "free"
     problem = IntegerNoiseProblem(
         objective=options.objective,
@@ -276,7 +274,7 @@ def _run_integer(options: argparse.Namespace, draw: DrawLaws | None) -> int:
     _tell(options, "integer_noise", solution, to_json, quiet=said, show=_integer_show)
     law = [float(mass) for mass in solution.mechanism.probabilities]
     title = f"P(Z = z), {_NAMES[problem.objective]}: {solution.value}"
-    _draw([("optimal", -solution.problem.support, law)], path, draw, title)
+    _draw([("optimal", -solution.problem.support, law)], path, title)
     return ExitCode.DONE
 
 
@@ -436,16 +434,21 @@ examples:
 """
 
 
-def command(draw: DrawLaws | None) -> Command:
-    """Return the command, which draws with `draw`."""
-    kinds = (
+COMMAND = Command(
+    "optimal",
+    "the least noise of a kind, with proof",
+    _DESCRIPTION,
+    _EPILOG,
+    "",
+    lambda options: ExitCode.USAGE,  # a kind is required
+    kinds=(
         Command(
             "count-noise",
             "bounded noise for counts with the least delta",
             _COUNT_DESCRIPTION,
             _COUNT_EPILOG,
             _COUNT_OPTIONS,
-            lambda options: _run_count(options, draw),
+            _run_count,
             quiet="print the enclosure only",
         ),
         Command(
@@ -454,7 +457,7 @@ def command(draw: DrawLaws | None) -> Command:
             _INTEGER_DESCRIPTION,
             _INTEGER_EPILOG,
             _INTEGER_OPTIONS,
-            lambda options: _run_integer(options, draw),
+            _run_integer,
             quiet="print the mechanism only",
         ),
         Command(
@@ -466,13 +469,5 @@ def command(draw: DrawLaws | None) -> Command:
             _run_shape,
             quiet="print the mechanism only",
         ),
-    )
-    return Command(
-        "optimal",
-        "the least noise of a kind, with proof",
-        _DESCRIPTION,
-        _EPILOG,
-        "",
-        lambda options: ExitCode.USAGE,  # a kind is required
-        kinds=kinds,
-    )
+    ),
+)

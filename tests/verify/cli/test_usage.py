@@ -42,16 +42,12 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def refused(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, message = said.rpartition(": ") if said[:2] == "3:" else ("2", "", said)
-    assert main(arguments, laws=_draw, commands=[comparison.COMMAND]) == int(code)
+    assert main(arguments, commands=[comparison.COMMAND]) == int(code)
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.startswith("dpassay: ")
     assert message in shown.err
     assert "Traceback" not in shown.err
-
-
-def _draw(*_: object, **__: object) -> None:
-    raise AssertionError("nothing should be drawn")
 
 
 @pytest.mark.parametrize(("words", "said"), rows(HERE / "wrong.txt"))

@@ -601,7 +601,6 @@ def tree(name: str, noise: Callable[[float], Law]) -> None:
 
 
 tree("KaryTree", laplace)
-tree("DiscreteKaryTree", lambda t: lattice(lambda x: -np.abs(x) * t, 1, math.ceil(60 / t) + 5))
 
 
 @kind("cells, μ by all patterns")

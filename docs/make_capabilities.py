@@ -165,7 +165,6 @@ CAPABILITIES: dict[str, Question] = {
 COUNTERS = (
     "BinaryTree",
     "BridgedTree",
-    "DiscreteKaryTree",
     "SquareRootFactorization",
 )
 

@@ -15,7 +15,7 @@ from flint import arb, fmpq, fmpq_mat
 from dpassay.accountant.composition.exact.laplace_product import of_distances
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, ArrayLike, np
-from dpassay.accountant.core.mechanism import Mechanism, SymmetricDensity
+from dpassay.accountant.core.mechanism import SymmetricDensity
 from dpassay.accountant.core.pair import Pair, WorstCase
 from dpassay.accountant.core.randomness import Randomness
 from dpassay.accountant.core.validate import (
@@ -24,7 +24,6 @@ from dpassay.accountant.core.validate import (
     OneOf,
     OptionalPositive,
     Positive,
-    Rational,
     Switch,
     declared,
 )
@@ -41,15 +40,13 @@ from dpassay.accountant.counting.grids import (
 )
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
-from dpassay.accountant.mechanisms.additive.integers import DiscreteLaplace
 from dpassay.accountant.mechanisms.wrappers.channel import Tabulated
-from dpassay.accountant.mechanisms.wrappers.composed import Composed, Guaranteed
+from dpassay.accountant.mechanisms.wrappers.composed import Guaranteed
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.pairs.between import Between
 from dpassay.accountant.pairs.gaussian import GaussianPair
-from dpassay.accountant.release.lattice import LatticeSampler, combined, integers, release_stream
-from dpassay.accountant.release.sampling import discrete_laplace
+from dpassay.accountant.release.lattice import LatticeSampler, combined, release_stream
 
 """What the mechanisms for continual counting share: A = L R, and noise between the two."""
 
@@ -59,22 +56,7 @@ _MOST_ENTRIES = 4_000_000
 """Entries of L: 32 MB as floats, and more as exact numbers."""
 
 
-class StreamNoise(SymmetricDensity, ABC):
-    """Noise on the n prefix sums of a stream."""
-
-    steps: Integer
-
-    @property
-    def dimension(self) -> int:
-        """The number of steps n."""
-        return self.steps
-
-    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Release all n estimates for a stream of n inputs in [0, 1], on one lattice."""
-        return release_stream(self.lattice_sampler(), value, times, rng=rng)
-
-
-class LinearCounter(StreamNoise, ABC):
+class LinearCounter(SymmetricDensity, ABC):
     """Release A x + L z: the n prefix sums of a stream x in [0, 1]ⁿ, with independent noise z.
 
     A x are the prefix sums (A is the lower triangle of ones) and L R = A. The outputs are the
@@ -113,6 +95,15 @@ class LinearCounter(StreamNoise, ABC):
                 f"Expected {type(self).__name__} to have epsilon (Laplace noise) or mu (Gaussian "
                 "noise), and not both. Give one; calibrate finds the mu of an (epsilon, delta)."
             )
+
+    @property
+    def dimension(self) -> int:
+        """The number of steps n."""
+        return self.steps
+
+    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
+        """Release all n estimates for a stream of n inputs in [0, 1], on one lattice."""
+        return release_stream(self.lattice_sampler(), value, times, rng=rng)
 
     @property
     @abstractmethod
@@ -227,7 +218,11 @@ class LinearCounter(StreamNoise, ABC):
             bound = f"Guaranteed(epsilon={self.epsilon})"
             if self.mu is not None:
                 bound = f"Gaussian(standard_deviation=1, l2_sensitivity={self.mu})"
-            raise unknown_positions(self, self.contributions, bound)
+            raise NotApplicableError(
+                f"The exact profile of {self!r} is not known: it depends on the "
+                f"{self.contributions} positions of a person, and which are worst is not pursued. "
+                f"It is at most that of {bound}: ask about that."
+            )
         return found
 
     def variances(self) -> list[arb]:
@@ -283,22 +278,11 @@ class LinearCounter(StreamNoise, ABC):
             )
 
 
-def unknown_positions(
-    counter: SymmetricDensity, contributions: int, bound: str
-) -> NotApplicableError:
-    """Build the error for a person in several positions, with what bounds that."""
-    return NotApplicableError(
-        f"The exact profile of {counter!r} is not known: it depends on the {contributions} "
-        "positions of a person, and which are worst is not pursued. It is at most that of "
-        f"{bound}: ask about that."
-    )
-
-
 def _ball(value: Fraction) -> arb:
     return arb(fmpq(value.numerator, value.denominator))
 
 
-"""Continual counting with a tree: binary or k-ary, of real or of integer noise."""
+"""Continual counting with a tree: binary or k-ary."""
 
 
 class TreeCounter(LinearCounter, ABC):
@@ -441,98 +425,6 @@ class BinaryTree(TreeCounter):
     def tree(self) -> Tree:
         """The tree above the inputs."""
         return Tree(2, self.steps, Digits.PLAIN)
-
-
-@declared
-class DiscreteKaryTree(Mechanism):
-    """Release the n prefix sums of a stream of zeros and ones, as integers.
-
-    `KaryTree` with noise p(z) ∝ e^{−|z| ε/h} on the integers for each vertex, sampled exactly:
-    outputs are integers, and the guarantee is that of the program, not of real numbers. An input
-    moves at most h vertex sums by 1, so the release is ε-DP, and h discrete Laplace laws dominate
-    it; they are attained for the same n as those of `KaryTree`.
-
-    Parameters
-    ----------
-    steps, arity, subtraction
-        As in `KaryTree`.
-    epsilon
-        A rational ε > 0.
-    """
-
-    example = "DiscreteKaryTree(steps=27, arity=3, epsilon=1)"
-
-    noise_argument = "epsilon"
-    noise_grows = False
-
-    steps: Integer = Integer(least=1)
-    arity: Integer = Integer(least=2)
-    epsilon: Rational = Rational(least=0, strict=True)
-    subtraction: Switch = Switch(True)
-
-    @property
-    def continuous(self) -> KaryTree:
-        """The same tree with Laplace noise."""
-        return KaryTree(self.steps, self.arity, self.epsilon, self.subtraction)
-
-    @property
-    def noise(self) -> DiscreteLaplace:
-        """The law of every noise variable."""
-        return DiscreteLaplace(scale=self.scale)
-
-    @property
-    def scale(self) -> Fraction:
-        """The scale h/ε."""
-        return self.continuous.tree.height / self.epsilon
-
-    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the pair of h discrete Laplace laws at distance 1.
-
-        Raises NotApplicableError for the numbers of steps at which `KaryTree` does.
-        """
-        self.continuous.worst_case(adjacency)
-        return Composed(self.noise, self.continuous.tree.height).worst_case(adjacency)
-
-    @property
-    def dimension(self) -> int:
-        """The number of steps n."""
-        return self.steps
-
-    def sample(self, size: int, *, rng: Randomness) -> Array:
-        """Draw the noise of `size` whole streams, one row each (all at once: for moderate n)."""
-        tree, order = self.continuous.tree, nodes(self.continuous.tree)
-        drawn = discrete_laplace(self.scale, size * len(order), rng=rng).reshape(-1, size)
-        noise = {0: np.zeros(size, dtype=drawn.dtype)}
-        for node, own in zip(order, drawn, strict=True):
-            noise[node] = noise[parent(tree, node)] + own
-        return np.stack([noise[step] for step in range(1, self.steps + 1)], axis=1)
-
-    def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Release all n estimates for a stream of n inputs, 0 or 1 each: exact integers."""
-        inputs = integers(value, coordinates=self.steps)
-        if not ((inputs == 0) | (inputs == 1)).all():
-            place = int(np.argmax((inputs != 0) & (inputs != 1)))
-            raise expected(f"value[{place}]", inputs[place], "to be 0 or 1")
-        noise = self.sample(times, rng=rng)
-        released: Array = np.cumsum(inputs) + noise
-        return released
-
-    def variances(self) -> list[arb]:
-        """Return the variance of one noise variable times Σ|d_i(t)| for every step t."""
-        return [self._ratio() * entry for entry in self.continuous.variances()]
-
-    def mean_squared_error(self) -> arb:
-        """Return the average variance of the n outputs, by counting digits."""
-        return self._ratio() * self.continuous.mean_squared_error()
-
-    def covariance_matrix(self) -> list[list[arb]]:
-        """Return the variance of one noise variable times the number that two outputs share."""
-        ratio = self._ratio()
-        return [[ratio * entry for entry in row] for row in self.continuous.covariance_matrix()]
-
-    def _ratio(self) -> arb:
-        """Return the variance of a noise variable over that of the Laplace law."""
-        return self.noise.variances()[0] / (2 * ExactReal.of_rational(self.scale).ball() ** 2)
 
 
 """Continual counting with a tree whose levels are interpolated between those above."""

@@ -13,11 +13,10 @@ from flint import fmpq
 
 from dpassay.accountant.core.arrays import np
 from dpassay.accountant.core.randomness import Randomness
-from dpassay.accountant.counting.counters import DiscreteKaryTree, LinearCounter
+from dpassay.accountant.counting.counters import LinearCounter
 from dpassay.accountant.errors import expected
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.release.lattice import RESOLUTION, LatticeSampler, independent
-from dpassay.accountant.release.sampling import discrete_laplace
 
 """Noise of a counter, output by output: what a stream adds to its prefix sums."""
 
@@ -91,21 +90,18 @@ _HALF: Final = fmpq(1, 2)
 class NoiseSource:
     """Independent noise variables, Laplace or Gaussian, rounded to whole steps of a lattice.
 
-    They are rationals. The step is 2^exponent. The noise of a `DiscreteKaryTree` is integers.
+    They are rationals. The step is 2^exponent.
     """
 
     zero = fmpq(0)
 
-    def __init__(
-        self, mechanism: LinearCounter | DiscreteKaryTree, exponent: int, rng: Randomness
-    ) -> None:
+    def __init__(self, mechanism: LinearCounter, exponent: int, rng: Randomness) -> None:
         self.exponent, self.rng = exponent, rng
         self._mechanism = mechanism
         self._ready: list[fmpq] = []  # drawn, and not used by any output
 
     @functools.cached_property
     def _sampler(self) -> LatticeSampler:
-        assert isinstance(self._mechanism, LinearCounter)
         law = "laplace" if self._mechanism.mu is None else "normal"
         return whole_steps(self._mechanism.scale, self.exponent, law)
 
@@ -120,10 +116,7 @@ class NoiseSource:
         return self._ready.pop()
 
     def _draw(self, count: int) -> list[fmpq]:
-        if isinstance(self._mechanism, DiscreteKaryTree):
-            drawn = discrete_laplace(self._mechanism.scale, count, rng=self.rng)
-        else:
-            drawn = self._sampler.whole_steps(np.zeros((count, 1)), rng=self.rng)[:, 0]
+        drawn = self._sampler.whole_steps(np.zeros((count, 1)), rng=self.rng)[:, 0]
         return [fmpq(steps) for steps in drawn.tolist()]
 
 
@@ -137,14 +130,11 @@ def whole_steps(scale: ExactReal, exponent: int, law: str) -> LatticeSampler:
 class Rounding:
     """The lattice of a counter.
 
-    The step is the power of two 2^−32 below the scale of a noise variable, at most 1; 1 for a
-    `DiscreteKaryTree`.
+    The step is the power of two 2^−32 below the scale of a noise variable, at most 1.
     """
 
-    def __init__(self, mechanism: LinearCounter | DiscreteKaryTree) -> None:
-        self._mechanism, self.exponent = mechanism, 0
-        if isinstance(mechanism, DiscreteKaryTree):
-            return
+    def __init__(self, mechanism: LinearCounter) -> None:
+        self._mechanism = mechanism
         scale = mechanism.spread
         if not 2.0**-900 < scale < 2.0**900:
             raise expected("scale of the noise", scale, "between 2^-900 and 2^900")

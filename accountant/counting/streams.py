@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 from dpassay.accountant import notation
 from dpassay.accountant.core.arrays import ArrayLike, NDArray, np
 from dpassay.accountant.core.randomness import SECURE, Randomness
 from dpassay.accountant.counting.counters import (
     BridgedTree,
-    DiscreteKaryTree,
     LinearCounter,
     TreeCounter,
 )
@@ -232,23 +231,19 @@ class BridgeNoise(NoiseProcess):
             self._noise.resume(record["used"], counted)
 
 
-def process(mechanism: LinearCounter | DiscreteKaryTree, source: NoiseSource) -> NoiseProcess:
+def process(mechanism: LinearCounter, source: NoiseSource) -> NoiseProcess:
     """Return the noise process of a mechanism, at its beginning."""
     match mechanism:
         case BridgedTree():
             return BridgeNoise(mechanism, source)
         case TreeCounter():
             return TreeNoise(mechanism.tree, source)
-        case DiscreteKaryTree():
-            return TreeNoise(mechanism.continuous.tree, source)
         case SquareRootFactorization():
             return SquareRootNoise(mechanism, source)
     raise expected("mechanism", mechanism, "to count a stream")
 
 
 """A stream of inputs counted with any mechanism for prefix sums: one in, one estimate out."""
-
-Streamed: TypeAlias = LinearCounter | DiscreteKaryTree
 
 
 @final
@@ -273,22 +268,18 @@ class Snapshot:
         return record
 
 
-def read_inputs(block: ArrayLike, counted: int, *, whole: bool = False) -> NDArray[np.float64]:
-    """Require one axis of numbers in [0, 1], or of 0 and 1.
-
-    Errors count inputs from those before the block.
-    """
+def read_inputs(block: ArrayLike, counted: int) -> NDArray[np.float64]:
+    """Require one axis of numbers in [0, 1]; errors count inputs from those before the block."""
     try:
         inputs = np.asarray(block, dtype=np.float64)
     except (TypeError, ValueError):
         raise expected("block", block, "to be an array of numbers in [0, 1]") from None
     if inputs.ndim != 1:
         raise expected("block", inputs.shape, "to have one axis")
-    inside = (inputs == 0) | (inputs == 1) if whole else (inputs >= 0) & (inputs <= 1)
+    inside = (inputs >= 0) & (inputs <= 1)
     if not inside.all():
         index = int(np.argmin(inside))
-        what = "0 or 1" if whole else "in [0, 1]"
-        raise expected(f"input {counted + 1 + index}", inputs[index], what)
+        raise expected(f"input {counted + 1 + index}", inputs[index], "in [0, 1]")
     return inputs
 
 
@@ -298,9 +289,8 @@ class StreamCounter:
 
     The noise L z comes from a process that stores little and costs amortised O(1) per output
     (that of `SquareRootFactorization` stores n numbers). An output is a multiple of one power of
-    two, decided exactly (`dpassay.accountant.counting.noise`): it has the guarantee
-    of the mechanism, and δ grows by nothing. The noise of a `DiscreteKaryTree` is integers, and its
-    inputs are 0 or 1.
+    two, decided exactly (`dpassay.accountant.counting.noise`): it has the guarantee of the
+    mechanism, and δ grows by nothing.
 
     A counter takes as many inputs as the mechanism has steps; its state is continued at most once.
 
@@ -312,10 +302,9 @@ class StreamCounter:
         Draws the noise; a generator of NumPy can be guessed.
     """
 
-    def __init__(self, mechanism: Streamed, *, rng: Randomness = SECURE) -> None:
+    def __init__(self, mechanism: LinearCounter, *, rng: Randomness = SECURE) -> None:
         self._mechanism, self._rng = mechanism, rng
         self._steps = mechanism.steps
-        self._discrete = isinstance(mechanism, DiscreteKaryTree)
         self._rounding = Rounding(mechanism)
         self._open = True
         self._clear()
@@ -327,7 +316,7 @@ class StreamCounter:
         self._noise = process(self._mechanism, self._rounding.source(self._rng))
 
     @property
-    def mechanism(self) -> Streamed:
+    def mechanism(self) -> LinearCounter:
         """What is released."""
         return self._mechanism
 
@@ -348,9 +337,8 @@ class StreamCounter:
 
     def update(self, x: float) -> float:
         """Take the next input, in [0, 1], and return the estimate of the sum so far."""
-        if not (x in (0, 1) if self._discrete else 0 <= x <= 1):
-            what = "0 or 1" if self._discrete else "in [0, 1]"
-            raise expected(f"input {self._counted + 1}", x, what)
+        if not 0 <= x <= 1:
+            raise expected(f"input {self._counted + 1}", x, "in [0, 1]")
         if self._counted >= self._steps or not self._open:
             raise self._refusal(1)
         self._counted += 1
@@ -362,7 +350,7 @@ class StreamCounter:
         Raises InvalidInputError, and then has taken none of them, if one is outside [0, 1] or
         there are more than the mechanism has steps left.
         """
-        inputs = read_inputs(block, self._counted, whole=self._discrete)
+        inputs = read_inputs(block, self._counted)
         if not self._open or self._counted + len(inputs) > self._steps:
             raise self._refusal(len(inputs))
         if not len(inputs):
@@ -431,18 +419,18 @@ class StreamCounter:
 def counter_of(mechanism: object, *, rng: Randomness = SECURE) -> StreamCounter:
     """Return a counter at its beginning.
 
-    Its outputs are multiples of one power of two (integers, of `DiscreteKaryTree`) and its noise
-    is the operating system's, so that neither the bits nor the noise tell about the inputs. A
-    generator of NumPy can be guessed: that is for simulation.
+    Its outputs are multiples of one power of two and its noise is the operating system's, so that
+    neither the bits nor the noise tell about the inputs. A generator of NumPy can be guessed: that
+    is for simulation.
 
     Raises InvalidInputError for what is not for streams.
     """
-    if not isinstance(mechanism, (LinearCounter, DiscreteKaryTree)):
+    if not isinstance(mechanism, LinearCounter):
         raise expected(
             "mechanism",
             mechanism,
             "to be for streams",
-            "Known: BinaryTree, BridgedTree, DiscreteKaryTree, KaryTree, SquareRootFactorization.",
+            "Known: BinaryTree, BridgedTree, KaryTree, SquareRootFactorization.",
         )
     return StreamCounter(mechanism, rng=rng)
 

@@ -7,7 +7,6 @@ from dpassay.accountant.counting.count_noise import (
 )
 from dpassay.accountant.counting.counters import BinaryTree as BinaryTree
 from dpassay.accountant.counting.counters import BridgedTree as BridgedTree
-from dpassay.accountant.counting.counters import DiscreteKaryTree as DiscreteKaryTree
 from dpassay.accountant.counting.counters import KaryTree as KaryTree
 from dpassay.accountant.counting.matrix import BufferedToeplitz as BufferedToeplitz
 from dpassay.accountant.counting.matrix import (

@@ -15,7 +15,7 @@ from dpassay.accountant.budget.target import read_target
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.counting.count_noise import BoundedCountNoise
-from dpassay.accountant.counting.counters import DiscreteKaryTree, KaryTree, LinearCounter
+from dpassay.accountant.counting.counters import LinearCounter
 from dpassay.accountant.counting.matrix import MatrixMechanism
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.geometry.workload import (
@@ -119,7 +119,7 @@ def _copies(mechanism: Mechanism, workload: Workload, budget: Budget) -> int:
             _require_bounds(mechanism, "bounds", given, workload)
         case GeneralGaussian():
             _require(mechanism, "dimension", mechanism.dimension, workload.answers)
-        case DiscreteKaryTree() | KaryTree() | LinearCounter() | MatrixMechanism():
+        case LinearCounter() | MatrixMechanism():
             steps = _as(PrefixSums, workload, mechanism).steps
             _require(mechanism, "steps", mechanism.steps, steps)
         case ExponentialMechanism() | PermuteAndFlip() | ReportNoisyMax():

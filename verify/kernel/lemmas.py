@@ -143,9 +143,7 @@ counter | (later arities at least 2) an input is in h measured sums of a tree wi
     BridgedTree upper mu=None contributions=1: laplace(epsilon/height)**height; loss epsilon
     BridgedTree lower mu=None released=measurements: reaching(epsilon); if steps >= contributions
     KaryTree contributions=1: laplace(epsilon/height)**height; if steps >= arity**(height - 1); loss epsilon
-    DiscreteKaryTree: discrete_laplace(height/epsilon, 1)**height; if steps >= arity**(height - 1); loss epsilon
     KaryTree BinaryTree BridgedTree SquareRootFactorization upper mu=None: pure(epsilon)
-    DiscreteKaryTree upper: pure(epsilon)
 composition | releases one after the other, each independent of the others or chosen after seeing their outcomes. Nothing ties the pairs of two releases to one record or attribute: a composition of two channels may compare the inputs 1 and 2 in the first and 3 and 4 in the second, as if each were about another attribute of the record. Every such choice is bounded: a product of laws that are above each pair of its release is above all of them (lattice.py, Lemma products) | Zhu, Dong, Wang 2022
 poisson | each record takes part with probability q, independently of the others: ((1 − q)Q + qP, Q) if it is removed, (P, (1 − q)P + qQ) if it is added. Under replace-one for Gaussian noise alone: the sensitivity bounds what one record adds to the answer, μ in units of the noise, so both records move it by up to μ in opposite directions: the weights 1 − q and q of the means 0 and μ against those of 0 and −μ | Zhu, Dong, Wang 2022
 without-replacement | m of n records, any two of which are neighbours, take part: both mixtures of a replace-one pair with q = m/n, in both orders | Balle, Barthe, Gaboardi 2018

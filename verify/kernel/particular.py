@@ -67,7 +67,7 @@ def _height(args: Arguments) -> int:
     match args.noise.name:
         case "BridgedTree":
             return len(args.numbers("arities", ">"))
-        case "KaryTree" | "DiscreteKaryTree":
+        case "KaryTree":
             k, h, reach = args.integer("arity"), 0, 0
             low = (k - 1) // 2 if args["subtraction"] else 0
             while h == 0 or reach < n:

@@ -22,7 +22,6 @@ from dpassay.accountant.mechanisms import (
     CountEllipse,
     DiscreteCorrelatedGaussian,
     DiscreteGaussian,
-    DiscreteKaryTree,
     DiscreteLaplace,
     DisjointGroupsGaussian,
     EllipticalGaussian,
@@ -187,9 +186,6 @@ def test_integers_are_released_exactly() -> None:
     assert DiscreteLaplace(2**70).release(1, 3, rng=rng).dtype == object
     reports = RandomizedResponse(1, 3).release([0, 1, 2], 50, rng=rng)
     assert set(np.unique(reports).tolist()) <= {0, 1, 2}
-    counts = DiscreteKaryTree(4, 2, 1).release([1, 0, 1, 1], 2000, rng=rng)
-    assert counts.dtype == np.int64
-    assert np.abs(counts.mean(axis=0) - [1, 1, 2, 3]).max() < 1
     released = DiscreteCorrelatedGaussian(2, 1, "3/2").release([10, 20, 30], 500, rng=rng)
     assert np.abs(released.mean(axis=0) - [10, 20, 30]).max() < 1
     assert (released * 6 == np.round(released * 6)).all()
@@ -235,8 +231,6 @@ def test_bad_shapes_and_mechanisms() -> None:
         DiscreteCorrelatedGaussian(2, 1, 1).release([1, 2], rng=rng)
     with pytest.raises(InvalidInputError, match=r"value\[1\]=2.0 in \[0, 1\]"):
         KaryTree(2, 2, 1).release([0, 2], rng=rng)
-    with pytest.raises(InvalidInputError, match=r"value\[1\]=2 to be 0 or 1"):
-        DiscreteKaryTree(2, 2, 1).release([0, 2], rng=rng)
     with pytest.raises(InvalidInputError, match="2 inputs"):
         KaryTree(2, 2, 1).release([0, 1, 1], rng=rng)
     with pytest.raises(InvalidInputError, match="size=-1 ≥ 0"):

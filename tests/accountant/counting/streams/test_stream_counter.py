@@ -10,16 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flint import fmpq
 
 from dpassay.accountant.counting import noise
-from dpassay.accountant.counting import noise as exact_noise
 from dpassay.accountant.counting.counters import LinearCounter
 from dpassay.accountant.counting.streams import StreamCounter, continued, counter_of
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.mechanisms import (
     BinaryTree,
     BridgedTree,
-    DiscreteKaryTree,
     KaryTree,
     SquareRootFactorization,
 )
@@ -232,8 +231,6 @@ def test_large_noise_is_added_exactly(
 
     An even number of steps that a double cannot hold is never reached from the other input.
     """
-    monkeypatch.setattr(
-        exact_noise, "discrete_laplace", lambda _, n, rng: np.array([large] * n, dtype=object)
-    )
-    found = feed(StreamCounter(DiscreteKaryTree(3, 9, "1e-16")), np.ones(3))
+    monkeypatch.setattr(noise.NoiseSource, "_draw", lambda _, count: [fmpq(large)] * count)
+    found = feed(StreamCounter(KaryTree(3, 9, "1e-16")), np.ones(3))
     assert found.tolist() == [float(t * (large + 1)) for t in (1, 2, 3)]

@@ -1,18 +1,14 @@
-"""The k-ary tree, of real and of integer noise."""
+"""The k-ary tree."""
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
-from scipy import stats
 
 from dpassay.accountant import notation
 from dpassay.accountant.counting.grids import factorisation
-from dpassay.accountant.counting.streams import continued, counter_of
-from dpassay.accountant.errors import InvalidInputError, NotApplicableError
-from dpassay.accountant.mechanisms import DiscreteKaryTree, DiscreteLaplace, KaryTree, LaplaceVector
+from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.mechanisms import KaryTree, LaplaceVector
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.questions import accuracy, profile
 
@@ -47,8 +43,6 @@ def test_profile_is_refused_where_the_product_is_not_attained() -> None:
     for steps in (14, 26):
         with pytest.raises(NotApplicableError, match="Ask for steps=27, or for steps=13"):
             profile.delta(KaryTree(steps, 3, 1), "0.5")
-    with pytest.raises(NotApplicableError, match="exact profile"):
-        profile.delta(DiscreteKaryTree(20, 3, 1), "0.5")
     for steps in (13, 27):
         assert profile.delta(KaryTree(steps, 3, 1), "0.5").lower > 0
     # without subtraction there is no such number of steps
@@ -68,46 +62,3 @@ def test_contributions_multiply_the_noise() -> None:
     with pytest.raises(NotApplicableError, match=r"Guaranteed\(epsilon=2\)"):
         profile.delta(three, 2)
     assert notation.parse(repr(three)) == three
-
-
-TREE = DiscreteKaryTree(steps=100, arity=3, epsilon="1/2")
-
-
-def test_error_is_that_of_the_tree_times_the_variance_of_the_law() -> None:
-    """Over the units of the tree; a little below that of Laplace noise."""
-    noise = accuracy.variance(DiscreteLaplace(scale=10))[0]
-    units = TREE.continuous.tree.mean_squared_error() / (2 * 5**2)
-    found = accuracy.mean_squared_error(TREE)
-    assert found.lower <= Fraction(noise.upper) * units
-    assert Fraction(noise.lower) * units <= found.upper
-    assert found.upper < accuracy.mean_squared_error(TREE.continuous).lower
-
-
-def test_streams_are_integers_with_the_stated_covariance() -> None:
-    """Within six standard errors (false alarm 2e-9 each); the first output has its law."""
-    rows = TREE.sample(1500, rng=np.random.default_rng(2))
-    assert rows.dtype == np.int64
-    exact = np.array([float(entry.mid()) for entry in TREE.variances()])
-    squares = rows.astype(float) ** 2
-    assert (abs(squares.mean(axis=0) - exact) < 6 * squares.std(axis=0) / 1500**0.5).all()
-    inside = np.clip(rows[:, 0], -40, 40)
-    observed = np.bincount(inside + 40, minlength=81)
-    ratio = np.exp(-1 / 10)
-    masses = (1 - ratio) / (1 + ratio) * ratio ** abs(np.arange(-40, 41))
-    masses[[0, -1]] = ratio**40 / (1 + ratio)
-    assert stats.chisquare(observed, masses * 1500).pvalue > 1e-6
-
-
-def test_only_bits_are_counted() -> None:
-    """A fraction would show through integer noise."""
-    counter = counter_of(TREE, rng=np.random.default_rng(1))
-    for bad in (lambda: counter.update(0.5), lambda: counter.extend([1, 0, 0.5])):
-        with pytest.raises(InvalidInputError, match="0 or 1"):
-            bad()
-    first = counter.extend([1, 0, 1])
-    assert (first % 1 == 0).all()
-    again = continued(counter.record(), rng=np.random.default_rng(2))
-    assert again.mechanism == TREE
-    assert again.update(1) % 1 == 0
-    with pytest.raises(InvalidInputError, match="epsilon"):
-        DiscreteKaryTree(60, 3, "sqrt(2)")

@@ -12,7 +12,6 @@ from scipy import integrate, stats
 
 from dpassay.accountant import notation
 from dpassay.accountant.questions.profile import epsilon as exact_epsilon
-from dpassay.verifier.audit import features
 from dpassay.verifier.audit.rule import Rule
 
 SIGMA = 3.730631634816464  # analytic calibration to (1, 1e-5)
@@ -37,11 +36,12 @@ class Case:
         """Return the exact masses of the cells of a rule; None where they are not known."""
         feature, edges = rule.feature, rule.partition.edges
         if self.direction is not None:
-            if not isinstance(feature, features.Linear) or edges is None:
+            if feature.kind != "linear" or edges is None:
                 return None
-            spread = SIGMA * float(np.linalg.norm(feature.weights))
-            shift = float(feature.weights @ self.direction)
-            laws = [stats.norm(d * shift - feature.offset, spread) for d in (0, 1)]
+            weights, offset = (feature.arguments[name] for name in ("weights", "offset"))
+            spread = SIGMA * float(np.linalg.norm(weights))
+            shift = float(weights @ self.direction)
+            laws = [stats.norm(d * shift - offset, spread) for d in (0, 1)]
             return np.array([np.diff(np.concatenate([[0], x.cdf(edges), [1]])) for x in laws])
         values = np.asarray(self.values, dtype=np.float64)
         if len(values) == len(self.p) - 1:

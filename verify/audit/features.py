@@ -39,7 +39,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NamedTuple, Protocol, TypeAlias, final, runtime_checkable
+from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -219,98 +219,69 @@ _WIDE = 256
 """Entries from which on rows are sorted and compared in part only."""
 
 
-@runtime_checkable
-class Feature(Protocol):
-    """A number for every output."""
+@final
+@dataclass(frozen=True, eq=False)
+class Feature:
+    """A number for every output: plain data, which workers are sent and certificates have."""
 
-    @property
-    def name(self) -> str:
-        """What the report calls it, such as `output[0]`."""
-
-    @property
-    def discrete(self) -> bool:
-        """Whether its values are taken one by one (categories, bits) rather than in order."""
+    kind: str
+    """Which function of `_COMPUTED` it is."""
+    name: str
+    """What the report calls it, such as `output[0]`."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """What the function takes besides the outputs."""
+    discrete: bool = False
+    """Whether its values are taken one by one (categories, bits) rather than in order."""
 
     def __call__(self, outputs: Matrix) -> Values:
         """Return one number per row; no NaN."""
+        return _COMPUTED[self.kind](outputs, **self.arguments)
 
-    def to_json(self) -> Mapping[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return plain data that says how it is computed."""
+        return {"feature": self.kind, **{key: _data(x) for key, x in self.arguments.items()}}
+
+
+def _data(value: Any) -> Any:
+    if isinstance(value, Feature):
+        return value.to_json()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return [_data(entry) for entry in value] if isinstance(value, tuple) else value
 
 
 Proposer: TypeAlias = Callable[[Matrix, Matrix], Iterable[Feature]]
 """Given the training outputs of both datasets, return features."""
 
 
-@final
-@dataclass(frozen=True)
-class Coordinate:
-    """One entry of the output; NaN counts as +∞."""
-
-    index: int
-    discrete: bool = False
-
-    @property
-    def name(self) -> str:
-        """Which entry."""
-        return f"output[{self.index}]"
-
-    def __call__(self, outputs: Matrix) -> Values:
-        """Return the entry."""
-        return _no_nan(outputs[:, self.index])
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {"feature": "coordinate", "index": self.index}
+def coordinate(index: int, *, discrete: bool = False) -> Feature:
+    """Return one entry of the output; NaN counts as +∞."""
+    return Feature("coordinate", f"output[{index}]", {"index": index}, discrete)
 
 
-@final
-@dataclass(frozen=True)
-class Row:
-    """The whole output as one category: a number that stands for its entries."""
-
-    discrete: bool = True
-
-    @property
-    def name(self) -> str:
-        """Say so."""
-        return "the whole output"
-
-    def __call__(self, outputs: Matrix) -> Values:
-        """Return a checksum of each row (a single integer stands for itself)."""
-        if outputs.shape[1] == 1:
-            return _no_nan(outputs[:, 0])
-        rows = np.ascontiguousarray(_no_nan(outputs) + 0.0)
-        codes, place = np.unique(rows, axis=0, return_inverse=True)
-        sums = np.array([zlib.crc32(row.tobytes()) for row in codes], dtype=np.float64)
-        values: Values = sums[place.reshape(-1)]
-        return values
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {"feature": "row"}
+def whole_row() -> Feature:
+    """Return the whole output as one category: a number that stands for its entries."""
+    return Feature("row", "the whole output", discrete=True)
 
 
-@final
-@dataclass(frozen=True)
-class Count:
-    """How many entries of the output are NaN, infinite, or negative zeros."""
+def _coordinate(outputs: Matrix, index: int) -> Values:
+    return _no_nan(outputs[:, index])
 
-    of: str
-    discrete: bool = True
 
-    @property
-    def name(self) -> str:
-        """Say what is counted."""
-        return f"number of entries that are {self.of}"
+def _row(outputs: Matrix) -> Values:
+    """Return a checksum of each row (a single integer stands for itself)."""
+    if outputs.shape[1] == 1:
+        return _no_nan(outputs[:, 0])
+    rows = np.ascontiguousarray(_no_nan(outputs) + 0.0)
+    codes, place = np.unique(rows, axis=0, return_inverse=True)
+    sums = np.array([zlib.crc32(row.tobytes()) for row in codes], dtype=np.float64)
+    values: Values = sums[place.reshape(-1)]
+    return values
 
-    def __call__(self, outputs: Matrix) -> Values:
-        """Count in each row."""
-        return np.asarray(_ODD[self.of](outputs).sum(axis=1), dtype=np.float64)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {"feature": "count", "of": self.of}
+def _count(outputs: Matrix, of: str) -> Values:
+    """Count the entries that are NaN, infinite, or negative zeros."""
+    return np.asarray(_ODD[of](outputs).sum(axis=1), dtype=np.float64)
 
 
 _ODD: dict[str, Callable[[Matrix], NDArray[np.bool_]]] = {
@@ -321,27 +292,9 @@ _ODD: dict[str, Callable[[Matrix], NDArray[np.bool_]]] = {
 """Numbers that an order of values does not tell from others."""
 
 
-@final
-@dataclass(frozen=True)
-class Binned:
-    """The cell of another feature, so that an event may take any cells (for laws with gaps)."""
-
-    inner: Feature
-    edges: tuple[float, ...]
-    discrete: bool = True
-
-    @property
-    def name(self) -> str:
-        """Say of what."""
-        return f"cell of {self.inner.name}"
-
-    def __call__(self, outputs: Matrix) -> Values:
-        """Return the index of the cell."""
-        return np.searchsorted(self.edges, self.inner(outputs), side="right").astype(np.float64)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {"feature": "binned", "of": dict(self.inner.to_json()), "edges": list(self.edges)}
+def _binned(outputs: Matrix, of: Feature, edges: tuple[float, ...]) -> Values:
+    """Return the cell of another feature: an event may take any cells (for laws with gaps)."""
+    return np.searchsorted(edges, of(outputs), side="right").astype(np.float64)
 
 
 def plain(first: Matrix, second: Matrix, *, codes: range = range(0)) -> Iterable[Feature]:
@@ -353,24 +306,27 @@ def plain(first: Matrix, second: Matrix, *, codes: range = range(0)) -> Iterable
     if any(np.issubdtype(side.dtype, np.floating) for side in sides):
         for of, is_odd in _ODD.items():
             if any(is_odd(side).any() for side in sides):
-                yield Count(of)
+                name = f"number of entries that are {of}"
+                yield Feature("count", name, {"of": of}, discrete=True)
     looked_at = np.concatenate([first[:_ROWS_LOOKED_AT], second[:_ROWS_LOOKED_AT]])
     if width <= _WIDE and len(np.unique(looked_at, axis=0)) <= len(looked_at) // 8:
-        yield Row()
+        yield whole_row()
     for index in coordinates(first, second):
         entry = _no_nan(np.concatenate([side[:, index] for side in sides]))
         values = np.unique(entry)
         if len(values) < 2:
             continue
         if index not in codes:
-            yield Coordinate(index)
+            yield coordinate(index)
         if index in codes or len(values) <= len(entry) // 20:
-            yield Coordinate(index, discrete=True)
+            yield coordinate(index, discrete=True)
         if index in codes:
             continue
         cuts = np.unique(np.quantile(entry, np.arange(1, 24) / 24, method="lower"))
         if len(values) > len(cuts):
-            yield Binned(Coordinate(index), tuple(float(cut) for cut in cuts))
+            inner, edges = coordinate(index), tuple(float(cut) for cut in cuts)
+            cells = {"of": inner, "edges": edges}
+            yield Feature("binned", f"cell of {inner.name}", cells, discrete=True)
 
 
 def coordinates(first: Matrix, second: Matrix) -> Iterable[int]:
@@ -405,87 +361,27 @@ _FEWEST = 20
 """Finite training runs a side: fewer have no direction."""
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Linear:
-    """The score w·output − offset."""
-
-    weights: Values
-    how: str
-    offset: float = 0.0
-    discrete: bool = False
-
-    @property
-    def name(self) -> str:
-        """Say how it was found."""
-        return f"linear score ({self.how})"
-
-    def __call__(self, outputs: Matrix) -> Values:
-        """Return the score."""
-        return np.nan_to_num(outputs @ self.weights - self.offset, nan=np.inf)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data."""
-        weights = [float(w) for w in self.weights]
-        return {"feature": "linear", "weights": weights, "offset": self.offset}
+def linear(weights: Values, how: str, offset: float = 0.0) -> Feature:
+    """Return the score w·output − offset, and say how it was found."""
+    return Feature("linear", f"linear score ({how})", {"weights": weights, "offset": offset})
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Nearer:
-    """How much nearer the output is to one centre than to another, in a norm."""
-
-    centres: tuple[Values, Values]
-    order: float
-    """Of the norm: 1, 2 or ∞."""
-    ratio: bool
-    """Whether the ratio of the distances is taken, in place of their difference."""
-    label: str
-    discrete: bool = False
-
-    @property
-    def name(self) -> str:
-        """Say of what."""
-        what = "log ratio" if self.ratio else "difference"
-        return f"{what} of the l{self.order:g} distances to {self.label}"
-
-    def __call__(self, outputs: Matrix) -> Values:
-        """Return it: large where the output is nearer to the first centre."""
-        far, near = (_norm(outputs - centre, self.order) for centre in self.centres[::-1])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = np.log(far) - np.log(near) if self.ratio else _rounded(far - near, far)
-        return np.nan_to_num(found, nan=np.inf)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data."""
-        centres = [[float(c) for c in centre] for centre in self.centres]
-        return {"feature": "nearer", "centres": centres, "order": self.order, "ratio": self.ratio}
+def _linear(outputs: Matrix, weights: Values, offset: float) -> Values:
+    return np.nan_to_num(outputs @ weights - offset, nan=np.inf)
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Size:
-    """A norm of the output, or its largest entry."""
+def _nearer(outputs: Matrix, centres: tuple[Values, Values], order: float, ratio: bool) -> Values:
+    """Return how much nearer the output is to the first centre than to the second, in a norm."""
+    far, near = (_norm(outputs - centre, order) for centre in centres[::-1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.log(far) - np.log(near) if ratio else _rounded(far - near, far)
+    return np.nan_to_num(found, nan=np.inf)
 
-    order: float
-    """Of the norm; 0 for the largest entry."""
-    discrete: bool = False
 
-    @property
-    def name(self) -> str:
-        """Which."""
-        return (
-            f"l{self.order:g} norm of the output" if self.order else "largest entry of the output"
-        )
-
-    def __call__(self, outputs: Matrix) -> Values:
-        """Return it."""
-        found = _norm(outputs, self.order) if self.order else outputs.max(axis=1)
-        return np.nan_to_num(np.asarray(found, dtype=np.float64), nan=np.inf)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {"feature": "size", "order": self.order}
+def _size(outputs: Matrix, order: float) -> Values:
+    """Return a norm of the output, or for order 0 its largest entry."""
+    found = _norm(outputs, order) if order else outputs.max(axis=1)
+    return np.nan_to_num(np.asarray(found, dtype=np.float64), nan=np.inf)
 
 
 def _rounded(differences: Values, of: Values) -> Values:
@@ -506,11 +402,13 @@ def _norm(rows: Matrix, order: float) -> Values:
     return np.asarray(size.sum(axis=1) if order == 1 else size.max(axis=1))
 
 
-def nearer(centres: tuple[Values, Values], label: str) -> Iterable[Feature]:
-    """Propose comparisons of the distances to two places."""
-    yield Nearer(centres, 2, True, label)
-    for order in (1.0, 2.0, np.inf):
-        yield Nearer(centres, order, False, label)
+def nearer(
+    centres: tuple[Values, Values], label: str, order: float = 2, *, ratio: bool = False
+) -> Feature:
+    """Compare the distances to two centres in the norm of an order: their ratio or difference."""
+    what = "log ratio" if ratio else "difference"
+    name = f"{what} of the l{order:g} distances to {label}"
+    return Feature("nearer", name, {"centres": centres, "order": order, "ratio": ratio})
 
 
 def distances_to(pair: tuple[Any, Any]) -> Proposer:
@@ -525,8 +423,10 @@ def distances_to(pair: tuple[Any, Any]) -> Proposer:
         if width < 2 or any(len(c) != width or not np.isfinite(c).all() for c in centres):
             return
         if (centres[0] != centres[1]).any():
-            yield Linear(centres[0] - centres[1], "difference of the datasets")
-            yield from nearer((centres[0], centres[1]), "both datasets")
+            yield linear(centres[0] - centres[1], "difference of the datasets")
+            both = centres[0], centres[1]
+            yield nearer(both, "both datasets", ratio=True)
+            yield from (nearer(both, "both datasets", order) for order in (1.0, 2.0, np.inf))
 
     return propose
 
@@ -544,16 +444,18 @@ def geometry(first: Matrix, second: Matrix) -> Iterable[Feature]:
         if found is not None:
             yield found
     spike_a, spike_b = spike(a), spike(b)
-    yield Linear(spike_a - spike_b, "difference of the densest points")
-    yield Nearer((spike_a, spike_b), 2, True, "the densest points")
-    yield Nearer((np.median(a, axis=0), np.median(b, axis=0)), 1, False, "the medians")
-    yield from (Size(order) for order in (0, 1, 2, np.inf))
+    yield linear(spike_a - spike_b, "difference of the densest points")
+    yield nearer((spike_a, spike_b), "the densest points", ratio=True)
+    yield nearer((np.median(a, axis=0), np.median(b, axis=0)), "the medians", 1)
+    for order in (0, 1, 2, np.inf):
+        name = f"l{order:g} norm of the output" if order else "largest entry of the output"
+        yield Feature("size", name, {"order": order})
 
 
 MEANS, DISCRIMINANT = "difference of means", "discriminant"
 
 
-def direction(how: str, a: Matrix, b: Matrix) -> Linear | None:
+def direction(how: str, a: Matrix, b: Matrix) -> Feature | None:
     """Return a linear score of mean 0 and variance 1, learned from the runs of both datasets."""
     centre_a, centre_b = a.mean(axis=0), b.mean(axis=0)
     weights, width = centre_a - centre_b, a.shape[1]
@@ -566,9 +468,9 @@ def direction(how: str, a: Matrix, b: Matrix) -> Linear | None:
     scores = [side @ weights for side in (a, b)]
     spread = math.sqrt((scores[0].var() + scores[1].var()) / 2)
     if not 0 < spread < math.inf:
-        return Linear(weights, how)
+        return linear(weights, how)
     weights = weights / spread
-    return Linear(weights, how, float(weights @ (centre_a + centre_b)) / 2)
+    return linear(weights, how, float(weights @ (centre_a + centre_b)) / 2)
 
 
 def spike(runs: Matrix) -> Values:
@@ -640,72 +542,54 @@ def lowest_bit(values: Any) -> Codes:
     return codes
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class BitCell:
-    """The lowest set bit of a view, together with the cell of its value where there are several."""
-
-    view: View
-    edges: Values
-    discrete: bool = True
-
-    @property
-    def name(self) -> str:
-        """Of what."""
-        what = "value and lowest set bit" if len(self.edges) else "lowest set bit"
-        return f"{what} of {self.view.name}"
-
-    def __call__(self, outputs: Matrix) -> Values:
-        """Return the pair as one number; the exponent alone where all is one cell."""
-        values = self.view(outputs)
-        codes = lowest_bit(values)
-        if len(self.edges):
-            codes += np.searchsorted(self.edges, values, side="right") * CODES - LEAST
-        return codes.astype(np.float64)
-
-    def words(self, code: float) -> str:
-        """Say what a value of the feature stands for."""
-        cell, above = divmod(int(code), CODES) if len(self.edges) else (0, int(code) - LEAST)
-        lowest = above + LEAST
-        odd = {OF_ZERO: "zero", OF_INFINITY: "infinite", OF_NAN: "NaN"}
-        said = odd.get(lowest, f"2^{lowest}")
-        if not len(self.edges):
-            return said
-        ends = (-np.inf, *self.edges.tolist(), np.inf)
-        return f"{said} in [{ends[cell]:g}, {ends[cell + 1]:g})"
-
-    def to_json(self) -> Mapping[str, Any]:
-        """Return plain data."""
-        return {"feature": "bit-cell", "view": list(self.view), "edges": self.edges.tolist()}
+def _bit_cell(outputs: Matrix, view: View, edges: Values) -> Values:
+    """Return the lowest set bit of a view, with the cell of its value where there are several."""
+    values = view(outputs)
+    codes = lowest_bit(values)
+    if len(edges):
+        codes += np.searchsorted(edges, values, side="right") * CODES - LEAST
+    return codes.astype(np.float64)
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Atoms:
-    """Which of the values that occurred repeatedly a view has, if any."""
+def _bit_cell_in_words(code: float, edges: Values) -> str:
+    cell, above = divmod(int(code), CODES) if len(edges) else (0, int(code) - LEAST)
+    lowest = above + LEAST
+    odd = {OF_ZERO: "zero", OF_INFINITY: "infinite", OF_NAN: "NaN"}
+    said = odd.get(lowest, f"2^{lowest}")
+    if not len(edges):
+        return said
+    ends = (-np.inf, *edges.tolist(), np.inf)
+    return f"{said} in [{ends[cell]:g}, {ends[cell + 1]:g})"
 
-    view: View
-    values: Values
-    discrete: bool = True
 
-    @property
-    def name(self) -> str:
-        """Of what."""
-        return f"{self.view.name}, of the values that repeat,"
+def _atom(outputs: Matrix, view: View, values: Values) -> Values:
+    """Return the place of a view among the values that occurred repeatedly, −1 for another one."""
+    found = view(outputs)
+    place = np.minimum(np.searchsorted(values, found), len(values) - 1)
+    return np.where(values[place] == found, place, -1).astype(np.float64)
 
-    def __call__(self, outputs: Matrix) -> Values:
-        """Return the place of the value in the list, −1 for any other one."""
-        found = self.view(outputs)
-        place = np.minimum(np.searchsorted(self.values, found), len(self.values) - 1)
-        return np.where(self.values[place] == found, place, -1).astype(np.float64)
 
-    def words(self, code: float) -> str:
-        """Say what a value of the feature stands for."""
-        return "none of them" if code < 0 else repr(float(self.values[int(code)]))
+OF_BITS = ("bit-cell", "atoms")
+"""The kinds of features of last bits."""
+_COMPUTED: dict[str, Callable[..., Values]] = {
+    "coordinate": _coordinate,
+    "row": _row,
+    "count": _count,
+    "binned": _binned,
+    "linear": _linear,
+    "nearer": _nearer,
+    "size": _size,
+    "bit-cell": _bit_cell,
+    "atoms": _atom,
+}
+"""How features are computed from outputs and their arguments."""
 
-    def to_json(self) -> Mapping[str, Any]:
-        """Return plain data."""
-        return {"feature": "atoms", "view": list(self.view), "values": self.values.tolist()}
+
+def in_words(feature: Feature, code: float) -> str:
+    """Say what a value of a feature of bits stands for."""
+    if feature.kind == "bit-cell":
+        return _bit_cell_in_words(code, feature.arguments["edges"])
+    return "none of them" if code < 0 else repr(float(feature.arguments["values"][int(code)]))
 
 
 _MOST_VIEWS = 128
@@ -745,11 +629,13 @@ def bits(first: Matrix, second: Matrix) -> Iterable[Feature]:
         if not _are_whole(*(side[:, [view.entry]] for side in (first, second)))
     ]
     for view in sorted(views, key=lambda view: -_contrast(first, second, view))[:_LISTED]:
-        yield BitCell(view, np.empty(0))
-        yield BitCell(view, _binades(first, second, view))
+        for edges in (np.empty(0), _binades(first, second, view)):
+            name = f"{'value and ' if len(edges) else ''}lowest set bit of {view.name}"
+            yield Feature("bit-cell", name, {"view": view, "edges": edges}, discrete=True)
         atoms = _atoms(first, second, view)
         if len(atoms):
-            yield Atoms(view, atoms)
+            name = f"{view.name}, of the values that repeat,"
+            yield Feature("atoms", name, {"view": view, "values": atoms}, discrete=True)
 
 
 def _rows(width: int) -> int:

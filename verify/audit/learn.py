@@ -83,7 +83,6 @@ _DOUBT_OF_FEW = 4.0
 """Runs that may have been lucky, instead: rare events are doubted more than common ones."""
 _LUCK_OF_SETS = 5.0
 """The same for sets of many categories, of which there are far more than intervals."""
-_SLOW = (features.BitCell, features.Atoms)
 _MOST_ENTRIES, _LEAST_JUDGES = 2_000_000, 10_000
 """Entries, and at least so many runs a side, that judge slow features of wide outputs: fewer choose
 a worse one, more cost seconds for each million."""
@@ -129,7 +128,7 @@ def cells_of(feature: Feature, first: Matrix, second: Matrix, *, tails: bool) ->
     Smoothed ones come with them where rare events, in the `tails`, may be best.
     """
     runs = len(first)
-    if isinstance(feature, _SLOW) and first.shape[1] > 1:
+    if feature.kind in features.OF_BITS and first.shape[1] > 1:
         rows = max(_LEAST_JUDGES, _MOST_ENTRIES // first.shape[1])
         first, second = first[:rows], second[:rows]
     a, b = feature(first), feature(second)
@@ -205,7 +204,7 @@ def _categories(feature: Feature, a: Values, b: Values, of: float) -> Cells:
     """
     values, place = np.unique(np.concatenate([a, b]), return_inverse=True)
     sides = place[: len(a)], place[len(a) :]
-    few = len(values) <= _FEW and not isinstance(feature, features.Binned)
+    few = len(values) <= _FEW and feature.kind != "binned"
     ranking, counted = (slice(None), slice(None)) if few else (slice(0, None, 2), slice(1, None, 2))
     p, q = (np.bincount(side[ranking], minlength=len(values)) for side in sides)
     order = np.argsort(np.log((p + 1.0) / (q + 1.0)), kind="stable")
@@ -268,7 +267,7 @@ def rare_outcomes(first: Matrix, second: Matrix, claim: Claimed) -> Iterable[Rul
     """
     best: dict[int, tuple[float, Rule]] = {}
     for index in features.coordinates(first, second):
-        feature = features.Coordinate(index, discrete=True)
+        feature = features.coordinate(index, discrete=True)
         given = [feature(side) for side in (first, second)]
         values, place = np.unique(np.concatenate(given), return_inverse=True)
         if not 1 < len(values) < len(place):
@@ -748,8 +747,8 @@ def _inner(best: Candidate, edges: int) -> list[int]:
 def _constant(point: Point, first: Matrix, second: Matrix) -> Candidate:
     """Return the empty event: every output was the same."""
     cells = Cells(
-        features.Row(),
-        np.unique(features.Row()(np.concatenate([first, second])))[:1],
+        features.whole_row(),
+        np.unique(features.whole_row()(np.concatenate([first, second])))[:1],
         np.array([len(first)]),
         np.array([len(second)]),
         LUCK,

@@ -95,7 +95,7 @@ from dpassay.accountant.numbers.solve import halved
 from dpassay.verifier.audit import exact_test
 from dpassay.verifier.audit.curve import Curve
 from dpassay.verifier.audit.exact_test import LARGEST_MU, Design, gaussian_delta, least
-from dpassay.verifier.audit.features import Coordinate
+from dpassay.verifier.audit.features import coordinate
 from dpassay.verifier.audit.guarantees import (
     Claim,
     Guarantee,
@@ -541,7 +541,7 @@ def _rule(
     partition = Partition(scores[cuts], ends=(float(scores[0]), float(scores[-1])))
     point = about.points[0] if len(about.points) == 1 else Point.read(*tested[0][:2])
     rule = Rule(
-        Coordinate(0), partition, marks, Design.GUESSES, 0, point, 0.0, label="score of the canary"
+        coordinate(0), partition, marks, Design.GUESSES, 0, point, 0.0, label="score of the canary"
     )
     sides = [np.bincount(cell[coins == side], minlength=len(starts)) for side in (True, False)]
     return rule, np.array(sides)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dpassay.accountant.errors import shortened
 from dpassay.verifier.audit import features
 from dpassay.verifier.audit.exact_test import Counts, Design
-from dpassay.verifier.audit.features import Atoms, BitCell, Feature, Matrix, Values
+from dpassay.verifier.audit.features import Feature, Matrix, Values
 from dpassay.verifier.audit.guarantees import Point
 
 Histogram: TypeAlias = NDArray[np.int64]
@@ -336,7 +336,7 @@ def _label(name: str, width: int) -> str:
 
 def _codes(feature: Feature, width: int | None, texts: Mapping[int, str]) -> dict[float, str]:
     """Return what the codes of an entry stand for."""
-    is_code = isinstance(feature, features.Coordinate) and 0 < feature.index <= (width or 0)
+    is_code = feature.kind == "coordinate" and 0 < feature.arguments["index"] <= (width or 0)
     if not is_code:
         return {}
     shown = {float(code): shortened(repr(text)) for code, text in texts.items()}
@@ -346,16 +346,16 @@ def _codes(feature: Feature, width: int | None, texts: Mapping[int, str]) -> dic
 def _bits(rule: Rule) -> dict[float, str]:
     """Return what the codes of bits stand for, and the places of values that repeat."""
     codes = rule.partition.values
-    if codes is None or not isinstance(rule.feature, (BitCell, Atoms)):
+    if codes is None or rule.feature.kind not in features.OF_BITS:
         return {}
-    return {float(code): rule.feature.words(code) for code in codes}
+    return {float(code): features.in_words(rule.feature, code) for code in codes}
 
 
 def _rows(
     feature: Feature, runs: tuple[Matrix, Matrix], width: int | None, texts: Mapping[int, str]
 ) -> dict[float, str]:
     """Return which outputs the checksums of whole rows stand for."""
-    if not isinstance(feature, features.Row) or runs[0].shape[1] == 1:
+    if feature.kind != "row" or runs[0].shape[1] == 1:
         return {}
     rows = np.unique(np.concatenate(runs), axis=0)
     return {

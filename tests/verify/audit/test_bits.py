@@ -74,10 +74,8 @@ def test_rare_atoms_are_found() -> None:
         bits=True,
     )
     assert found.refuted
-    assert bits.Atoms(bits.View(0), np.array([1.0, 2.0]))(np.array([[2.0], [3.0]])).tolist() == [
-        1,
-        -1,
-    ]
+    atoms = bits.Feature("atoms", "", {"view": bits.View(0), "values": np.array([1.0, 2.0])})
+    assert atoms(np.array([[2.0], [3.0]])).tolist() == [1, -1]
 
 
 def test_the_number_of_entries_has_no_bits() -> None:

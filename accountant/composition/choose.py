@@ -89,8 +89,9 @@ MAX_LAPLACE = 100_000
 MOST_FEW, MOST_OF_SEVERAL, RARE = 24, 100, 2.0
 """Samples in all, of one kind and of several, and the mean number of draws, up to which a grid is
 faster than inversion."""
-SELDOM = 1e-4
-"""Sampling probability up to which so few draws have six digits by default: more take seconds."""
+SELDOM, SEVERAL = 1e-4, 32.0
+"""Sampling probability up to which a mean number of draws is small: nine digits take twice as long
+as six there, and seconds at worst."""
 QUICK_WIDTH = Fraction(1, 10**7)
 """The finest width that is asked of that grid."""
 MOST_CELLS, MOST_POINTS = 1 << 25, 1 << 20
@@ -243,16 +244,19 @@ def _on_lines(factors: tuple[Factor, ...]) -> Product:
 def _are_few(pair: Product) -> bool:
     """Whether a product is of few and rare samples, whose transforms decay slowly."""
     most = MOST_FEW if len(pair.factors) == 1 else MOST_OF_SEVERAL
-    return _are_rare(pair) and sum(n for _, n in pair.factors) <= most
+    return _drawn(pair)[0] <= RARE and sum(n for _, n in pair.factors) <= most
 
 
-def _are_rare(pair: Product, most: float = 1.0) -> bool:
-    """Whether a product is of samples alone, few of which have the record, each with p ≤ most."""
+def _drawn(pair: Product) -> tuple[float, float]:
+    """Return the mean number of samples with the record, and the largest probability of one.
+
+    Infinity, unless a product is of samples alone that contours serve.
+    """
     samples = [(each, n) for each, n in pair.factors if isinstance(each, SubsampledPair)]
     if smooth(pair) is None or len(samples) < len(pair.factors):
-        return False
+        return math.inf, 1.0
     shares = [(float(each.sampling_prob.ball().mid()), n) for each, n in samples]
-    return sum(n * p for p, n in shares) <= RARE and all(p <= most for p, _ in shares)
+    return sum(n * p for p, n in shares), max(p for p, _ in shares)
 
 
 def _quick(pair: Product) -> Product:
@@ -325,7 +329,9 @@ class Ladder(Engine):
     def width(self, product: Product) -> Fraction:
         """Return what comes within about 0.2 s."""
         if self.quick is None:
-            return GRID_WIDTH if _are_rare(product, SELDOM) else super().width(product)
+            mean, largest = _drawn(product)
+            few = mean <= (SEVERAL if largest <= SELDOM else RARE)
+            return GRID_WIDTH if few else super().width(product)
         return self.quick.engine.width(self.quick)
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:

@@ -50,9 +50,10 @@ from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.errors import InvalidInputError, UndecidedError, expected
 from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.interval import START_PRECISION, Interval, decimal_context
-from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.pairs.finite import FinitePair
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.questions import guarantees, profile, tradeoff
@@ -359,6 +360,9 @@ class Asked(TypedDict, total=False):
     """As for `dpassay.accountant.questions.profile.delta`."""
     direction: Direction | None
     """As for `dpassay.accountant.questions.profile.delta`."""
+    count: ArrayLike
+    """How many times the mechanism runs, 1 by default: a whole number, or an array of them, which
+    is broadcast with the points. Runs of one release share almost all of the work."""
     method: str
     """ "auto"; of δ, ε and β also "mpmath", the definitions (`dpassay.accountant.reference`)."""
 
@@ -502,15 +506,36 @@ class _Enclosures:
         adjacency: Adjacency | str | None = None,
         direction: Direction | None = None,
     ) -> None:
-        self._mechanism, self._adjacency, self._direction = mechanism, adjacency, direction
-        self.pairs = profile.worst_pairs(mechanism, adjacency, direction)
-        self._width = QUICK if usual(self.pairs) > CLOSED else CLOSED
+        self.mechanism, self._adjacency, self._direction = mechanism, adjacency, direction
+
+    @cached_property
+    def pairs(self) -> Sequence[Pair]:
+        """The worst pairs."""
+        return profile.worst_pairs(self.mechanism, self._adjacency, self._direction)
+
+    @cached_property
+    def curves(self) -> list[FloatCurve]:
+        """Those of the worst pairs, where all have one; else none."""
+        products = [product for product in map(smooth, self.pairs) if product is not None]
+        return [curve(each) for each in products] if len(products) == len(self.pairs) else []
+
+    @cached_property
+    def _width(self) -> Fraction:
+        return QUICK if usual(self.pairs) > CLOSED else CLOSED
+
+    def runs(self, count: int, of: int = 1, curves: Sequence[FloatCurve] = ()) -> _Enclosures:
+        """Return those of `count` runs, by the curves of `of` runs where these are known."""
+        found = _Enclosures(Composed(self.mechanism, count), self._adjacency, self._direction)
+        same = [each.of_runs(count, of) for each in curves]
+        if same and None not in same:
+            found.curves = [each for each in same if each is not None]
+        return found
 
     def of(self, question: Callable[..., Interval], at: ExactReal) -> Estimate:
         """Return the middle of the answer of a question."""
         known = {"adjacency": self._adjacency, "direction": self._direction}
         try:
-            found = question(self._mechanism, at, relative_width=self._width, **known)
+            found = question(self.mechanism, at, relative_width=self._width, **known)
         except UndecidedError as refusal:
             bounds = reached(refusal)
             if bounds is None:
@@ -557,37 +582,63 @@ def _estimates(  # noqa: PLR0917  # the last three are one question in three way
     """Return the values, of floats where there are any and their digits are not lost.
 
     Else those of enclosures. A single point has an estimate. Of arrays, closed forms are asked at
-    all points at once; contours go through them in order, so that neighbours share a line.
-    `by_definition` answers method="mpmath".
+    all points at once; contours go through them in order, so that neighbours share a line, as runs
+    of several counts do. `by_definition` answers method="mpmath".
     """
-    flat = points.ravel()
-    method = asked.get("method", "auto")
+    method, count = asked.get("method", "auto"), asked.get("count")
     relation, direction = asked.get("adjacency"), asked.get("direction")
     if method not in ("auto", "mpmath") or (method == "mpmath" and by_definition is None):
         serves = "mpmath, for delta, epsilon and beta" if by_definition is None else "mpmath"
         raise expected("method", method, f"to be auto or {serves}")
-    enclosures = _Enclosures(mechanism, relation, direction)  # which knows the relations
-    if method == "mpmath" and by_definition is not None:
-        from dpassay.accountant.reference import Reference
 
-        known = Reference.of(mechanism, relation, direction)
-        found = [by_definition(known, float(at)) for at in flat]
-        return np.reshape(found, points.shape) if points.ndim else Estimate.by_floats(found[0])
+    def ask(known: _Enclosures, at: NDArray[np.float64]) -> Floats:
+        if method == "mpmath" and by_definition is not None:
+            from dpassay.accountant.reference import Reference
+
+            exactly = Reference.of(known.mechanism, relation, direction)
+            found = [by_definition(exactly, float(each)) for each in at.ravel()]
+            return np.reshape(found, at.shape) if at.ndim else Estimate.by_floats(found[0])
+        return _estimated(known, at, by_floats, by_enclosures)
+
+    first = _Enclosures(mechanism, relation, direction)
+    if count is None:
+        return ask(first, points)
+    counts = _counts(count)
+    if not points.ndim and not counts.ndim:
+        return ask(first.runs(int(counts)), points)
+    points, counts = np.broadcast_arrays(points, counts)
+    several = dict[int, _Enclosures]()
+    known = 1, list[FloatCurve]()
+    for n in np.unique(counts).tolist():
+        several[n] = first.runs(n, *known)
+        if n > 1 and not known[1]:  # one run may have a closed form
+            known = n, several[n].curves
+    values = np.empty(points.shape)
+    for n, runs in several.items():
+        values[counts == n] = ask(runs, points[counts == n])
+    return values
+
+
+def _estimated(
+    known: _Enclosures,
+    points: NDArray[np.float64],
+    by_floats: Callable[[Sequence[Any], Any], Any],
+    by_enclosures: Callable[[_Enclosures, float], Estimate],
+) -> Floats:
+    """Return the values of one mechanism."""
+    flat, curves = points.ravel(), [_InOrder(each) for each in known.curves]
     values = np.full(flat.shape, math.nan)
-    if points.ndim and flat.size:
-        closed = [each for each in map(forms, enclosures.pairs) if each is not None]
-        if len(closed) == len(enclosures.pairs):
+    if points.ndim and flat.size and not curves:
+        closed = [each for each in map(forms, known.pairs) if each is not None]
+        if len(closed) == len(known.pairs):
             with np.errstate(all="ignore"):
                 values = np.array(by_floats(closed, flat), float)
-    products = [product for product in map(smooth, enclosures.pairs) if product is not None]
-    whole = len(products) == len(enclosures.pairs)
-    curves = [_InOrder(curve(product)) for product in products] if whole else []
 
     def ask(at: float) -> Estimate:
         if curves:
             with contextlib.suppress(UndecidedError, ArithmeticError):
                 return Estimate.by_floats(float(by_floats(curves, at)))
-        return by_enclosures(enclosures, at)
+        return by_enclosures(known, at)
 
     if points.ndim == 0:
         return ask(float(points))
@@ -595,6 +646,14 @@ def _estimates(  # noqa: PLR0917  # the last three are one question in three way
     for i in missing[np.argsort(flat[missing], kind="stable")]:
         values[i] = ask(float(flat[i]))
     return values.reshape(points.shape)
+
+
+def _counts(given: ArrayLike) -> NDArray[np.int64]:
+    """Require whole numbers of runs, each at least 1."""
+    counts = np.asarray(given)
+    if counts.dtype.kind not in "iu" or not (counts >= 1).all():
+        raise expected("count", given, "to be a whole number ≥ 1, or an array of them")
+    return counts.astype(np.int64)
 
 
 @final

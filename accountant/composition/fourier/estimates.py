@@ -62,6 +62,16 @@ _NEIGHBOUR = 1.0
 """Difference of logarithms up to which the root that was found last is where a search begins."""
 _MOST_LINES = 64
 """Lines that are kept for the questions to come."""
+_FEW_NODES = 1 << 10
+"""Most nodes of a shared line: a longer one takes more time than it saves."""
+_LESS, _MORE = 0.7, 6.0
+"""Powers of the moments that a shared line is made for, as multiples of the one that was asked."""
+_LEFT = 1.5
+"""Its way from the saddle to those of larger powers, in widths of the saddle."""
+_SHARED_LOSS = 5.0
+"""How far ln of an integral may lie below that of the terms of a shared line."""
+_MOST_SHARED = 8
+"""Shared lines that are kept."""
 _LEAST_LOG = -0.5
 """ln δ above it is compared as it is, below it by its own logarithm, which is straighter there."""
 SMALL_DELTA = -2.5
@@ -131,10 +141,6 @@ class FloatSum:
             variance += count * found[2]
         return size, mean, variance
 
-    def variances(self, c: float) -> list[float]:
-        """Return the second derivative of count·ln M for each factor."""
-        return [count * part.cumulants(c)[2] for part, count in self._factors]
-
     def guess(self, log_delta: float) -> float:
         """Return an ε whose saddle-point approximation of ln δ is near log_delta."""
         return self.at_saddle(self.saddle_of(log_delta))
@@ -143,9 +149,9 @@ class FloatSum:
         """Return the ε whose saddle is s > 0."""
         return self.cumulants(s)[1] - 1 / s - 1 / (s + 1)
 
-    def saddle_of(self, log_delta: float) -> float:
+    def saddle_of(self, log_delta: float, start: float = 1.0) -> float:
         """Return the s whose approximation of ln δ is log_delta, by Newton's method in ln s."""
-        low, high, s, last = 0.0, math.inf, 1.0, math.inf
+        low, high, s, last = 0.0, math.inf, start, math.inf
         for _ in range(_MOST_STEPS):
             try:
                 value, fall = self._approximation(s)
@@ -179,14 +185,39 @@ class FloatSum:
 
 
 @final
-class Estimator:
-    """Estimates for a sum of independent losses."""
+class Powers:
+    """What the powers M^n of one transform share: runs of n steps, say."""
 
     def __init__(self, factors: Sequence[tuple[FloatTransform, int]]) -> None:
-        self._factors, self.moments = tuple(factors), FloatSum(factors)
+        self.moments, self.lines = FloatSum(factors), list[_Shared]()
+        self.asked = 0
+        """How many powers were asked about."""
+        self.vain = 0
+        """The last power without a line for others: the next try is for twice as many."""
+
+
+@final
+class Estimator:
+    """Estimates for a sum of independent losses, the power n of what other sums share."""
+
+    def __init__(
+        self, factors: Sequence[tuple[FloatTransform, int]], powers: Powers, power: int
+    ) -> None:
+        self._factors, self.moments = tuple(factors), FloatSum([(powers.moments, power)])
+        self._powers, self.power = powers, power
+        powers.asked += 1
         self._lines: dict[Strip, list[Line]] = {}
         self._root: tuple[float, float] | None = None
         self.cumulants = self.moments.cumulants
+
+    def to_power(self, power: int) -> Estimator:
+        """Return the same for another power."""
+        parts = [(part, count // self.power * power) for part, count in self._factors]
+        return Estimator(parts, self._powers, power)
+
+    def variances(self, c: float) -> list[float]:
+        """Return the second derivative of count·ln M for each factor."""
+        return [count * part.cumulants(c)[2] for part, count in self._factors]
 
     def log_integral(self, strip: Strip, epsilon: float) -> tuple[float, float]:
         """Return ln G(ε) and its derivative, for the kernel with the poles of the strip.
@@ -242,16 +273,18 @@ class Estimator:
                 c, period, (size, mean, spread) = at, shorter, there
         step = 2 * math.pi / period
         spread += sum((c - pole) ** -2 for pole in strip.poles)
-        terms = self._terms(strip, c, step, math.sqrt(2 * TARGET / spread))
+        _, terms = self._terms(strip, c, step, math.sqrt(2 * TARGET / spread))
         return Line(c, step, size, mean, level + c * epsilon, terms, epsilon, reach)
 
-    def _terms(self, strip: Strip, c: float, step: float, reach: float) -> Complexes:
-        """Return M(c + it) κ(c + it)/M(c) without its phase e^{it·mean}, as far as that counts.
+    def _terms(
+        self, strip: Strip, c: float, step: float, reach: float, share: float = 1.0
+    ) -> tuple[Complexes, Complexes]:
+        """Return ln M(c + it)/M(c) without its phase e^{it·mean}, and that M times κ(c + it).
 
-        The first guess is that terms up to `reach` do. Raises UndecidedError if they are too many,
-        or beyond floats.
+        Both end where M^share κ no longer counts. The first guess is that it does up to `reach`.
+        Raises UndecidedError if the terms are too many, or beyond floats.
         """
-        most = MOST_NODES * step
+        most = (MOST_NODES if share == 1.0 else _FEW_NODES) * step
         while True:
             reach = min(_AHEAD * reach, most)
             t = np.arange(0.0, 3.0 + math.ceil(reach / step)) * step
@@ -261,14 +294,14 @@ class Estimator:
                 found: Complexes = np.exp(logs)
                 for pole in strip.poles:
                     found /= z - pole
-                sizes = np.abs(found) / abs(found[0])
+                sizes = np.exp((share - 1.0) * real) * np.abs(found) / abs(found[0])
             if not np.isfinite(sizes).all():
                 raise UndecidedError(f"The terms of the contour at {c:.6g} are beyond floats.")
             count = int(np.flatnonzero(sizes > math.exp(-TARGET - 1.0))[-1]) + 1
             if 8 * count <= 7 * len(t):
-                return found[:count]
+                return logs[:count], found[:count]
             if reach == most:
-                raise UndecidedError(f"The contour at {c:.6g} needs more than {MOST_NODES} nodes.")
+                raise UndecidedError(f"The contour at {c:.6g} needs too many nodes.")
             size = -math.log(float(sizes[7 * len(t) // 8 :].max()))
             reach *= min(max((TARGET + 1.0) / max(size, 1.0), 1.0), _MOST_GROWTH)
 
@@ -290,9 +323,59 @@ class Estimator:
         if (known := self._root) is not None and abs(known[0] - log_delta) < _NEIGHBOUR:
             with contextlib.suppress(UndecidedError, ArithmeticError):
                 return self._newton(log_delta, known[1], None)
-        s = self.moments.saddle_of(log_delta)
+        for shared in reversed(self._powers.lines):
+            if not _LESS <= self.power / shared.power <= _MORE:
+                continue
+            with contextlib.suppress(UndecidedError, ArithmeticError):
+                return self._on_shared(shared, log_delta)
+        s = self.moments.saddle_of(log_delta, self._start())
+        if self._powers.asked > 1 and self.power > 2 * self._powers.vain:
+            try:
+                shared = self._made(s, log_delta)
+                found = self._on_shared(shared, log_delta)
+                self._powers.lines = [*self._powers.lines[1 - _MOST_SHARED :], shared]
+                return found
+            except (UndecidedError, ArithmeticError):
+                self._powers.vain = self.power
         epsilon = self.moments.at_saddle(s)
         return self._newton(log_delta, epsilon, self._line(CALL, s, epsilon))
+
+    def _start(self) -> float:
+        """Return where to search a saddle: of M^n at about the same δ it is about n^−½ of one."""
+        if not self._powers.lines:
+            return 1.0
+        known = self._powers.lines[-1]
+        return known.c * math.sqrt(known.power / self.power)
+
+    def _made(self, s: float, log_delta: float) -> _Shared:
+        """Return a line left of the saddle s for powers from this one on.
+
+        The largest asks for short steps, at the ε that ln δ and the terms of the line tell.
+        """
+        moments, poles = self._powers.moments, CALL.poles
+        _, _, spread = self.cumulants(s)
+        c = s - _LEFT / math.sqrt(spread + sum((s - pole) ** -2 for pole in poles))
+        largest = FloatSum([(moments, math.ceil(_MORE * self.power))])
+        size, _, spread = largest.cumulants(c)
+        top = size + _log_kernel(CALL, c) - 0.5 * math.log(spread)
+        epsilon = (top - _SHARED_LOSS - log_delta) / c
+        bounds = [
+            nearest_bound(largest, CALL, epsilon, c, side, log_delta, TARGET) for side in (-1, 1)
+        ]
+        sides = [(at, moments.cumulants(at)[0] if at else 0.0) for _, at in bounds]
+        known, step = moments.cumulants(c), 2 * math.pi / max(bounds)[0]
+        reach = math.sqrt(2 * TARGET / (self.power * known[2]))
+        logs, _ = self._terms(CALL, c, step, reach, _LESS)
+        z = c + 1j * step * np.arange(0.0, len(logs))
+        kernel: Complexes = 1 / (z * (z + 1))
+        return _Shared(c, step, self.power, known, logs / self.power, kernel, sides)
+
+    def _on_shared(self, shared: _Shared, log_delta: float) -> float:
+        """Return the root by a shared line; UndecidedError where that does not serve."""
+        line = shared.line(self.power)
+        at = self._newton(log_delta, line.epsilon, line)
+        shared.check(self.power, at, log_delta)
+        return at
 
     def _newton(self, log_delta: float, epsilon: float, line: Line | None) -> float:
         """Return the root near an ε, on one line or on those that serve."""
@@ -344,6 +427,7 @@ class Line:
     epsilon: float
     reach: float
     """It serves ε up to so far from this one."""
+    most_loss: float = _MOST_LOSS
 
     def __call__(self, epsilon: float) -> tuple[float, float]:
         """Return ln G(ε) and its derivative.
@@ -356,9 +440,47 @@ class Line:
         terms[0] *= 0.5
         total = float(terms.real.sum())
         value = self.size - self.c * epsilon + math.log(abs(total) * self.step / math.pi)
-        if value < self.level - self.c * epsilon - _MOST_LOSS:
+        if value < self.level - self.c * epsilon - self.most_loss:
             raise UndecidedError(f"The terms at epsilon={epsilon:.6g} cancel in floats.")
         return value, float(np.dot(terms.imag, t)) / total - self.c
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """A line for δ(ε) of every power M^n whose saddle is near."""
+
+    c: float
+    step: float
+    power: int
+    """The power that it was made for."""
+    cumulants: tuple[float, float, float]
+    """ln M(c), and its first two derivatives."""
+    logs: Complexes
+    """ln M(c + it) − ln M(c) − it (ln M)'(c)"""
+    kernel: Complexes
+    sides: Sequence[tuple[float, float]]
+    """Points s on both sides of c, with ln M(s), 0 at a pole: M(s)^n e^{−sε} bounds aliases."""
+
+    def line(self, power: int) -> Line:
+        """Return the line of M^power; UndecidedError where its end still counts."""
+        size, mean, spread = (power * each for each in self.cumulants)
+        terms = np.exp(power * self.logs) * self.kernel
+        count = int(np.flatnonzero(np.abs(terms) > abs(terms[0]) * math.exp(-TARGET - 1.0))[-1]) + 1
+        if 8 * count > 7 * len(terms):
+            raise UndecidedError(f"The shared line at {self.c:.6g} is too short.")
+        poles = [self.c - pole for pole in CALL.poles]
+        curvature = spread + sum(away**-2 for away in poles)
+        level = size + _log_kernel(CALL, self.c) - 0.5 * math.log(2 * math.pi * curvature)
+        at = mean - sum(1 / away for away in poles)
+        return Line(self.c, self.step, size, mean, level, terms[:count], at, 0.0, _SHARED_LOSS)
+
+    def check(self, power: int, epsilon: float, log_value: float) -> None:
+        """Raise UndecidedError where aliases may count beside G(ε) of M^power."""
+        for s, size in self.sides:
+            excess = max(power * size - s * epsilon - log_value, 0.0) + TARGET
+            if excess > abs(s - self.c) * 2 * math.pi / self.step:
+                raise UndecidedError(f"The shared line at {self.c:.6g} has aliases.")
 
 
 @final
@@ -395,6 +517,18 @@ class FloatCurve:
         self._roots: dict[str, tuple[float, float]] = {}
         _, self._mean, variance = self._engine.cumulants(0.0)
         self._spread = math.sqrt(variance)
+
+    def of_runs(self, count: int, of: int) -> FloatCurve | None:
+        """Return the curve of `count` runs of what this is `of` runs of.
+
+        None where its releases were put together to another one, as Gaussian ones are.
+        """
+        power = self._engine.power
+        if power % of:
+            return None
+        share = count / of
+        engine = self._engine.to_power(power // of * count)
+        return FloatCurve(engine, share * self._least, share * self._largest)
 
     def delta(self, epsilon: float) -> Share:
         """Return δ(ε).

@@ -26,7 +26,7 @@ from typing import ClassVar, Protocol, final
 
 from flint import acb, acb_mat, arb
 
-from dpassay.accountant.composition.fourier.estimates import Estimator
+from dpassay.accountant.composition.fourier.estimates import Estimator, Powers
 from dpassay.accountant.composition.fourier.saddle import Saddle, Strip, nearest_bound, saddle
 from dpassay.accountant.composition.losses.bounds import LEAST_RATE, Decay, powered
 from dpassay.accountant.composition.losses.transform import (
@@ -180,9 +180,17 @@ class Loss:
 
 @functools.lru_cache(maxsize=64)
 def estimator(loss: Loss) -> Estimator:
-    """Return the float engine for a loss."""
+    """Return the float engine for a loss, which shares lines with those of other counts."""
+    power = math.gcd(*(count for _, count in loss.factors))
+    once = tuple((part, count // power) for part, count in loss.factors)
     parts = [(part.estimate(), count) for part, count in loss.factors]
-    return Estimator(parts)
+    return Estimator(parts, _powers(once), power)
+
+
+@functools.lru_cache(maxsize=64)
+def _powers(factors: tuple[tuple[Transform, int], ...]) -> Powers:
+    """Return what the powers of a product of transforms share."""
+    return Powers([(part.estimate(), count) for part, count in factors])
 
 
 def quick_lines(
@@ -287,7 +295,7 @@ def _decays(loss: Loss, c: Fraction) -> tuple[tuple[Decay, int], ...]:
     rest = [i for i, (part, _) in enumerate(loss.factors) if not part.is_closed]
     if not rest:
         return tuple(found)
-    parts = estimator(loss).moments.variances(float(c))
+    parts = estimator(loss).variances(float(c))
     order = sorted(rest, key=lambda i: -parts[i])
     wanted, reached = _ENOUGH * sum(parts[i] for i in rest), 0.0
     for i in order[:_MOST_DECAYS]:

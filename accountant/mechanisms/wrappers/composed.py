@@ -213,9 +213,11 @@ class Composed(Mechanism):
 
         Raises AdjacencyError where they are made for both: their product is about neither.
         """
-        declared = {getattr(part, "adjacency", None) for part, _ in self.parts()} - {None}
-        if adjacency is not None or not declared:
+        if adjacency is not None:
             return adjacency
+        declared = {getattr(part, "adjacency", None) for part, _ in self.parts()} - {None}
+        if not declared:
+            return None
         if len(declared) > 1:
             raise AdjacencyError(
                 "Expected adjacency to be named for Composed: its parts are made for different "

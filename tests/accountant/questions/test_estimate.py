@@ -228,6 +228,44 @@ def test_neighbours_share_a_line_and_keep_their_digits() -> None:
         assert near(float(many[i]), true, 1e-11)
 
 
+@pytest.mark.parametrize("noise", ["0.6", "3"])
+def test_counts_share_lines_and_keep_their_digits(noise: str) -> None:
+    """Of one release in many runs, from rare large losses to sums that are nearly normal."""
+    release = PoissonSubsampled(Gaussian(noise), "0.01")
+    counts = np.array([60, 250, 700, 2000, 9000, 30000])
+    found = np.asarray(
+        estimate.estimate_epsilon(release, [[1e-5], [1e-8]], count=counts, adjacency=BOTH)
+    )
+    assert found.shape == (2, 6)
+    for i, j in [(0, 2), (1, 4)]:
+        delta = Fraction((1e-5, 1e-8)[i])
+        runs = Composed(release, int(counts[j]))
+        true = profile.epsilon(runs, delta, adjacency=BOTH, relative_width=NARROW)
+        assert near(float(found[i, j]), true, 1e-11), (i, j)
+
+
+@pytest.mark.parametrize(
+    "release",
+    [Laplace(20), Gaussian(9), Composed([Gaussian(9), PoissonSubsampled(Gaussian(1), "0.1")])],
+)
+def test_a_count_is_as_many_compositions(release: Mechanism) -> None:
+    """Also where releases do not keep their number, and in closed forms."""
+    counts = [5, 1, 3]
+    together = np.asarray(estimate.estimate_delta(release, 0.25, count=counts, adjacency=BOTH))
+    for n, value in zip(counts, together, strict=True):
+        alone = estimate.estimate_delta(Composed(release, n), 0.25, adjacency=BOTH)
+        assert value == pytest.approx(float(np.asarray(alone)), rel=1e-9, abs=0)
+        one = estimate.estimate_delta(release, 0.25, count=n, adjacency=BOTH)
+        assert isinstance(one, estimate.Estimate)
+        assert float(one) == pytest.approx(value, rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize("count", [0, 2.5, [3, -1], "4"])
+def test_a_count_is_a_whole_number(count: Any) -> None:
+    with pytest.raises(InvalidInputError, match="whole number"):
+        estimate.estimate_delta(Gaussian(1), 1, count=count)
+
+
 @pytest.mark.slow
 def test_what_a_line_of_neighbours_loses_a_line_of_its_own_keeps() -> None:
     """One by one, as a search asks: at 0.67 the line of the questions before loses its digits."""

@@ -47,6 +47,7 @@ from dpassay.accountant.composition.fourier.measure import (
     near,
     plan_contour,
 )
+from dpassay.accountant.composition.fourier.saddle import saddle
 from dpassay.accountant.composition.losses.bounds import LARGEST_ANGLE, powered, turned, up
 from dpassay.accountant.composition.losses.transform import (
     GaussianTransform,
@@ -97,6 +98,9 @@ _FOR_ONE = 1 << 12
 """Nodes of all releases, for each question so far, that a line may have: these take 0.2 s."""
 _FEW = 3
 """Kinds of releases up to which a line is planned for all of them."""
+_AHEAD, _LEAST_AHEAD = 2.0, 1 / 3
+"""Deviations of the tilted law by which a line is made for a smaller ε where ε grows: its saddle is
+that of longer runs; and the least share of ε that is left."""
 _LINES = 4
 """Lines that are kept of the products with one first sampled release."""
 _AGAIN = 1.3
@@ -511,7 +515,12 @@ def _anew(
     if guess is None or not 0 < guess < math.inf:
         lines.failed(product)
         return None
-    made = lines.made(product, guess, bits)
+    at = guess
+    if guess > lines.epsilon:  # as in a run, after each of its steps
+        with contextlib.suppress(UndecidedError, ArithmeticError):
+            deviation = math.sqrt(saddle(FOURIER.loss(product), CALL, guess).curvature)
+            at = max(guess - _AHEAD * deviation, _LEAST_AHEAD * guess)
+    made = lines.made(product, at, bits)
     root = None if made is None else made.root(log_delta, guess)
     if made is None or root is None:
         return None

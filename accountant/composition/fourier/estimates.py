@@ -367,7 +367,7 @@ class Estimator:
         reach = math.sqrt(2 * TARGET / (self.power * known[2]))
         logs, _ = self._terms(CALL, c, step, reach, _LESS)
         z = c + 1j * step * np.arange(0.0, len(logs))
-        kernel: Complexes = 1 / (z * (z + 1))
+        kernel: Complexes = np.asarray(1 / (z * (z + 1)), np.complex128)
         return _Shared(c, step, self.power, known, logs / self.power, kernel, sides)
 
     def _on_shared(self, shared: _Shared, log_delta: float) -> float:

@@ -14,7 +14,7 @@ up to its rounding (of β a lower bound, from its δ at 400 ε). opake does the 
 prv-accountant, whose engine is in Opacus, aims at an error of 0.01 in ε, the default there. Ours is
 an enclosure of relative width W (1e-6), or the best one reached; of "estimates" it is a float,
 which stands for both ends. A peer that cannot be imported is not asked, and the error stream says
-so: opake 0.16.1 fails under Python 3.11.7 and 3.12.1, which refuse the slots of one of its classes.
+so: opake 0.16.1 needs Python 3.13, as 3.11 and 3.12 refuse the slots of one of its classes.
 """
 
 from __future__ import annotations

@@ -466,7 +466,7 @@ def inverse(pairs: Sequence[Pair], delta: ExactReal, relative_width: Fraction) -
     root, terms = found[worst]
     interval = _beside(terms, delta, root, relative_width)
     if interval is None:
-        again = _anew(product, lines, log_delta, bits)
+        again = _anew(product, lines, log_delta, bits, ahead=False)
         interval = None if again is None else _beside(again[1], delta, again[0], relative_width)
         if interval is None:
             lines.failed(product)
@@ -477,7 +477,7 @@ def inverse(pairs: Sequence[Pair], delta: ExactReal, relative_width: Fraction) -
         if i != worst:
             lines.epsilon, terms = found[i]
             if not terms.at(upper) < limit:
-                again = _anew(product, lines, log_delta, bits)
+                again = _anew(product, lines, log_delta, bits, ahead=False)
                 if again is None or not again[1].at(upper) < limit:
                     return None
     return interval
@@ -506,9 +506,9 @@ def hockey_stick(pairs: Sequence[Pair], epsilon: ExactReal, relative_width: Frac
 
 
 def _anew(
-    product: Product, lines: _Lines, log_delta: float, bits: int
+    product: Product, lines: _Lines, log_delta: float, bits: int, *, ahead: bool = True
 ) -> tuple[float, _Sum] | None:
-    """Return the root of a product and its terms on a new line."""
+    """Return the root of a product and its terms on a new line, for this ε or for those to come."""
     if lines.is_vain(product):
         return None
     guess = product.known.epsilon(log_delta)
@@ -516,7 +516,7 @@ def _anew(
         lines.failed(product)
         return None
     at = guess
-    if guess > lines.epsilon:  # as in a run, after each of its steps
+    if ahead and guess > lines.epsilon:  # as in a run, after each of its steps
         with contextlib.suppress(UndecidedError, ArithmeticError):
             deviation = math.sqrt(saddle(FOURIER.loss(product), CALL, guess).curvature)
             at = max(guess - _AHEAD * deviation, _LEAST_AHEAD * guess)

@@ -48,7 +48,8 @@ def test_a_curve_is_that_of_another_engine() -> None:
 
 
 def test_the_second_question_is_answered_by_a_line() -> None:
-    pairs = Composed(STEP, 1500).worst_case(Adjacency.ADD_REMOVE).pairs(None)
+    fresh = PoissonSubsampled(Gaussian("0.93"), "0.02")
+    pairs = Composed(fresh, 1500).worst_case(Adjacency.ADD_REMOVE).pairs(None)
     assert successive.inverse(pairs, exact("1e-5"), WIDE) is None
     assert successive.inverse(pairs, exact("1e-6"), WIDE) is not None
 

@@ -8,8 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dpassay.accountant.core.asking import Drawable
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.verifier.cli.shell import Command, ExitCode, note, say, say_json
+from dpassay.verifier.cli.shell import (
+    Command,
+    ExitCode,
+    checked_path,
+    note,
+    require_folders,
+    say,
+    say_json,
+)
 
 if TYPE_CHECKING:
     from dpassay.verifier.compare import Comparison
@@ -77,7 +86,6 @@ _BUDGET = [
     "workload",
 ]
 """What a file BUDGET.toml says itself."""
-_FILES = ("html", "plot", "certificate")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -86,8 +94,8 @@ def run(options: argparse.Namespace) -> int:
     from dpassay.verifier.terminal import Line
 
     question = _document(options).read()
-    for name in _FILES:
-        _require_writable(getattr(options, name))
+    checked_path(options.plot, Drawable.drawer)
+    require_folders(options.html, options.certificate)
     line = Line(sys.stderr, silent=options.quiet)
     judging = partial(line.say, "judging")
     found = compare(**question, published=options.published, progress=judging)
@@ -153,15 +161,14 @@ def _print(found: Comparison, options: argparse.Namespace) -> None:
 
 def _write(found: Comparison, options: argparse.Namespace) -> None:
     """Write what the options ask for."""
-    if options.html is not None or options.plot is not None:
-        from dpassay.figures import style
-        from dpassay.figures.comparison import page
     if options.html is not None:
+        from dpassay.figures.comparison import page
+
         text = page.page(found, ["dpassay", *sys.argv[1:]])
         options.html.write_text(text, encoding="utf-8")
         note(f"wrote {options.html}")
     if options.plot is not None:
-        style.save(page.bars(found), options.plot)
+        found.plot(options.plot)
         note(f"wrote {options.plot}")
     if options.certificate is not None:
         from dpassay.verifier import prover
@@ -169,13 +176,6 @@ def _write(found: Comparison, options: argparse.Namespace) -> None:
         certificates = [row.certificate for row in found.rows if row.certificate is not None]
         prover.write(options.certificate, certificates)
         note(f"wrote {options.certificate} ({len(certificates)} certificates)")
-
-
-def _require_writable(path: Path | None) -> None:
-    if path is None:
-        return
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise InvalidInputError(f"{path}: expected a file in a directory that exists.")
 
 
 def _exit_code(found: Comparison) -> int:

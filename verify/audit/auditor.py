@@ -486,8 +486,6 @@ def replay(request: tuple[Mapping[str, Any], bool]) -> Replayed:
     if foreign and not code:
         why = f"{how['target']} is code that the certificate names, which --replay-code runs"
         return Replayed([], not_replayed=why)
-    if theorem["kind"] != "audit":
-        return Replayed([], not_replayed="audits that bet are no longer made")
     if theorem["claim"]["kind"] == "profile":
         return Replayed([], not_replayed="the claimed profile is a function of its author")
     if how["samples"] > _MOST_RUNS:

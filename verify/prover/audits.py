@@ -47,7 +47,7 @@ def audit(result: AuditResult, replay: Mapping[str, Any] | None = None) -> dict[
         "training_runs": result.training,
         "pair": [shown(dataset) for dataset in result.pair],
     }
-    return _whole(theorem, witness)
+    return completed(theorem, witness)
 
 
 def one_run(result: AuditResult) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def one_run(result: AuditResult) -> dict[str, Any]:
         "epsilon_guesses": held.best,
         "tested": steps(held.tested),
     }
-    return _whole(theorem, witness)
+    return completed(theorem, witness)
 
 
 def _common(kind: str, verdict: Outcome, result: Any, claim: Guarantee) -> dict[str, Any]:
@@ -93,10 +93,6 @@ def _common(kind: str, verdict: Outcome, result: Any, claim: Guarantee) -> dict[
 def _drawn(result: Any, replay: Mapping[str, Any] | None) -> dict[str, Any]:
     how = {} if replay is None or NOT_REPEATABLE in result.notes else {"replay": dict(replay)}
     return {"seed": str(result.seed), **how}
-
-
-def _whole(theorem: dict[str, Any], witness: dict[str, Any]) -> dict[str, Any]:
-    return completed(theorem, witness)
 
 
 def _plain(value: Any) -> Any:

@@ -60,11 +60,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from itertools import accumulate, pairwise
 from typing import TypeAlias, final
 
-from flint import arb, arb_poly
+from flint import arb
 
 from dpassay.accountant.core.arrays import Array, np
 from dpassay.accountant.core.pair import Known, Pair, refined
@@ -118,23 +118,14 @@ class Runs:
     Parameters
     ----------
     mean
-        E K, where no probabilities are given.
+        E K.
     shape
         "poisson"; "fixed" for always E K; or η > −1 of the truncated negative binomial law,
         P(K = k) ∝ (1 − γ)^k Γ(k + η)/k! for k ≥ 1: 1 is geometric, 0 logarithmic.
-    probabilities
-        Those of 0, 1, … runs, in place of a shape.
     """
 
     mean: ExactReal
     shape: ExactReal | str
-    probabilities: tuple[Fraction, ...] = ()
-
-    @cached_property
-    def _polynomial(self) -> list[arb_poly]:
-        """φ, φ′ and φ″ of given probabilities."""
-        first = arb_poly([ball(each) for each in self.probabilities])
-        return [first, first.derivative(), first.derivative().derivative()]
 
     @cached_property
     def gamma(self) -> arb:
@@ -157,8 +148,6 @@ class Runs:
 
     def derivative(self, order: int, below: arb, above: arb) -> arb:
         """Return φ, φ′ or φ″ at a probability, given with its complement."""
-        if self.probabilities:
-            return self._polynomial[order](below)
         if self.shape == "poisson":
             mean = self.mean.ball()
             return mean**order * (-mean * above).exp()
@@ -183,11 +172,6 @@ class Runs:
         Without cancellation: the relative error is below `_SLACK`, as that of φ″ and φ‴ is.
         """
         share = np.minimum(step / within, 1.0)
-        if self.probabilities:
-            before, value, growth = within * (1 - share), 0.0 * within, 0.0 * within
-            for p in reversed(self.probabilities):
-                growth, value = growth * within + value, value * before + float(p)
-            return growth * step
         mean = float(self.mean)
         if self.shape == "poisson":
             return -np.exp(-mean * outside) * np.expm1(-mean * step)
@@ -200,11 +184,6 @@ class Runs:
 
     def bend(self, order: int, within: Array, outside: Array) -> Array:
         """Return φ″ or φ‴ at `within` in floats."""
-        if self.probabilities:
-            value = np.zeros_like(within)
-            for k in range(len(self.probabilities) - 1, order - 1, -1):
-                value = value * within + math.perm(k, order) * float(self.probabilities[k])
-            return value
         mean = float(self.mean)
         if self.shape == "poisson":
             return mean**order * np.exp(-mean * outside)
@@ -225,18 +204,11 @@ class Runs:
 
     def never(self) -> arb:
         """Return P(K = 0)."""
-        return self.derivative(0, arb(0), arb(1)) if self._may_be_none else arb(0)
-
-    @property
-    def _may_be_none(self) -> bool:
-        return self.shape == "poisson" or (bool(self.probabilities) and self.probabilities[0] > 0)
+        return self.derivative(0, arb(0), arb(1)) if self.shape == "poisson" else arb(0)
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
         """Draw numbers of runs, in floats: for simulation."""
         mean = float(self.mean)
-        if self.probabilities:
-            weights = np.array([float(each) for each in self.probabilities])
-            return rng.choice(len(weights), size=size, p=weights / weights.sum())
         if self.shape == "poisson":
             return rng.poisson(mean, size)
         if self.shape == "fixed":
@@ -353,9 +325,6 @@ class TunedPair(Pair):
     def law(self) -> dict[str, object]:
         """Return the pair of one run and the law of the number of runs."""
         found = {"law": self.law_name, **{f"run_{k}": v for k, v in self.base.law().items()}}
-        if self.runs.probabilities:
-            listed = [str(ExactReal.of_rational(each)) for each in self.runs.probabilities]
-            return found | {"probabilities": listed}
         return found | {"mean": str(self.runs.mean), "shape": str(self.runs.shape)}
 
     def describe_event(self, epsilon: ExactReal) -> str:
@@ -492,17 +461,11 @@ class _Pieces:
         inside = sums[j - 1] - low if j > i else arb(0)
         return self.runs.derivative(order, inside, 1 - inside)
 
-    def largest(self, *, above: bool) -> arb:
-        """Return the largest φ′(A)/φ′(B) of the largest losses; of what lies between, if above."""
-        n = self.size
-        slopes = [[self._at(1, side, i, n) for i in range(n + 1)] for side in (0, 1)]
-        found = arb(1)
-        for i in range(n - 1, -1, -1):
-            if slopes[1][i] > 0:
-                found = found.max(slopes[0][i] / slopes[1][i])
-            if above and self.runs.probabilities and i < n - 1 and slopes[1][i + 1] > 0:
-                found = found.max(slopes[0][i] / slopes[1][i + 1])
-        return found
+    def largest(self) -> arb:
+        """Return the largest φ′(A)/φ′(B) of the largest losses."""
+        slopes = [[self._at(1, side, i, self.size) for i in range(self.size)] for side in (0, 1)]
+        ratios = (p / q for p, q in zip(*slopes, strict=True) if q > 0)
+        return reduce(arb.max, ratios, arb(1))
 
 
 def _end(mass: arb, above: bool) -> float:
@@ -630,8 +593,8 @@ def _event(pair: TunedPair, epsilon: ExactReal, depth: int) -> tuple[arb, arb, a
 def _largest(pair: TunedPair) -> arb:
     """Return the largest loss, where that of one run is finite."""
     with ctx.workprec(_BITS):
-        low = _pieces(pair, 1, above=False).largest(above=False)
-        high = _pieces(pair, 1).largest(above=True)
+        low = _pieces(pair, 1, above=False).largest()
+        high = _pieces(pair, 1).largest()
         return pair.base.max_loss() + low.log().union(high.log())
 
 
@@ -644,10 +607,8 @@ def _divergence(pair: TunedPair, order: arb) -> arb:
         order, one = arb(2), base.renyi(arb(2))  # D_a grows with a
     else:
         low = (never + (1 - never) * ((order - 1) * one).exp()).log() / (order - 1)
-    if runs.probabilities or runs.shape == "fixed":  # all runs, and how many, are at least as much
-        weights = runs.probabilities or (Fraction(0),) * int(float(runs.mean)) + (Fraction(1),)
-        each = (ball(p) * ((order - 1) * k * one).exp() for k, p in enumerate(weights))
-        return low.union(sum(each, start=arb(0)).log() / (order - 1))
+    if runs.shape == "fixed":  # all runs are at least as much
+        return low.union(int(float(runs.mean)) * one)
     mean, most = runs.derivative(1, arb(1), arb(0)), arb(0)
     if runs.shape != "poisson":
         assert isinstance(runs.shape, ExactReal)

@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, np
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import WorstCase, only_bounded
-from dpassay.accountant.core.validate import Read, declared, probabilities
+from dpassay.accountant.core.validate import Read, declared
 from dpassay.accountant.errors import NotApplicableError, expected
 from dpassay.accountant.mechanisms.wrappers.composed import OneMechanism
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.pairs.tuned import Runs, TunedPair
 
 _MOST = 1000
-"""Largest mean number of runs, number of probabilities, and shape: powers of more lose digits."""
+"""Largest mean number of runs, and shape: powers of more lose digits."""
 _LAWS = ("poisson", "fixed")
 
 
-def _runs(name: str, value: Number | Sequence[Number]) -> ExactReal | tuple[Fraction, ...]:
-    """Read a mean, or the probabilities of 0, 1, … runs."""
-    most = ExactReal.of_rational(_MOST)
-    if isinstance(value, (list, tuple)):
-        listed = probabilities(name, value)
-        if len(listed) > _MOST:
-            raise expected(name, f"[… {len(listed)} entries]", f"to have at most {_MOST}")
-        if listed[0] == 1:
-            raise expected(name, list(value), "to have a probability of one run or more")
-        return listed
-    mean = exact(value, name)  # type: ignore[arg-type]  # no list
-    if mean.sign <= 0 or mean > most:
+def _runs(name: str, value: Number) -> ExactReal:
+    """Read a mean."""
+    mean = exact(value, name)
+    if mean.sign <= 0 or mean > ExactReal.of_rational(_MOST):
         raise expected(name, value, f"in (0, {_MOST}]", "Give the mean number of runs.")
     return mean
 
@@ -62,7 +52,7 @@ class Tuned(Mechanism):
         One run. What it does may differ from run to run if that is chosen at random, alike for
         each run; its guarantee has to hold for every choice.
     runs
-        E K, the mean number of runs; or a list of the probabilities of 0, 1, … runs.
+        E K, the mean number of runs.
     shape
         The law of K with this mean: 1, the default, is geometric (Liu and Talwar 2019), 0
         logarithmic, and any η > −1 truncated negative binomial (Papernot and Steinke 2022,
@@ -83,15 +73,11 @@ class Tuned(Mechanism):
     )
 
     mechanism: OneMechanism = OneMechanism()
-    runs: Read[ExactReal | tuple[Fraction, ...], Any] = Read(_runs)
+    runs: Read[ExactReal, Number] = Read(_runs)
     shape: Read[ExactReal | str, Any] = Read(_shape, 1)
 
     def __post_init__(self) -> None:
         one = ExactReal.of_rational(1)
-        if isinstance(self.runs, tuple):
-            if self.shape != one:
-                raise expected("shape", self.shape, "to be left out where runs are listed")
-            return
         whole = self.runs.rational
         if self.shape == "fixed" and (whole is None or whole.denominator != 1):
             raise expected("runs", self.runs, "to be an integer where shape='fixed'")
@@ -109,9 +95,6 @@ class Tuned(Mechanism):
     @property
     def _law(self) -> Runs | None:
         """The law of K; None for one run."""
-        if isinstance(self.runs, tuple):
-            found = Runs(_mean(self.runs), "", self.runs)
-            return None if Fraction(1) in self.runs[1:2] else found
         once = self.runs == ExactReal.of_rational(1) and self.shape != "poisson"
         return None if once else Runs(self.runs, self.shape)
 
@@ -171,7 +154,3 @@ class Tuned(Mechanism):
     def worst_answers(self) -> list[tuple[Any, Any]]:
         """Return those of one run; which score is worst depends on ε."""
         return self.mechanism.worst_answers()
-
-
-def _mean(listed: Sequence[Fraction]) -> ExactReal:
-    return ExactReal.of_rational(sum((k * p for k, p in enumerate(listed)), start=Fraction(0)))

@@ -558,7 +558,7 @@ def counter(name: str, more: Callable[[random.Random, int], str] = lambda rng, n
 
         known = name == "BridgedTree"  # of steps that fill a cell of its first level
         n, level = rng.choice((7, 12, 16) if known else (1, 3, 7, 12, 16)), decimal(s)
-        laplacian = rng.random() < 0.6
+        laplacian = name != "SquareRootFactorization" and rng.random() < 0.6
         text = f"{name}(steps={n}{more(rng, n)}, {'epsilon' if laplacian else 'mu'}='{level}'"
         if laplacian and name == "BridgedTree":
             text += ", released='measurements'"

@@ -224,8 +224,8 @@ def named_counter(
 ) -> LinearCounter:
     """Return a mechanism by its name, with the best structure for pure ε-DP.
 
-    Where δ > 0 the noise is Gaussian. Raises InvalidInputError for what is no counter, and for a
-    KaryTree with a δ.
+    Where δ > 0 the noise is Gaussian. Raises InvalidInputError for what is no counter, for a
+    KaryTree with a δ, and for a SquareRootFactorization without one.
     """
     builds: dict[str, Build] = {kind.__name__: kind for kind in _COUNTERS}
     build = builds.get(name)
@@ -236,6 +236,8 @@ def named_counter(
         if target.delta.sign:
             raise expected("delta", target.delta, "to be 0 for KaryTree", "Try another mechanism.")
         return _best_tree(steps, target.epsilon, contributions)
+    if build is SquareRootFactorization and not target.delta.sign:
+        raise expected("delta", target.delta, "> 0 for SquareRootFactorization", "It is Gaussian.")
     arguments: dict[str, Any] = {"steps": steps, "contributions": contributions}
     if name == BridgedTree.__name__:
         arguments |= _pooled(best_arities(steps))

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from flint import arb, fmpq, fmpz, fmpz_poly
 
-from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, NDArray, np
-from dpassay.accountant.core.pair import WorstCase
-from dpassay.accountant.core.validate import Integer, OptionalPositive, declared
+from dpassay.accountant.core.validate import Integer, Positive, declared
 from dpassay.accountant.counting.counters import MOST_LISTED, LinearCounter
 from dpassay.accountant.counting.grids import Rows
 from dpassay.accountant.counting.noise import (
@@ -24,7 +22,7 @@ from dpassay.accountant.errors import NotApplicableError, expected
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.numbers.theta import central, coefficients, landau
-from dpassay.accountant.release.sampling import WORD, laplace, normal
+from dpassay.accountant.release.sampling import WORD, normal
 
 if TYPE_CHECKING:
     from dpassay.accountant.core.randomness import Randomness
@@ -34,9 +32,6 @@ if TYPE_CHECKING:
 
 _FACTORIZATION_MOST_RATIONAL = 4096
 """Steps of exact variances: beyond they have thousands of digits."""
-_MOST_DISTANCES = 64
-"""Steps up to which the product of Laplace laws is known in seconds: their distances share a unit
-of two bits a step."""
 
 
 @declared
@@ -56,16 +51,19 @@ class SquareRootFactorization(LinearCounter):
     ----------
     steps
         n ≥ 1, the number of inputs and outputs.
-    epsilon, mu, contributions
-        As in `LinearCounter`: exactly one of the first two. With `epsilon` the ℓ1 norm, 2n f_n,
-        counts, and the error is of order n ln n: the factorization is for Gaussian noise.
+    mu, contributions
+        As in `LinearCounter`. For Laplace noise the ℓ1 norm of the first column, 2n f_n, would
+        count, and the error be of order n ln n: the factorization is for Gaussian noise.
     """
 
     example = "SquareRootFactorization(steps=16, mu=1)"
 
+    noise_argument = "mu"
+    gaussian_noise_argument = None
+    epsilon = None  # there is Gaussian noise alone
+
     steps: Integer = Integer(least=1)
-    epsilon: OptionalPositive = OptionalPositive()
-    mu: OptionalPositive = OptionalPositive()
+    mu: Positive = Positive()
     contributions: Integer = Integer(1, least=1)
 
     @property
@@ -114,32 +112,14 @@ class SquareRootFactorization(LinearCounter):
         ]
         return rows, rows
 
-    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the pair of the first column; no matter which relation.
-
-        Raises NotApplicableError for several contributions, and for Laplace noise and many steps.
-        """
-        if self.epsilon is not None and self.steps > _MOST_DISTANCES:
-            raise NotApplicableError(
-                f"The exact profile of {self!r} takes too long: it has {self.steps} different "
-                f"distances, and is known up to {_MOST_DISTANCES} steps. It is at most that of "
-                f"Guaranteed(epsilon={self.epsilon}): ask about that."
-            )
-        return super().worst_case(adjacency)
-
     @property
     def spread(self) -> float:
-        """The scale as a float, for any number of steps."""
-        return math.sqrt(float(self.variance_ball() / (1 if self.epsilon is None else 2)))
+        """The standard deviation of one noise variable as a float, for any number of steps."""
+        return math.sqrt(float(self.variance_ball()))
 
     def variance_ball(self) -> arb:
         """Return the variance of one noise variable, for any number of steps."""
-        times = arb(self.contributions) ** 2
-        if self.mu is not None:
-            return times * landau(self.steps) / self.mu.ball() ** 2
-        assert self.epsilon is not None
-        norm = 2 * self.steps * arb(central(self.steps, exact=False))
-        return 2 * times * norm**2 / self.epsilon.ball() ** 2
+        return arb(self.contributions) ** 2 * landau(self.steps) / self.mu.ball() ** 2
 
     def variances(self) -> list[arb]:
         """Return S_t times the variance of one noise variable, for every step."""
@@ -159,9 +139,7 @@ class SquareRootFactorization(LinearCounter):
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` whole streams, one row each, by the fast Fourier transform."""
-        shape = size, self.steps
-        drawn = rng.laplace(size=shape) if self.mu is None else rng.standard_normal(shape)
-        return _convolved(self.spread * drawn)
+        return _convolved(self.spread * rng.standard_normal((size, self.steps)))
 
     def _require_rational(self) -> None:
         if self.steps > _FACTORIZATION_MOST_RATIONAL:
@@ -248,7 +226,7 @@ def rounded_product(
 ) -> list[fmpq]:
     """Return ⌊(M z)_t/2^exponent + 1/2⌋ for every t, exactly."""
     n = mechanism.steps
-    drawn = (laplace if mechanism.mu is None else normal)(n, rng=rng)
+    drawn = normal(n, rng=rng)
     digits = [drawn.digits(index) for index in range(n)]
     places = max(known for _, known in digits)
     numbers = [_more(value, places - known, rng) for value, known in digits]
@@ -281,8 +259,7 @@ def _weights(mechanism: SquareRootFactorization, exponent: int, places: int) -> 
     """Return b f_j/2^exponent in units of 2^−places, each to within 2 of them."""
     size = max(0, math.frexp(mechanism.spread)[1]) + mechanism.steps.bit_length()
     with ctx.workprec(places + _GUARD + size):
-        units = 1 if mechanism.epsilon is None else 2
-        entry = (mechanism.variance_ball() / units).sqrt() * arb(2) ** (places - exponent)
+        entry = mechanism.variance_ball().sqrt() * arb(2) ** (places - exponent)
         found = []
         for j in range(1, mechanism.steps + 1):
             assert entry.rad() < 1  # by its guard digits

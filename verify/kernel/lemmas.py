@@ -131,19 +131,20 @@ partition-selection | the keys released so that the four inequalities of (ε, δ
     PartitionSelection lower add-remove: event(delta, 0)
 threshold | counts of users by key, each shown if it and its noise exceed τ. A user is in k keys, of which j are new, with no other user. All j new ones stay hidden with probability P(noise < τ − D)^j; else one is shown, which tells that the user is there. The counts of the k − j others move by D | the definition
 counter | (later arities at least 2) an input is in h measured sums of a tree with noise h/ε (or of √h/μ each), or moves R x by a vector of length μ in units of its noise: h Laplace laws at distance ε/h, or N(μ, 1), exact if n ≥ k^(h − 1) and the outputs determine the sums; else an upper bound. With c contributions noise is c times as large; the first c positions fill cells of sizes K_i, as many wholly as they can, and no others have a larger Σ s² in any level; the outputs show Σ (1 − K_(i + r + 1)/K_i)s² of it, pooled r, and no more if they end before the last of the filled cells of the first level. | Dwork, Naor, Pitassi, Rothblum 2010; post-processing
-    BinaryTree SquareRootFactorization mu!=None contributions=1: gaussian(mu)
+    BinaryTree mu!=None contributions=1: gaussian(mu)
+    SquareRootFactorization contributions=1: gaussian(mu)
     BridgedTree mu!=None contributions=1 released=measurements: gaussian(mu)
     BridgedTree mu!=None contributions!=1 released=measurements: gaussian(mu*sqrt(cells_square/height)/contributions)
     BridgedTree mu!=None released=outputs: gaussian(mu*sqrt(shown_square/height)/contributions); if steps >= cells_end
-    SquareRootFactorization upper mu!=None contributions!=1: gaussian(mu)
-    SquareRootFactorization lower mu!=None contributions!=1: gaussian(mu/contributions)
+    SquareRootFactorization upper contributions!=1: gaussian(mu)
+    SquareRootFactorization lower contributions!=1: gaussian(mu/contributions)
     BridgedTree upper mu!=None released=outputs: gaussian(mu*sqrt(shown_square/height)/contributions)
     BinaryTree mu=None contributions=1: laplace(epsilon/height)**height; loss epsilon
     BridgedTree mu=None contributions=1 released=measurements: laplace(epsilon/height)**height; loss epsilon
     BridgedTree upper mu=None contributions=1: laplace(epsilon/height)**height; loss epsilon
     BridgedTree lower mu=None released=measurements: reaching(epsilon); if steps >= contributions
     KaryTree contributions=1: laplace(epsilon/height)**height; if steps >= arity**(height - 1); loss epsilon
-    KaryTree BinaryTree BridgedTree SquareRootFactorization upper mu=None: pure(epsilon)
+    KaryTree BinaryTree BridgedTree upper mu=None: pure(epsilon)
 composition | releases one after the other, each independent of the others or chosen after seeing their outcomes. Nothing ties the pairs of two releases to one record or attribute: a composition of two channels may compare the inputs 1 and 2 in the first and 3 and 4 in the second, as if each were about another attribute of the record. Every such choice is bounded: a product of laws that are above each pair of its release is above all of them (lattice.py, Lemma products) | Zhu, Dong, Wang 2022
 poisson | each record takes part with probability q, independently of the others: ((1 − q)Q + qP, Q) if it is removed, (P, (1 − q)P + qQ) if it is added. Under replace-one for Gaussian noise alone: the sensitivity bounds what one record adds to the answer, μ in units of the noise, so both records move it by up to μ in opposite directions: the weights 1 − q and q of the means 0 and μ against those of 0 and −μ | Zhu, Dong, Wang 2022
 without-replacement | m of n records, any two of which are neighbours, take part: both mixtures of a replace-one pair with q = m/n, in both orders | Balle, Barthe, Gaboardi 2018

@@ -142,7 +142,6 @@ def test_profiles() -> None:
     [
         "BridgedTree(released='measurements', steps=11, arities=[3, 2, 2]",
         "BridgedTree(released='measurements', steps=8, arities=[2, 4]",
-        "SquareRootFactorization(steps=8",
     ],
 )
 def test_the_worst_of_several_positions(text: str, times: int) -> None:
@@ -169,6 +168,17 @@ def test_the_worst_of_several_positions(text: str, times: int) -> None:
     assert profile.delta(RandomizedResponse(loss), "1/2").upper * Decimal("1.001") > found.upper
     with pytest.raises(NotApplicableError, match="Guaranteed"):
         Composed(laplace, 2).worst_case(None)
+
+
+@pytest.mark.parametrize("times", [2, 3, 5, 8])
+def test_the_worst_positions_of_the_square_root_are_the_first(times: int) -> None:
+    counter = SquareRootFactorization(8, mu=2, contributions=times)
+    rows = counter.factorisation()[1]
+    sets = itertools.combinations(range(8), times)
+    moved = ([sum((row[i] for i in s), Fraction(0)) for row in rows] for s in sets)
+    square = max(sum((x * x for x in m), Fraction(0)) for m in moved)
+    assert counter.exact_gaussian_mu(None) == ExactReal.of_root(square) / counter.scale
+    assert counter.worst_case(None).remove[0].max_loss() == arb.pos_inf()
 
 
 @pytest.mark.parametrize(("steps", "times"), [(5, 7), (10, 30), (37, 4), (37, 30)])

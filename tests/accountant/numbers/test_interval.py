@@ -247,7 +247,7 @@ def test_two_routes_to_the_error(steps: int) -> None:
     """The enclosed error contains the rational one."""
     for counter in (
         SquareRootFactorization(steps, mu="1/3", contributions=2),
-        SquareRootFactorization(steps, epsilon=2),
+        SquareRootFactorization(steps, mu=2),
     ):
         exact = counter.exact_mean_squared_error().rational
         assert exact is not None

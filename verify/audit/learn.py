@@ -214,34 +214,23 @@ def _categories(feature: Feature, a: Values, b: Values, of: float) -> Cells:
     return Cells(feature, values[order], p[order], q[order], luck, share=share, doubt=doubt)
 
 
-class End(NamedTuple):
-    """A rare end of the cells of a feature, and by how much it exceeds the claim."""
-
-    score: float
-    cells: Cells
-    favoured: int
-    point: Point
-    cut: int
-    upper: bool
-
-
-def rare_ends(cells: Cells, claim: Claimed) -> Iterable[End]:
+def rare_ends(cells: Cells, claim: Claimed) -> Iterable[Candidate]:
     """Yield for either dataset the rare end of some cells that exceeds the claim most."""
     if cells.draws is not None:
         return  # no counts
     sides, size = (cells.first, cells.second), len(cells.first)
     for favoured in (0, 1):
-        best: End | None = None
+        best: Candidate | None = None
         for upper in (False, True):
             step = -1 if upper else 1
             a, b = (np.cumsum(sides[i][::step])[:-1] for i in (favoured, 1 - favoured))
             n = float(sides[favoured].sum())
             found = _clearest(a, b, n, claim)
-            if found is not None and (best is None or found[0] > best.score):
+            if found is not None and (best is None or found[0] > best.objective):
                 score, point, index = found
-                cut = size - 1 - index if upper else index + 1
+                top, bottom = (size - 1 - index, 0) if upper else (size, index + 1)
                 score = score / math.sqrt(cells.share) - luck(size)
-                best = End(score, cells, favoured, point, cut, upper)
+                best = Candidate(score, point, cells, Design.SIDES, favoured, top, bottom, upper)
         if best is not None:
             yield best
 
@@ -281,7 +270,7 @@ def rare_outcomes(first: Matrix, second: Matrix, claim: Claimed) -> Iterable[Rul
             if found is None or (favoured in best and found[0] <= best[favoured][0]):
                 continue
             score, point, which = found
-            each = Claimed.of([replace_delta(point)])
+            each = Claimed.of([replace(point, delta=point.delta * 0)])
             beyond = excess(Design.SIDES, a, b, n, each)[0]
             others = (beyond > luck(len(values)) + 1) & (a <= _RARE * n)
             chosen = values[np.union1d(np.flatnonzero(others), [which])]
@@ -290,11 +279,6 @@ def rare_outcomes(first: Matrix, second: Matrix, claim: Claimed) -> Iterable[Rul
             rule = Rule(feature, partition, marks, Design.SIDES, favoured, point, score)
             best[favoured] = score, rule
     return (rule for _, rule in best.values())
-
-
-def replace_delta(point: Point) -> Point:
-    """Return the point with δ = 0: what each of several values has to exceed."""
-    return replace(point, delta=point.delta * 0)
 
 
 def hedged(rule: Rule, rare: Sequence[Rule], share: float) -> Rule:
@@ -468,7 +452,7 @@ def choose(
     if best is None:
         best = _constant(search.claim.points[0], *search.picking)
     rare = rare_outcomes(first, second, search.claim)
-    ends = [_rule(_of_end(end)) for end in search.rare.values()]
+    ends = [_rule(end) for end in search.rare.values()]
     return Chosen(
         hedged(_rule(best), [*rare, *ends], share),
         None if low is None else replace(_rule(low), share=shares.bits),
@@ -485,7 +469,7 @@ class _Search:
         self.claim, self.runs = claim, runs
         self.learning = (first[:cut], second[:cut]) if wide else (first, second)
         self.picking = (first[cut:], second[cut:])
-        self.rare: dict[int, End] = {}
+        self.rare: dict[int, Candidate] = {}
         self.widest: tuple[float, Cells] | None = None
         """The cells of values that show most of the whole curve."""
 
@@ -516,7 +500,8 @@ class _Search:
     def _note(self, cells: Cells) -> None:
         """Keep the cells if they show more, and their rare ends."""
         for end in rare_ends(cells, self.claim):
-            if end.favoured not in self.rare or end.score > self.rare[end.favoured].score:
+            known = self.rare.get(end.favoured)
+            if known is None or end.objective > known.objective:
                 self.rare[end.favoured] = end
         if cells.draws is None and len(cells.first) > 1:
             shown = _area(cells)
@@ -551,7 +536,7 @@ def _ranked(cells: Cells) -> Ranked:
     wanted = np.concatenate([np.arange(1, _CURVE) / _CURVE, tails, 1 - tails])
     cuts = np.unique(np.searchsorted(share, wanted).clip(0, len(share) - 1))
     if not cells.feature.discrete:
-        partition = _edged(cells, cuts)
+        partition = Partition(cells.bounds[cuts], ends=cells.ends)
         rising = np.cumsum(cells.first[::-1] / cells.first.sum())
         other = np.cumsum(cells.second[::-1] / cells.second.sum())
         place = np.arange(partition.size)
@@ -563,15 +548,6 @@ def _ranked(cells: Cells) -> Ranked:
     level = int(np.argmin(np.abs(np.log((cells.first + 1.0) / (cells.second + 1.0)))))
     partition = Partition(None, cells.bounds[order])
     return Ranked(cells.feature, partition, np.append(group[order], group[level]))
-
-
-def _of_end(end: End) -> Candidate:
-    """Return a rare end as an event of one side."""
-    size = len(end.cells.first)
-    top, bottom = (end.cut, 0) if end.upper else (size, end.cut)
-    return Candidate(
-        end.score, end.point, end.cells, Design.SIDES, end.favoured, top, bottom, end.upper
-    )
 
 
 @final
@@ -725,23 +701,14 @@ def _rule(best: Candidate) -> Rule:
         share = np.cumsum(cells.first + cells.second)[:-1] / (cells.first + cells.second).sum()
         wanted = np.searchsorted(share, np.arange(1, _CURVE) / _CURVE)
         wanted = wanted[wanted < len(share)]
-        keep = np.unique(np.concatenate([wanted, _inner(best, len(share))])).astype(int)
-        partition = _edged(cells, keep)
+        ends = [cell - 1 for cell in (best.top, best.bottom) if 0 < cell <= len(share)]
+        keep = np.unique(np.concatenate([wanted, ends])).astype(int)
+        partition = Partition(cells.bounds[keep], ends=cells.ends)
         # the cell above edge k of the fine cut is fine cell k + 1
         marks = np.concatenate([marks[:1], marks[keep + 1]])
     return Rule(
         cells.feature, partition, marks, best.design, best.favoured, best.point, best.objective
     )
-
-
-def _edged(cells: Cells, keep: Array) -> Partition:
-    """Return the cells between some of the fine edges."""
-    return Partition(cells.bounds[keep], ends=cells.ends)
-
-
-def _inner(best: Candidate, edges: int) -> list[int]:
-    """Return the fine edges at which the event begins or ends."""
-    return [cell - 1 for cell in (best.top, best.bottom) if 0 < cell <= edges]
 
 
 def _constant(point: Point, first: Matrix, second: Matrix) -> Candidate:

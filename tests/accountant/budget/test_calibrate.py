@@ -1,3 +1,5 @@
+"""Calibration, shares of a budget, and the least noise, the largest rate, the most releases."""
+
 from __future__ import annotations
 
 import math
@@ -11,6 +13,12 @@ from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpassay.accountant.budget.allotment import (
+    equal_epsilon,
+    largest_sampling_prob,
+    most_releases,
+    shares_of_epsilon,
+)
 from dpassay.accountant.budget.calibrate import (
     Calibration,
     EpsilonDelta,
@@ -22,10 +30,14 @@ from dpassay.accountant.budget.calibrate import (
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError
-from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
-from dpassay.accountant.mechanisms.additive.laplace import Laplace
-from dpassay.accountant.mechanisms.wrappers.composed import Composed
-from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.mechanisms import (
+    Composed,
+    Gaussian,
+    Guaranteed,
+    Laplace,
+    PoissonSubsampled,
+)
+from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions import guarantees, profile
 from tests.near import narrow
@@ -244,3 +256,138 @@ def test_one_direction_may_need_less_noise() -> None:
     assert max(ends, key=lambda end: end.lower).overlaps(both.least)
     with pytest.raises(InvalidInputError, match="direction"):
         calibrate("Gaussian", Mu(1), direction="add")
+
+
+# What fits into a budget: closed forms, and both sides of each answer.
+
+
+BUDGET = EpsilonDelta(epsilon=1, delta="1e-5")
+
+
+def test_most_gaussian_releases() -> None:
+    # μ = √k/σ: k ≤ (μσ)²
+    assert most_releases(Gaussian(standard_deviation=10), Mu(mu="1/2")) == 25
+    assert most_releases(Gaussian(standard_deviation=100), BUDGET) == 718  # σ = 3.7306·√718
+
+
+def test_most_pure_releases() -> None:
+    assert most_releases(Laplace(scale=10), EpsilonDelta(epsilon=1)) == 10
+    with pytest.raises(NotApplicableError, match="Not even one"):
+        most_releases(Laplace(scale="1/2"), EpsilonDelta(epsilon=1))
+
+
+def test_equal_shares_of_epsilon() -> None:
+    share = equal_epsilon(BUDGET, 20)
+    assert share.safe > Fraction(1, 20)
+    assert profile.delta(Composed(Guaranteed(share.safe), 20), 1).upper <= Fraction(1, 10**5)
+    more = share.safe * Fraction(1000001, 10**6)
+    assert profile.delta(Composed(Guaranteed(more), 20), 1).lower > Fraction(1, 10**5)
+    # one release: δ(ε) of randomised response is (e^{ε₀} − e^ε)/(1 + e^{ε₀})
+    one = equal_epsilon(EpsilonDelta(epsilon=1, delta="0.1"), 1)
+    assert abs(float(one.largest.lower) - math.log((math.e + 0.1) / 0.9)) < 1e-11
+    assert equal_epsilon(EpsilonDelta(epsilon=1), 4).safe == Fraction(1, 4)
+
+
+def test_shares_of_epsilon_in_proportion() -> None:
+    weights = ["3", "1/2", "1"]
+    share = shares_of_epsilon(BUDGET, weights, count=4)
+
+    def delta(unit: Fraction) -> Interval:
+        parts = [Guaranteed(unit * Fraction(weight)) for weight in weights]
+        return profile.delta(Composed(parts, 4), 1)
+
+    assert (share.largest.relative_width or 1) <= Fraction(1, 10**12)
+    assert delta(share.safe).upper <= Fraction(1, 10**5)
+    assert delta(share.safe * (1 + Fraction(1, 10**11))).lower > Fraction(1, 10**5)
+    # pure: basic composition; equal weights are equal shares
+    assert shares_of_epsilon(EpsilonDelta(epsilon=1), weights, count=4).safe == Fraction(
+        "0.0555555555555"
+    )
+    equal = equal_epsilon(BUDGET, 20)
+    assert shares_of_epsilon(BUDGET, [1], count=20).largest.overlaps(equal.largest)
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, True, None])
+def test_counts_of_equal_shares_are_whole(count: object) -> None:
+    with pytest.raises(InvalidInputError, match="count="):
+        equal_epsilon(BUDGET, count)  # type: ignore[arg-type]  # refused
+
+
+def test_no_share_reaches_a_delta_of_one() -> None:
+    with pytest.raises(InvalidInputError, match="delta < 1"):
+        equal_epsilon(EpsilonDelta(epsilon=1, delta=1), 2)
+
+
+# Roots beside estimates, and profiles that keep below another one: both sides are proved.
+
+
+BOTH = Adjacency.ADD_REMOVE
+NARROW = Fraction(1, 10**12)
+ROUGH = Fraction(1, 10**14)
+
+
+def composed(sigma: ExactReal | Fraction | str, q: str, count: int) -> Composed:
+    return Composed(PoissonSubsampled(Gaussian(standard_deviation=sigma), q), count)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "q", "count"),
+    [
+        ("1", "1e-5", "0.01", 1000),
+        ("8", "1e-6", "0.05", 2000),
+        ("1/2", "1e-9", "1e-3", 10**6),
+        ("3", "1e-5", "0.2", 50),
+        ("1", "1e-5", "0.5", 10),
+    ],
+)
+def test_the_least_noise_is_enclosed(epsilon: str, delta: str, q: str, count: int) -> None:
+    target = EpsilonDelta(epsilon, delta)
+    found = calibrate("Gaussian", target, adjacency=BOTH, count=count, sampling_prob=q)
+    width = found.least.relative_width
+    assert width is not None
+    assert width <= NARROW
+    limit = Fraction(delta)
+    for end, met in ((found.least.lower, False), (found.least.upper, True)):
+        value = profile.delta(
+            composed(Fraction(end), q, count), epsilon, adjacency=BOTH, relative_width=ROUGH
+        )
+        assert (Fraction(value.upper) < limit) is met
+        assert (Fraction(value.lower) > limit) is not met
+    achieved = profile.delta(found.whole, epsilon, adjacency=BOTH, relative_width=ROUGH)
+    assert found.achieved["delta"].lower <= achieved.upper
+    assert achieved.lower <= found.achieved["delta"].upper
+    assert Fraction(found.achieved["delta"].upper) <= limit
+
+
+def test_few_digits_are_rounded_to_the_safe_side() -> None:
+    target = EpsilonDelta(1, "1e-5")
+    found = calibrate(
+        "Gaussian", target, adjacency=BOTH, count=1000, sampling_prob="0.01", digits=2
+    )
+    assert found.mechanism == Gaussian(standard_deviation="1.5")
+    exact_delta = profile.delta(found.whole, 1, adjacency=BOTH, relative_width=NARROW)
+    assert found.achieved["delta"].lower <= exact_delta.upper
+    assert exact_delta.lower <= found.achieved["delta"].upper
+    assert narrow(found.achieved["delta"], Fraction(1, 10**8))
+
+
+@pytest.mark.parametrize(("sigma", "count"), [("1", 1), ("1.5", 10), ("1.1", 1000), ("2", 10**6)])
+def test_the_largest_rate_is_enclosed(sigma: str, count: int) -> None:
+    target = EpsilonDelta(1, "1e-5")
+    share = largest_sampling_prob(Gaussian(standard_deviation=sigma), target, count)
+    assert narrow(share.largest, NARROW)
+    assert share.safe <= Fraction(share.largest.lower)
+    for end, met in ((share.largest.lower, True), (share.largest.upper, False)):
+        value = profile.delta(
+            composed(sigma, str(end), count), 1, adjacency=BOTH, relative_width=ROUGH
+        )
+        assert (Fraction(value.upper) < Fraction("1e-5")) is met
+
+
+@pytest.mark.parametrize(("sigma", "q"), [("0.8", "0.001"), ("5", "0.01"), ("2", "0.1")])
+def test_the_most_releases_are_found(sigma: str, q: str) -> None:
+    release = PoissonSubsampled(Gaussian(standard_deviation=sigma), q)
+    count = most_releases(release, EpsilonDelta(1, "1e-5"), adjacency=BOTH)
+    for number, met in ((count, True), (count + 1, False)):
+        value = profile.delta(Composed(release, number), 1, adjacency=BOTH, relative_width=NARROW)
+        assert (Fraction(value.upper) < Fraction("1e-5")) is met

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import io
+import json
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.stats import laplace
 
+import dpassay
 from dpassay.accountant.budget.calibrate import calibrate
 from dpassay.accountant.budget.target import EpsilonDelta, Mu
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.counting.best_counter import best_counter
-from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError
 from dpassay.accountant.geometry.spaces import Box
 from dpassay.accountant.geometry.workload import (
     BoundedSum,
     Count,
     Counts,
     GroupedCounts,
+    Histogram,
     LinearQueries,
     MatrixRelease,
+    Mean,
     PrefixSums,
+    Quantile,
+    Selection,
     Training,
     VectorSum,
     Workload,
@@ -32,19 +43,25 @@ from dpassay.accountant.mechanisms import (
     CorrelatedGaussian,
     DiscreteLaplace,
     EllipticalGaussian,
+    ExponentialMechanism,
     Gaussian,
     KaryTree,
     Laplace,
+    LaplaceThreshold,
     OptimalGroups,
+    PartitionSelection,
+    PermuteAndFlip,
     RankOneGaussian,
 )
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions import profile
-from dpassay.verifier.compare import Budget, Comparison, Row, compare
+from dpassay.verifier.claims import ApproximateDP
+from dpassay.verifier.compare import Budget, Comparison, Row, compare, output
 from dpassay.verifier.compare.candidates import candidates_for
 from dpassay.verifier.compare.comparison import metric
 from dpassay.verifier.compare.named import read_workload
 from dpassay.verifier.compare.output import best_lines, headline, noise, release_code, table
+from dpassay.verifier.kernel import Outcome, check
 from dpassay.verifier.verdict import Verdict
 from tests.quick import quick
 
@@ -370,3 +387,223 @@ def test_an_interruption_keeps_what_was_judged() -> None:
 def test_what_is_no_workload_is_told_so(text: str) -> None:
     with pytest.raises(InvalidInputError, match=r"Expected a workload, not .*Counts\(dimension"):
         read_workload(text)
+
+
+# Comparisons on a terminal of 80 or 120 columns, and workloads.
+
+
+ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(scope="module")
+def found() -> Comparison:
+    return dpassay.compare(
+        "VectorSum(dimension=50, l2_sensitivity=1)", epsilon=1, delta="1e-6", published=True
+    )
+
+
+def shown(found: Comparison) -> str:
+    terminal = Terminal()
+    output.show(found, output.best_lines(found), terminal)
+    return terminal.getvalue()
+
+
+@pytest.mark.parametrize("columns", quick([60, 80, 120], 1, 2))
+def test_it_fits_and_keeps_every_row(
+    found: Comparison, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm-256color")
+    lines = ESCAPE.sub("", shown(found)).splitlines()
+    code = [line for line in lines if line.startswith("release ")]
+    assert code[0].endswith(").release(answers)")  # in one piece, to be copied
+    assert max(len(line.rstrip()) for line in lines if line not in code) <= columns
+    text = "\n".join(lines)
+    assert text.startswith("Use `Gaussian(")
+    for row in found.rows:
+        assert row.candidate.name.split()[0] in text
+
+
+def test_what_is_not_private_is_struck_out(
+    found: Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    struck = [line for line in shown(found).splitlines() if "\x1b[2;9m" in line]
+    assert [ESCAPE.sub("", line).split()[0] for line in struck] == ["R1SMG", "elliptical"]
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[3" not in shown(found)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_a_histogram_is_counts_of_which_a_person_has_one(adjacency: str) -> None:
+    answers = [
+        dpassay.compare(workload, epsilon=1, adjacency=adjacency)
+        for workload in ("Histogram(bins=7)", "Counts(dimension=7, sparsity=1)")
+    ]
+    histogram, counts = ([row.found.mechanism for row in found.rows] for found in answers)
+    assert histogram == counts
+    assert repr(answers[0].workload) == "Histogram(bins=7)"
+    # A replaced person leaves one bin and enters another.
+    most = 2 if adjacency == "replace-one" else 1
+    assert histogram[0] == dpassay.parse(f"DiscreteLaplace(scale={most})")
+
+
+def test_a_mean_moves_by_its_range_over_its_records() -> None:
+    assert Mean(-5, 15, 1000).plain(Adjacency.REPLACE_ONE) == BoundedSum([Fraction(1, 50)])
+    found = dpassay.compare("Mean(-5, 15, 1000)", epsilon=2, adjacency="replace-one")
+    (row,) = found.rows
+    variance = row.value("variance")
+    assert variance is not None
+    assert Fraction(2, 100**2) in variance  # Laplace noise of scale 1/100
+    assert variance.digits > 12
+    assert Histogram(3).plain(Adjacency.ADD_REMOVE) == Counts(3, 1)
+
+
+def test_a_mean_says_which_neighbours_it_needs() -> None:
+    with pytest.raises(NotApplicableError, match=r"replace-one.*BoundedSum\(bounds=\[15, 1\]\)"):
+        dpassay.compare("Mean(-5, 15, 1000)", epsilon=1)
+    with pytest.raises(InvalidInputError, match="lower=3 < upper=2"):
+        Mean(3, 2, 10)
+
+
+@pytest.mark.parametrize(
+    "schemes",
+    [
+        ["Poisson", "once", "random"],
+        pytest.param(["Poisson", "once", "without"], marks=pytest.mark.slow),
+    ],
+)
+def test_a_training_run_names_the_noise_of_each_scheme(schemes: list[str]) -> None:
+    found = dpassay.compare("Training(100, 1000, 2)", epsilon=2, delta="1e-5", only=schemes)
+    assert len(found.rows) == len(schemes)
+    noise = {row.candidate.name.split()[0]: row for row in found.rows}
+    run = dpassay.dpsgd_noise(2, 100, 1000, epochs=2, delta="1e-5")
+    assert getattr(noise["Poisson"].found.mechanism, "standard_deviation", 0) == (
+        run.noise_multiplier
+    )
+    once = dpassay.calibrate("Gaussian", epsilon=2, delta="1e-5", count=2)
+    assert noise["each"].found.mechanism == once.mechanism
+    assert all(row.is_private for row in found.rows)
+    relations = {
+        name: None if row.finding is None else row.finding.adjacency for name, row in noise.items()
+    }
+    assert relations.pop("batches", "replace-one") == "replace-one"
+    assert relations.pop("random", "add-remove") == "add-remove"
+    assert relations == {"Poisson": "add-remove", "each": "add-remove"}
+
+
+def test_a_training_run_has_its_own_steps() -> None:
+    with pytest.raises(NotApplicableError, match="leave releases"):
+        dpassay.compare("Training(100, 1000, 2)", epsilon=2, delta="1e-5", releases=3)
+    with pytest.raises(InvalidInputError, match="batch_size=100 ≤ dataset_size=10"):
+        dpassay.compare("Training(100, 10, 2)", epsilon=2, delta="1e-5")
+    with pytest.raises(InvalidInputError, match="epsilon, delta"):
+        dpassay.compare("Training(100, 1000, 2)", mu=1, only=["Poisson"])
+
+
+# Comparisons of what is chosen by scores, and of counts by keys that come from the data.
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+@pytest.mark.parametrize("candidates", [2, 3, 50])
+def test_no_scores_are_farther_from_the_best(candidates: int, monotone: bool) -> None:
+    asked = f"Selection({candidates}, 2, {monotone})"
+    found = dpassay.compare(asked, epsilon=1, delta="1e-6", metrics=["regret:0.9"])
+    (row,) = (row for row in found.rows if row.candidate.name == "exponential mechanism")
+    mechanism, limit = row.found.mechanism, row.value("regret:0.9")
+    assert isinstance(mechanism, ExponentialMechanism)
+    assert limit is not None
+
+    def beyond(scores: list[float], distance: float) -> float:
+        chances = [float(p.mid()) for p in mechanism.probabilities(scores)]
+        return sum(p for p, u in zip(chances, scores, strict=True) if u <= -distance)
+
+    t = float(limit)
+    assert beyond([0.0] + [-t] * (candidates - 1), t) == pytest.approx(0.1, rel=1e-12)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        scores = -rng.exponential(t, candidates - 1)
+        assert beyond([0.0, *scores], t) <= 0.1 * (1 + 1e-12)
+
+
+def test_a_quantile_is_a_choice_by_ranks() -> None:
+    added, replaced = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
+    assert Quantile(9, "3/4").plain(added) == Selection(9, "3/4")
+    assert Quantile(9, "1/5").plain(added) == Selection(9, "4/5")
+    assert Quantile(9, "1/5").plain(replaced) == Selection(9, 1)
+
+
+@pytest.mark.parametrize("budget", quick([{"rho": "0.1"}, {"epsilon": 1, "delta": "1e-6"}], 1))
+def test_several_choices_are_at_most_those_of_noise(budget: dict[str, Any]) -> None:
+    rows = dpassay.compare("Selection(10)", **budget, releases=4).rows
+    assert len(rows) == 2
+    for row in rows:
+        mechanism = row.found.mechanism
+        assert row.is_private
+        assert isinstance(mechanism, ExponentialMechanism | PermuteAndFlip)
+        kind = "Logistic" if isinstance(mechanism, ExponentialMechanism) else "Laplace"
+        noise = dpassay.calibrate(kind, **budget, count=4)
+        assert isinstance(noise.mechanism, dpassay.Logistic | dpassay.Laplace)
+        scale = float(noise.mechanism.scale)
+        assert float(mechanism.epsilon) == pytest.approx(1 / scale, rel=1e-10)
+        assert float(mechanism.epsilon) <= 1 / scale
+        assert row.found.whole == noise.whole
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    quick(
+        [
+            "PartitionSelection(epsilon='1/3', delta='0.2')",
+            "PartitionSelection(epsilon=1, delta='1e-6')",
+            "Guaranteed(epsilon='1/3', delta='0.2')",
+        ],
+        0,
+        2,
+    ),
+)
+def test_what_a_mechanism_is_made_for_is_met_with_equality(mechanism: str, tmp_path: Path) -> None:
+    made = dpassay.parse(mechanism)
+    assert isinstance(made, (PartitionSelection, dpassay.Guaranteed))
+
+    def judged(delta: object) -> tuple[Verdict, Outcome]:
+        claim = ApproximateDP(
+            id="own",
+            source="test",
+            statement="Its own.",
+            mechanism=mechanism,
+            adjacency="add-remove",
+            epsilon=str(made.epsilon),
+            delta=str(delta),
+        )
+        finding, certificate = dpassay.certify(claim)
+        path = tmp_path / "c.json"
+        path.write_text(json.dumps(certificate))
+        return finding.verdict, check(json.loads(path.read_text())).outcome
+
+    assert judged(made.delta) == (Verdict.HOLDS, Outcome.VALID)
+    less = Fraction(made.delta.rational or 0) * (1 - Fraction(1, 10**30))
+    assert judged(less) == (Verdict.REFUTED, Outcome.VALID)
+
+
+def test_released_keys_reach_the_threshold() -> None:
+    mechanism = LaplaceThreshold(scale=2, threshold=10)
+    counts = np.array([0, 1, 12, 500])
+    shown = mechanism.release(counts, 4000, rng=np.random.default_rng(7))
+    assert shown.shape == (4000, 4)
+    assert (shown[:, 0] == -1).all()
+    assert ((shown == -1) | (shown >= 10)).all()
+    # 4000 runs: at a false-alarm rate of 1e-6 a share is within 4.9 standard errors.
+    for column, count in enumerate(counts[1:], start=1):
+        chance = laplace.sf((10 - count) / 2)
+        share = (shown[:, column] >= 0).mean()
+        assert abs(share - chance) <= 4.9 * math.sqrt(chance * (1 - chance) / 4000) + 1e-3
+    with pytest.raises(InvalidInputError, match="≥ 0"):
+        mechanism.release([-1.0])

@@ -255,7 +255,7 @@ def test_the_answer_names_the_mechanism_in_short() -> None:
 
 Data: TypeAlias = tuple[int, ...]
 Law: TypeAlias = dict[tuple[int, ...], float]
-BATCH, SIZE, DELTA, SIGMA, LIMIT = 2, 4, 0.02, 2.0, 3
+BATCH, SIZE, LEVEL, SIGMA, LIMIT = 2, 4, 0.02, 2.0, 3
 """Four records, or three; batches of two, Poisson ones cut to three."""
 LARGE = 0.7
 """More than a test may ever gain, so that ε is negative."""
@@ -328,7 +328,7 @@ def neighbours(relation: str, group: int = 1) -> Iterator[tuple[Data, Data]]:
             yield pair[::-1]
 
 
-@pytest.mark.parametrize(("delta", "group"), [(DELTA, 1), (LARGE, 1), (DELTA, 2)])
+@pytest.mark.parametrize(("delta", "group"), [(LEVEL, 1), (LARGE, 1), (LEVEL, 2)])
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("sampling", SCHEMES)
 def test_no_dataset_is_above_and_one_is_at_the_lower_end(
@@ -354,7 +354,7 @@ def test_no_dataset_is_above_and_one_is_at_the_lower_end(
         assert hockey_stick(p, q, upper) <= delta * 1.001
         most = max(most, hockey_stick(p, q, lower))
     assert lower <= upper
-    assert (lower > 0) == (delta == DELTA)
+    assert (lower > 0) == (delta == LEVEL)
     assert lower == 0 or most >= delta * (0.999 if group == 1 else 0.998)
 
 
@@ -404,15 +404,15 @@ def test_a_person_has_many_records(sampling: str, relation: str) -> None:
 def test_what_is_refused() -> None:
     for sampling in ("poisson", "without-replacement"):
         with pytest.raises(dpassay.InvalidInputError, match="group=7 ≤ dataset_size=5"):
-            dpassay.dpsgd(1, 2, 5, steps=1, delta=DELTA, sampling=sampling, group=7)
+            dpassay.dpsgd(1, 2, 5, steps=1, delta=LEVEL, sampling=sampling, group=7)
     with pytest.raises(dpassay.InvalidInputError, match="Did you mean 'replace-one'"):
-        dpassay.dpsgd(1, 1, 9, steps=1, delta=DELTA, neighbours="replace")
+        dpassay.dpsgd(1, 1, 9, steps=1, delta=LEVEL, neighbours="replace")
     with pytest.raises(dpassay.InvalidInputError, match="batch_size=9 < dataset_size=9"):
         dpassay.dpsgd(
-            1, 9, 9, steps=1, delta=DELTA, sampling="without-replacement", neighbours="add-remove"
+            1, 9, 9, steps=1, delta=LEVEL, sampling="without-replacement", neighbours="add-remove"
         )
     with pytest.raises(dpassay.InvalidInputError, match="group=9 < dataset_size=9"):
-        dpassay.dpsgd(1, 9, 9, steps=1, delta=DELTA, sampling="with-replacement", group=9)
+        dpassay.dpsgd(1, 9, 9, steps=1, delta=LEVEL, sampling="with-replacement", group=9)
     with pytest.raises(dpassay.InvalidInputError, match="Expected delta=1 < 1"):
         dpassay.dpsgd(2, 2, 4, epochs=1, delta=1, sampling=TRUNCATED, truncated_batch_size=3)
 
@@ -420,7 +420,7 @@ def test_what_is_refused() -> None:
 def test_the_mechanism_of_a_run_is_no_better_than_the_run() -> None:
     """Of a group, and at a δ far below the usual ones, its ε is not below the proved upper end."""
     group = dpassay.dpsgd(
-        2, 10, 100, epochs=2, delta=DELTA, sampling="shuffle", neighbours="add-remove", group=3
+        2, 10, 100, epochs=2, delta=LEVEL, sampling="shuffle", neighbours="add-remove", group=3
     )
     tiny = dpassay.dpsgd(
         2, 100, 10000, steps=1, delta="1e-60", sampling="with-replacement", neighbours="add-remove"

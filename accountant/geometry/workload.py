@@ -233,6 +233,8 @@ class Training(Workload):
         Records in a batch (on average, where they are sampled) and in the dataset.
     epochs
         The run has ⌈epochs · dataset_size/batch_size⌉ steps.
+    runs
+        How many runs are made to choose settings from.
     """
 
     noun = "gradient"
@@ -240,6 +242,7 @@ class Training(Workload):
     batch_size: Integer = Integer(least=1)
     dataset_size: Integer = Integer(least=1)
     epochs: Integer = Integer(least=1)
+    runs: Integer = Integer(1, least=1)
 
     def __post_init__(self) -> None:
         if self.batch_size > self.dataset_size:

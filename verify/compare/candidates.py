@@ -41,10 +41,14 @@ from dpassay.accountant.mechanisms.selection.candidates import (
     ReportNoisyMax,
 )
 from dpassay.accountant.mechanisms.shapes.general_gaussian import GeneralGaussian, RankOneGaussian
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
+from dpassay.accountant.mechanisms.wrappers.sampling import PoissonSubsampled
+from dpassay.accountant.mechanisms.wrappers.tuned import Tuned
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.numbers.solve import bracket, root
 from dpassay.accountant.pairs.rank_one import theorem_5_sigma_star
+from dpassay.accountant.questions import profile
 from dpassay.accountant.training import dpsgd_noise
 from dpassay.verifier.compare.candidate import (
     Budget,
@@ -201,6 +205,22 @@ def _schemes(workload: Training, budget: Budget) -> Found:
         raise NotApplicableError(
             "Training states its own steps and batches: leave releases and sampling_prob out."
         )
+    if workload.runs > 1:
+        yield Candidate(
+            f"all {workload.runs} runs (add-remove)",
+            "Poisson batches; every run may be looked at, and any of them released",
+            partial(
+                _searched, workload=workload, sampling="poisson", adjacency=Adjacency.ADD_REMOVE
+            ),
+        )
+        yield Candidate(
+            "the best of a random number of runs (add-remove)",
+            f"Poisson batches; the number of runs is geometric, {workload.runs} in the mean, and "
+            "only the run with the best score is looked at",
+            partial(_best_of, workload=workload),
+        )
+        yield LeftOut("other batches", "several runs are offered with Poisson batches only")
+        return
     for name, (why, sampling) in _SCHEMES.items():
         replaced = sampling == "without-replacement"
         adjacency = Adjacency.REPLACE_ONE if replaced else Adjacency.ADD_REMOVE
@@ -228,11 +248,50 @@ def _searched(
         workload.batch_size,
         workload.dataset_size,
         delta=spent.delta,
-        epochs=workload.epochs,
+        epochs=workload.epochs if workload.runs == 1 else None,
+        steps=None if workload.runs == 1 else workload.runs * _steps(workload),
         sampling=sampling,
     )
     noise = Gaussian(run.noise_multiplier)
     return Calibrated(noise, run.mechanism, Layout.EACH, argument=_NOISE, adjacency=adjacency)
+
+
+def _steps(workload: Training) -> int:
+    """Return the steps of one run."""
+    return -(-workload.epochs * workload.dataset_size // workload.batch_size)
+
+
+_CLOSE, _TRIES = 0.98, 10
+"""The share of ε that the best of several runs uses at least, and amounts of noise tried: four."""
+_USUAL_SLOPE = -1.5
+"""Of ln ε against ln σ, where one amount of noise is known."""
+
+
+def _best_of(budget: Budget, *, workload: Training) -> Calibrated:
+    """Find the noise of runs of which the best one is released, from that of a single run on."""
+    one = replace(workload, runs=1)
+    single = _searched(budget, workload=one, sampling="poisson", adjacency=Adjacency.ADD_REMOVE)
+    spent, place = budget.epsilon_delta, float(single.mechanism.variances()[0].log()) / 2
+    assert spent is not None
+    before, slope = (0.0, 0.0), _USUAL_SLOPE
+    aim, share = float(spent.epsilon), Fraction(workload.batch_size, workload.dataset_size)
+    for attempt in range(_TRIES):
+        noise = Gaussian(str(Context(prec=6, rounding=ROUND_UP).create_decimal(math.exp(place))))
+        run = Composed(PoissonSubsampled(noise, share), _steps(workload))
+        whole = Tuned(run, workload.runs)
+        found = profile.epsilon(
+            whole, spent.delta, adjacency=Adjacency.ADD_REMOVE, relative_width=1
+        )
+        over = math.log(float(found.upper) / aim)
+        if math.log(_CLOSE) <= over <= 0:
+            return Calibrated(
+                noise, whole, Layout.EACH, argument=_NOISE, adjacency=Adjacency.ADD_REMOVE
+            )
+        if attempt:
+            slope = min((over - before[1]) / (place - before[0]), _USUAL_SLOPE / 3)
+        before = place, over
+        place -= (over - math.log(_CLOSE) / 2) / slope
+    raise NotApplicableError(f"No noise was found in {_TRIES} steps: its epsilon is {found}.")
 
 
 def _once(budget: Budget, *, epochs: int) -> Calibrated:

@@ -607,3 +607,28 @@ def test_released_keys_reach_the_threshold() -> None:
         assert abs(share - chance) <= 4.9 * math.sqrt(chance * (1 - chance) / 4000) + 1e-3
     with pytest.raises(InvalidInputError, match="≥ 0"):
         mechanism.release([-1.0])
+
+
+def test_all_of_several_runs_are_one_run_that_is_longer() -> None:
+    several, longer = (
+        dpassay.compare(text, epsilon=2, delta="1e-5", only=[row])
+        for text, row in (
+            ("Training(100, 100, 2, runs=3)", "all 3 runs"),
+            ("Training(100, 100, 6)", "Poisson"),
+        )
+    )
+    assert several.rows[0].found.mechanism == longer.rows[0].found.mechanism
+
+
+@pytest.mark.slow
+def test_the_best_of_a_random_number_of_runs_costs_less_than_all() -> None:
+    found = dpassay.compare("Training(100, 100, 10, runs=5)", epsilon=2, delta="1e-5")
+    best, every = found.rows
+    assert best.is_private
+    assert every.is_private
+    spent = dpassay.epsilon(best.found.whole, "1e-5", adjacency="add-remove", relative_width=1)
+    assert 0.98 * 2 <= spent.upper <= 2
+    one = dpassay.compare("Training(100, 100, 10)", epsilon=2, delta="1e-5", only=["Poisson"])
+    rows = *one.rows, best, every
+    noises = [float(getattr(row.found.mechanism, "standard_deviation", 0)) for row in rows]
+    assert noises == sorted(noises)

@@ -15,7 +15,7 @@ from dpassay.verifier.audit import AuditResult, audit
 from dpassay.verifier.audit.exact_test import Counts, Design, epsilon_lower_bound
 from dpassay.verifier.audit.guarantees import Point
 from dpassay.verifier.audit.learn import promised_by_sides
-from dpassay.verifier.audit.targets import PerBlock
+from dpassay.verifier.audit.targets import Called
 
 """The value channel: the bits of numpy's float noise are another matter."""
 LEVEL = 0.05
@@ -154,7 +154,7 @@ def _row(case: Case, n: int, repeats: int, rng: np.random.Generator) -> dict[str
     started = time.perf_counter()
     found = [
         audit(
-            PerBlock(case.sample, case.name),
+            Called(case.sample, case.name),
             (repr(case.truth), case.delta),
             pairs=[(0, 1)],
             samples=n,

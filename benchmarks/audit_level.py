@@ -22,7 +22,7 @@ from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.audit import audit
 from dpassay.verifier.audit.exact_test import Counts, Design, p_value
 from dpassay.verifier.audit.guarantees import guarantee
-from dpassay.verifier.audit.targets import PerBlock
+from dpassay.verifier.audit.targets import Called
 
 LEVEL = 0.05
 LEAST = 0.03
@@ -59,7 +59,7 @@ def _level_chunk(name: str, start: int) -> list[float]:
     if sampler is None:
         mechanism: Any = notation.parse(name)
     else:
-        mechanism = PerBlock(sampler, name)
+        mechanism = Called(sampler, name)
         claim = [(p.epsilon, p.delta) for p in claim] if isinstance(claim, tuple) else claim
     own = sampler is None and "Truncated" not in name
     return [

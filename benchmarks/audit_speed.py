@@ -18,7 +18,7 @@ from benchmarks.audit_pairs import SIGMA
 from dpassay.accountant import notation
 from dpassay.verifier.audit import audit, audit_until_refuted
 from dpassay.verifier.audit.exact_test import Counts, Design, epsilon_lower_bound
-from dpassay.verifier.audit.targets import PerBlock
+from dpassay.verifier.audit.targets import Called
 
 
 def anytime() -> list[dict[str, Any]]:
@@ -75,7 +75,7 @@ def speed() -> list[dict[str, Any]]:
 
     def scalar(claim: Any) -> None:
         result = audit(
-            PerBlock(replay, "replay"),
+            Called(replay, "replay"),
             claim,
             pairs=[(0, 1)],
             samples=10**6,
@@ -116,7 +116,7 @@ def _vectors() -> tuple[float, float]:
     direction = np.full(100, 0.1)
     started = time.process_time()
     audit(
-        PerBlock(lambda d, n, r: d * direction + r.normal(0, SIGMA, (n, 100)), "vectors"),
+        Called(lambda d, n, r: d * direction + r.normal(0, SIGMA, (n, 100)), "vectors"),
         (1, "1e-5"),
         pairs=[(0, 1)],
         samples=10**6,
@@ -139,7 +139,7 @@ def rank_one() -> list[dict[str, Any]]:
 
     started = time.process_time()
     result = audit(
-        PerBlock(sample, text),
+        Called(sample, text),
         ("1e-5", "1e-7"),
         pairs=[(0, 1)],
         samples=8_000,

@@ -21,10 +21,11 @@ from dpassay.verifier.audit.one_run import Guesses, audit_one_run, canaries_need
 from dpassay.verifier.audit.result import AuditResult
 from dpassay.verifier.audit.runs import neighbours
 from dpassay.verifier.audit.samples import audit_samples, audit_scores
-from dpassay.verifier.audit.targets import Command, MechanismError, PerBlock, PerRun, Target, target
+from dpassay.verifier.audit.targets import Called, Command, MechanismError, Target, target
 
 __all__ = [
     "AuditResult",
+    "Called",
     "Command",
     "Counts",
     "Curve",
@@ -34,8 +35,6 @@ __all__ = [
     "Guesses",
     "MechanismError",
     "Outcome",
-    "PerBlock",
-    "PerRun",
     "Point",
     "PrivacyError",
     "Proposer",

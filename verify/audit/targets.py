@@ -111,8 +111,6 @@ def _argument(role: Role, size: int, rng: np.random.Generator) -> Any:
     return int(rng.integers(_SEEDS))
 
 
-RUN = Binding((("", Role.GENERATOR),))
-"""mechanism(dataset, rng)."""
 BLOCK = Binding((("", Role.SIZE), ("", Role.GENERATOR)))
 """mechanism(dataset, size, rng)."""
 
@@ -258,36 +256,8 @@ class Target(Protocol):
 
 @final
 @dataclass(frozen=True)
-class PerRun:
-    """A callable, such as `mechanism(dataset, rng)`, that returns one output."""
-
-    mechanism: Callable[..., Any]
-    name: str
-    binding: Binding = RUN
-
-    @property
-    def called(self) -> str:
-        """How it is called."""
-        return self.binding.described(self.name)
-
-    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Sequence[Any]:
-        """Call it `size` times."""
-        call = self.binding.call
-        try:
-            return [_kept(call(self.mechanism, dataset, 1, rng)) for _ in range(size)]
-        except MechanismError:  # of the time limit
-            raise
-        except Exception as error:  # a foreign program may raise anything
-            remedy = (
-                " If whoever sees the output sees that too, catch the error and return its name."
-            )
-            raise MechanismError(_raised(self.name, error, dataset) + remedy) from error
-
-
-@final
-@dataclass(frozen=True)
-class PerBlock:
-    """A callable, such as `mechanism(dataset, size, rng)`, that returns outputs of many runs."""
+class Called:
+    """A callable: `mechanism(dataset, size, rng)` of many runs, or as its binding says of one."""
 
     mechanism: Callable[..., Any]
     name: str
@@ -299,13 +269,22 @@ class PerBlock:
         return self.binding.described(self.name)
 
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Any:
-        """Call it once."""
+        """Call it once, or where one call is one run, `size` times."""
+        call, block = self.binding.call, self.binding.takes_size
         try:
-            outputs = self.binding.call(self.mechanism, dataset, size, rng)
+            if not block:
+                return [_kept(call(self.mechanism, dataset, 1, rng)) for _ in range(size)]
+            outputs = call(self.mechanism, dataset, size, rng)
         except MechanismError:  # of the time limit
             raise
         except Exception as error:  # a foreign program may raise anything
-            raise MechanismError(_raised(self.name, error, dataset)) from error
+            said = f"{self.name} raised {type(error).__name__}: {error}"
+            remedy = (
+                " If whoever sees the output sees that too, catch the error and return its name."
+            )
+            raise MechanismError(
+                f"{said} (dataset {shortened(repr(dataset))}).{'' if block else remedy}"
+            ) from error
         require_one_each(self.name, outputs, size)
         return outputs
 
@@ -372,14 +351,14 @@ def target(thing: Any, name: str = "") -> Target:
     name = name or str(getattr(thing, "__name__", "") or type(thing).__name__)
     if isinstance(thing, Mechanism):
         return MechanismTarget(thing)
-    if isinstance(thing, (PerRun, PerBlock, Command)):
+    if isinstance(thing, (Called, Command)):
         return thing
     if callable(getattr(thing, "sample", None)):
         return thing if isinstance(thing, Target) else _of_callable(thing.sample, name)
     if callable(getattr(thing, "randomise", None)):  # diffprivlib
-        return PerRun(thing.randomise, name, Binding())
+        return Called(thing.randomise, name, Binding())
     if hasattr(thing, "input_domain") and callable(thing):  # OpenDP
-        return PerRun(thing, name, Binding())
+        return Called(thing, name, Binding())
     if callable(thing):
         return _of_callable(thing, name)
     raise InvalidInputError(
@@ -424,8 +403,7 @@ def named(text: str, expected: str = "TARGET to be a mechanism or package.module
 
 def _of_callable(function: Callable[..., Any], name: str) -> Target:
     """Return a callable with the arguments that it wants."""
-    found = binding(function, name)
-    return (PerBlock if found.takes_size else PerRun)(function, name, found)
+    return Called(function, name, binding(function, name))
 
 
 def _kept(output: Any) -> Any:
@@ -435,10 +413,6 @@ def _kept(output: Any) -> Any:
         return copied() if callable(copied) else output
     except TypeError:  # a method of another meaning
         return output
-
-
-def _raised(name: str, error: Exception, dataset: Any) -> str:
-    return f"{name} raised {type(error).__name__}: {error} (dataset {shortened(repr(dataset))})."
 
 
 def _filled(part: str, values: dict[str, str]) -> str:

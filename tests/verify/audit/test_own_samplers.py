@@ -13,7 +13,7 @@ from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.mechanisms import DESCRIPTIONS
 from dpassay.accountant.notation import parse
 from dpassay.verifier.audit import audit
-from dpassay.verifier.audit.targets import PerBlock
+from dpassay.verifier.audit.targets import Called
 
 LEVEL = 1e-6
 """The significance of each audit; there are fewer than thirty."""
@@ -95,7 +95,7 @@ def test_one_lattice_and_no_channel(name: str) -> None:
     assert isinstance(mechanism, Mechanism)
     sampler = mechanism.lattice_sampler()
     shift = np.zeros(len(sampler.lattice)) if len(sampler.lattice) > 1 else 0.0
-    target = PerBlock(lambda v, n, rng: sampler.release(v, n, rng=rng), name)
+    target = Called(lambda v, n, rng: sampler.release(v, n, rng=rng), name)
     rng = np.random.default_rng(1)
     steps = np.array([float(step) for step in sampler.lattice])  # powers of two
     for answer in (0.0, 0.3, 1 / 3, -2.5, 1 - 2.0**-53, 255.999, 1e6 + 0.7):

@@ -184,11 +184,7 @@ def test_python_has_the_commands_of_the_command_line() -> None:
     asked = dpassay.profile("Gaussian(3)", tpr_at_fpr=["0.1"], total_variation=True)
     assert asked["true_positive_rate"] == [dpassay.power("Gaussian(3)", "0.1")]
     assert asked["total_variation"] == [dpassay.delta("Gaussian(3)", 0)]
-    shared: dict[str, Any] = {
-        "epsilon": 1,
-        "delta": "1e-6",
-        "only": ["Gaussian"],
-    }
+    shared: dict[str, Any] = {"epsilon": 1, "delta": "1e-6", "only": ["Gaussian"]}
     (row, *_) = dpassay.compare("Count()", releases=2, **shared).rows
     least = dpassay.calibrate("Gaussian", epsilon=1, delta="1e-6", count=2)
     assert row.found.mechanism == least.mechanism
@@ -537,8 +533,7 @@ def test_a_sampling_rate_is_enough_for_poisson_batches() -> None:
 
 
 @pytest.mark.parametrize(
-    "code",
-    ["Gaussian(sigma=1, standard_deviation=2)", "Gaussian(1, sigma=2)"],
+    "code", ["Gaussian(sigma=1, standard_deviation=2)", "Gaussian(1, sigma=2)"]
 )
 def test_an_argument_is_given_once(code: str) -> None:
     with pytest.raises(InvalidInputError, match="sigma"):

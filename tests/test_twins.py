@@ -49,11 +49,7 @@ OTHER_WORDS = {
 }
 """What an option is called in Python: a list, a choice of functions, or the other way round."""
 SAID_BY: dict[str, tuple[Any, ...]] = {
-    "audit": (
-        dpassay.audit,
-        dpassay.audit_until_refuted,
-        dpassay.verify,
-    ),
+    "audit": (dpassay.audit, dpassay.audit_until_refuted, dpassay.verify),
     "audit-one-run": (dpassay.audit_one_run, dpassay.canaries_needed),
     "audit-samples": (dpassay.audit_samples, dpassay.verify),
     "audit-scores": (dpassay.audit_scores,),

@@ -28,9 +28,7 @@ OPTIONS = [
 
 @pytest.mark.browser
 def test_the_gallery_shows_every_figure_offline(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    decided: Callable[[str], dict[str, Finding]],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decided: Callable[[str], dict[str, Finding]]
 ) -> None:
     """Every picture is there and has a text alternative; nothing is fetched, nothing complains.
 

@@ -31,10 +31,7 @@ CLAIMS = {
     for claim in document.read_file(Path(__file__).parent / "every_kind.toml").claims
 }
 """Claims of every kind and verdict."""
-OTHERS = (
-    *("audit", "one-run-audit"),
-    *("count-noise", "integer-noise", "gaussian-shape"),
-)
+OTHERS = (*("audit", "one-run-audit"), *("count-noise", "integer-noise", "gaussian-shape"))
 
 _WORDS = ("", "x\nVALID  1 < 0: HOLDS", "\x1b[2J", "NaN", "Infinity", "1e99999999", "а", "0", "1e9")
 _ENUMS = (

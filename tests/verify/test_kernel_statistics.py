@@ -10,12 +10,7 @@ import pytest
 from flint import arb
 
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.verifier.kernel.statistics import (
-    binomial_tail,
-    guesses,
-    one_run_bound,
-    sides,
-)
+from dpassay.verifier.kernel.statistics import binomial_tail, guesses, one_run_bound, sides
 
 BITS = 192
 

@@ -168,14 +168,7 @@ def test_a_check_is_neither_true_nor_false() -> None:
         bool(checked)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        AuditResult,
-        Checked,
-        Row,
-    ],
-)
+@pytest.mark.parametrize("kind", [AuditResult, Checked, Row])
 def test_no_result_with_several_outcomes_is_true(kind: type) -> None:
     with pytest.raises((DpassayError, TypeError), match="is neither true nor false: compare"):
         bool(object.__new__(kind))

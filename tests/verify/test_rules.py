@@ -71,18 +71,11 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({**PROFILE, "low": "b", "let": {"b": "epsilon"}}, "low", "by way of b"),
     ({**PROFILE, "kind": "tradeoff", "high": "alpha"}, "high", "'alpha'"),
     ({**PROFILE, "mechanism": "Laplace(1 + epsilon)"}, "mechanism", "'epsilon'"),
-    (
-        {**RELATION, "for_all": {"a": {"low": "min(a, 0)", "grid": ["1"]}}},
-        "for_all.a.low",
-        "'a'",
-    ),
+    ({**RELATION, "for_all": {"a": {"low": "min(a, 0)", "grid": ["1"]}}}, "for_all.a.low", "'a'"),
     (
         {
             **RELATION,
-            "for_all": {
-                "a": {"low": "b", "grid": ["1"]},
-                "b": {"low": "0", "grid": ["0"]},
-            },
+            "for_all": {"a": {"low": "b", "grid": ["1"]}, "b": {"low": "0", "grid": ["0"]}},
         },
         "for_all.a.low",
         "'b'",

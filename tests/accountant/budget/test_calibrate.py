@@ -30,13 +30,7 @@ from dpassay.accountant.budget.calibrate import (
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError
-from dpassay.accountant.mechanisms import (
-    Composed,
-    Gaussian,
-    Guaranteed,
-    Laplace,
-    PoissonSubsampled,
-)
+from dpassay.accountant.mechanisms import Composed, Gaussian, Guaranteed, Laplace, PoissonSubsampled
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions import guarantees, profile

@@ -14,13 +14,7 @@ from hypothesis import strategies as st
 import dpassay
 from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho, Target
 from dpassay.accountant.counting.best_counter import best_arities, best_counter, named_counter
-from dpassay.accountant.counting.grids import (
-    Digits,
-    Grids,
-    Tree,
-    factorisation,
-    parent,
-)
+from dpassay.accountant.counting.grids import Digits, Grids, Tree, factorisation, parent
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.mechanisms import BridgedTree
 from dpassay.accountant.numbers.exact import ExactReal, Number

@@ -183,8 +183,7 @@ def test_a_formula_is_the_root_of_its_square(text: str, square: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["-sqrt(2)/10", "-(2**0.5)", "-2**0.5", "(-2)**3", "1 - sqrt(2)*sqrt(2)"],
+    "text", ["-sqrt(2)/10", "-(2**0.5)", "-2**0.5", "(-2)**3", "1 - sqrt(2)*sqrt(2)"]
 )
 def test_signs_bind_as_in_python(text: str) -> None:
     expected = eval(text, {"sqrt": math.sqrt})

@@ -20,10 +20,7 @@ from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.mechanisms import Gaussian
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.pairs.allocation import (
-    AllocationSum,
-    MeanLognormal,
-)
+from dpassay.accountant.pairs.allocation import AllocationSum, MeanLognormal
 from dpassay.accountant.pairs.gaussian import GaussianPair
 
 PERIOD = Fraction(6)

@@ -44,13 +44,7 @@ def test_shared_draws_show_in_differences() -> None:
         return np.array([dataset, 0.0]) + shared
 
     found = audit(
-        release,
-        1,
-        pairs=[(1.0, 1.25)],
-        samples=2000,
-        significance=LEVEL,
-        seed=5,
-        bits=True,
+        release, 1, pairs=[(1.0, 1.25)], samples=2000, significance=LEVEL, seed=5, bits=True
     )
     assert found.refuted
     assert found.bits is not None

@@ -201,10 +201,7 @@ def test_releases_that_are_made_for_different_relations_have_no_pair(other: str)
 def test_shuffled_reports_of_a_bit_are_below_the_bound_by_clones(users: int, epsilon: str) -> None:
     with precision(128):
         found = worst(
-            parse(f"Shuffled(RandomizedResponse(1), users={users})"),
-            "replace-one",
-            real,
-            Budget(),
+            parse(f"Shuffled(RandomizedResponse(1), users={users})"), "replace-one", real, Budget()
         )
         bound = quantities.upper_delta(found, rational(epsilon), Budget())
     e, x = math.e, math.exp(float(Fraction(epsilon)))
@@ -403,12 +400,7 @@ def test_samples_of_selections_are_not_attained_together() -> None:
 
 def test_a_tree_has_room_for_its_steps() -> None:
     with pytest.raises(Exception, match="room"):
-        worst(
-            parse("BridgedTree(steps=12, arities=[2, 2], mu=1)"),
-            None,
-            real,
-            Budget(),
-        )
+        worst(parse("BridgedTree(steps=12, arities=[2, 2], mu=1)"), None, real, Budget())
 
 
 # Certificates about densities of one's own, beside what the accountant encloses.

@@ -57,10 +57,7 @@ FALSE: dict[str, dict[str, Any]] = {
     "identity": {"claim": "(C - (C*P - E**k)/S*P)/E**k == (P - C*(A - 2*P))/S"},
     "positive": {"for_all": {"d": {"low": "1", "integer": True}}},
     "sweep": {
-        "for_all": {
-            "epsilon": {"above": "0", "below": "9"},
-            "delta": {"above": "0", "below": "1"},
-        },
+        "for_all": {"epsilon": {"above": "0", "below": "9"}, "delta": {"above": "0", "below": "1"}}
     },
     "cases": {"claim": "sqrt(3 + 2*sqrt(2)) == 1 + sqrt(2) + 1e-300"},
     "derivative": {"for_all": {"t": {"low": "-1"}}},

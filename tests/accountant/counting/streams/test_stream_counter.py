@@ -16,12 +16,7 @@ from dpassay.accountant.counting import noise
 from dpassay.accountant.counting.counters import LinearCounter
 from dpassay.accountant.counting.streams import StreamCounter, continued, counter_of
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError
-from dpassay.accountant.mechanisms import (
-    BinaryTree,
-    BridgedTree,
-    KaryTree,
-    SquareRootFactorization,
-)
+from dpassay.accountant.mechanisms import BinaryTree, BridgedTree, KaryTree, SquareRootFactorization
 from tests.accountant.counting.streams.one_hot import (
     STEPS,
     Feed,

@@ -148,20 +148,12 @@ def test_heavy_tails_have_no_moments() -> None:
     assert abs(float(utility.quantile(cauchy, "3/4")) - 1) < 1e-15
 
 
-@pytest.mark.parametrize(
-    ("density", "median"),
-    [
-        ("exp(-(x-4)**2)", 4),
-    ],
-)
+@pytest.mark.parametrize(("density", "median"), [("exp(-(x-4)**2)", 4)])
 def test_the_median_is_the_least_number_below_which_half_lies(density: str, median: int) -> None:
     assert utility.quantile(AdditiveNoise(density), "1/2") == Interval.of_exact(median)
 
 
-@pytest.mark.parametrize(
-    ("density", "level"),
-    [("(x**2<2)*1", 0), ("(x**2<2)*exp(-x)", 0)],
-)
+@pytest.mark.parametrize(("density", "level"), [("(x**2<2)*1", 0), ("(x**2<2)*exp(-x)", 0)])
 def test_a_quantile_at_an_irrational_end_is_enclosed(density: str, level: str) -> None:
     with mpmath.workdps(120):
         for digits in (12, 70, 85):

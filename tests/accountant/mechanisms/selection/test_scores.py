@@ -20,11 +20,7 @@ from scipy.stats import chisquare, laplace, norm
 import dpassay
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.accountant.mechanisms import (
-    ExponentialMechanism,
-    PermuteAndFlip,
-    ReportNoisyMax,
-)
+from dpassay.accountant.mechanisms import ExponentialMechanism, PermuteAndFlip, ReportNoisyMax
 from dpassay.accountant.questions import guarantees, profile, tradeoff
 from dpassay.verifier.verdict import Verdict
 from tests.near import mpf

@@ -14,11 +14,7 @@ import pytest
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import AdjacencyError, InvalidInputError
-from dpassay.accountant.mechanisms import (
-    Rappor,
-    SubsetSelection,
-    UnaryEncoding,
-)
+from dpassay.accountant.mechanisms import Rappor, SubsetSelection, UnaryEncoding
 from dpassay.accountant.mechanisms.wrappers.channel import LocalReport
 from dpassay.accountant.questions import accuracy, profile
 

@@ -43,11 +43,7 @@ G2 = _gamma(3, lambda g: 2 * (1 - g) / (g * (1 - g**2)))
 G0 = _gamma(3, lambda g: (1 - g) / (g * -math.log(g)))
 LAWS: dict[str, tuple[int, Any, Callable[[float], float]]] = {
     "geometric": (4, 1, lambda z: z / 4 / (1 - 0.75 * z)),
-    "negative binomial": (
-        3,
-        2,
-        lambda z: ((1 - (1 - G2) * z) ** -2 - 1) / (G2**-2 - 1),
-    ),
+    "negative binomial": (3, 2, lambda z: ((1 - (1 - G2) * z) ** -2 - 1) / (G2**-2 - 1)),
     "logarithmic": (3, 0, lambda z: math.log(1 - (1 - G0) * z) / math.log(G0)),
     "poisson": (3, "poisson", lambda z: math.exp(3 * (z - 1))),
     "fixed": (5, "fixed", lambda z: z**5),

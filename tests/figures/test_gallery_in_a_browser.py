@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,11 @@ def test_the_gallery_shows_every_figure_offline(
     """
     names = [name for name in registry.FIGURES if not registry.description(name).needs]
     only = [part for name in names for part in ("--only", name)]
-    findings = {name: found for paper in registry.PAPERS for name, found in decided(paper).items()}
+    findings = {
+        f"{paper}/{name}": replace(found, id=f"{paper}/{name}")
+        for paper in registry.PAPERS
+        for name, found in decided(paper).items()
+    }
     monkeypatch.setattr(production, "computed", lambda name, _: production.stored(name))
     monkeypatch.setattr(gallery, "decide", lambda *_, **__: findings)
     out = ["--jobs", "1", "--quiet", "--out", str(tmp_path)]

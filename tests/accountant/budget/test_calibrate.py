@@ -232,7 +232,7 @@ def test_measured_sums_stand_for_outputs_that_have_two_ends() -> None:
 @pytest.mark.slow
 def test_fewer_digits_where_twelve_are_out_of_reach() -> None:
     found = calibrate(
-        "Laplace", EpsilonDelta(1, "1e-6"), count=1000, sampling_prob="0.01", adjacency="add-remove"
+        "Laplace", EpsilonDelta(1, "1e-6"), count=200, sampling_prob="0.01", adjacency="add-remove"
     )
     assert found.achieved["delta"].upper <= Decimal("1e-6")
     assert narrow(found.least, Fraction(1, 10**4))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
@@ -38,7 +38,7 @@ def test_the_gallery_shows_every_figure_offline(
     names = [name for name in registry.FIGURES if not registry.description(name).needs]
     only = [part for name in names for part in ("--only", name)]
     findings = {
-        f"{paper}/{name}": replace(found, id=f"{paper}/{name}")
+        f"{paper}/{name}": msgspec.structs.replace(found, id=f"{paper}/{name}")
         for paper in registry.PAPERS
         for name, found in decided(paper).items()
     }

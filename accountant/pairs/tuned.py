@@ -48,7 +48,10 @@ masses there tells more than two outcomes of the losses s and t: above.
 
 **The largest loss** is that of one run, plus the largest ln φ′(A)/φ′(B). (A, B) lies on the curve
 of the tests (Neyman and Pearson): of what is largest there only the ends of its straight lines
-count, where φ′(A)/φ′(B) is a power of a quotient of linear functions, or an exponential.
+count, where φ′(A)/φ′(B) is a power of a quotient of linear functions, or an exponential. With
+infinite losses, of mass m, and φ′(0) > 0, that is the largest finite loss, found with the largest
+finite one of one run. From there on δ(ε) = 1 − φ(1 − m), that of a score that prefers infinite
+losses: only they count, and no score gives them more.
 
 **Divergences** are bounded by those of one run: Papernot and Steinke 2022, "Hyperparameter tuning
 with Rényi differential privacy", Theorems 2 and 6.
@@ -266,7 +269,8 @@ class TunedPair(Pair):
         if epsilon.sign < 0:
             x = epsilon.ball().exp()
             return 1 - x + x * self.reverse().lower(-epsilon, depth)
-        return _event(self, epsilon, depth or _depth(self, epsilon))[0].max(arb(0))
+        shown = _event(self, epsilon, depth or _depth(self, epsilon))[0]
+        return shown.max(self.infinity_mass())
 
     def upper(self, epsilon: ExactReal, depth: int | None = None) -> arb:
         """Return an upper bound of H."""
@@ -276,6 +280,8 @@ class TunedPair(Pair):
         largest = self.max_loss()
         if largest.is_finite() and epsilon.ball() >= largest:
             return arb(0)
+        if not largest.is_finite() and epsilon.ball() >= _largest_finite(self):
+            return self.infinity_mass()
         return arb(_pieces(self, depth or _depth(self, epsilon)).most(epsilon)).min(arb(1))
 
     def max_loss(self) -> arb:
@@ -596,6 +602,20 @@ def _largest(pair: TunedPair) -> arb:
         low = _pieces(pair, 1, above=False).largest()
         high = _pieces(pair, 1).largest()
         return pair.base.max_loss() + low.log().union(high.log())
+
+
+@lru_cache(maxsize=64)
+def _largest_finite(pair: TunedPair) -> arb:
+    """Return the largest finite loss beside infinite ones, or more; +∞ where it is not known."""
+    with ctx.workprec(_BITS):
+        listed = _listed(pair.base)
+        if not (listed and pair.runs.derivative(1, arb(0), arb(1)) > 0):
+            return arb.pos_inf()
+        found = arb.neg_inf()
+        for p, q in listed:
+            if not (q.is_zero() or p.is_zero()):
+                found = found.max((p / q).log())
+        return found + _pieces(pair, 1).largest().log()
 
 
 def _divergence(pair: TunedPair, order: arb) -> arb:

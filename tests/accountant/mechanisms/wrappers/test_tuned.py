@@ -204,6 +204,19 @@ def test_infinite_losses_are_preferred() -> None:
     assert mass.rad() < 1e-12
 
 
+def test_above_all_finite_losses_only_infinite_ones_count() -> None:
+    """Of a geometric number of runs, 20 in the mean: 1 − φ(1 − m) with φ(z) = z/(20 − 19 z)."""
+    mechanism, m = Tuned(Guaranteed(1, "1e-6"), 20), Fraction(1, 10**6)
+    true = 1 - (1 - m) / (20 - 19 * (1 - m))
+    found = dpassay.delta(mechanism, 3)  # each run has a loss below 1, each best one below 3
+    assert found.lower <= true <= found.upper
+    assert float(found.upper / found.lower) - 1 < 1e-9
+    assert dpassay.delta(mechanism, "2.7").lower > true
+    spent = dpassay.epsilon(mechanism, "1e-4", relative_width=1)
+    assert 2.7 < spent.lower <= spent.upper < 2.8
+    assert dpassay.epsilon(mechanism, "1e-5").lower == math.inf
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -305,6 +305,8 @@ def _line(
     except ArithmeticError:
         raise UndecidedError(f"There is no saddle for epsilon={epsilon:.6g}.") from None
     c = shortened(point.c, _BITS)
+    if not loss.cumulants(c)[2] > 0:
+        raise UndecidedError(f"In floats one value is left of the loss at epsilon={epsilon:.6g}.")
     curvature, peak = c * c * (c + 1) ** 2 * 2 * math.pi * point.curvature, c * (c + 1)
     slack = min(wanted * (abs(epsilon) * c if of_loss else 1.0), 0.5)
     v = _gaussian(loss)

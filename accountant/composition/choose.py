@@ -98,7 +98,11 @@ MOST_CELLS, MOST_POINTS = 1 << 25, 1 << 20
 """Grid points of all its factors together, about two seconds; and of one factor alone, a quarter of
 one: of several factors each has so many times more, as contours take longer."""
 MOST_KINDS = 3
-"""Different laws on one lattice up to which its circle is asked first: of more it is a fine one."""
+"""Different laws on one lattice up to which its circle is asked first: of more it is a fine one, of
+which a sum takes a million terms."""
+FEW_VALUES = 1 << 10
+"""Values of more laws up to which they are listed at once: more take longer than a little noise
+that is added, and are listed where that does not serve."""
 LEAST_WIDTH = Fraction(1, 10**12)
 """No engine of sums in floats reaches less."""
 _SMALL = -0.5
@@ -201,11 +205,21 @@ def _exactly(factors: Sequence[Factor]) -> Pair | None:
 
     sums = tuple(listed.items())
     most = MAX_VALUES if others else convolution.CONVOLUTION_MAX_VALUES
-    if convolution.size(sums) > most:
+    size = convolution.size(sums)
+    if size > most:
         return None
     if others:
         return Product((others[0], *sums), CONDITIONAL)
-    return Product(sums, convolution.SUMS)
+    whole = Product(sums, convolution.SUMS)
+    many = size > FEW_VALUES and len(sums) > MOST_KINDS
+    return _blurred_first(whole) if many else whole
+
+
+def _blurred_first(whole: Product) -> Product:
+    """Return an exact sum of many values that is formed where a little noise does not serve."""
+    if not blur.applies(whole.pairs):
+        return whole
+    return whole.asked(Ladder((whole,), whole.asked(BLURRED)))
 
 
 def _numerically(factors: tuple[Factor, ...]) -> Product:
@@ -333,6 +347,10 @@ class Ladder(Engine):
             few = mean <= (SEVERAL if largest <= SELDOM else RARE)
             return GRID_WIDTH if few else super().width(product)
         return self.quick.engine.width(self.quick)
+
+    def largest(self, pair: Pair) -> ExactReal | None:
+        """Return what the best engine knows."""
+        return self.rungs[0].engine.largest(pair)
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return a ball around H(ε). Raises UndecidedError where every engine does."""

@@ -47,7 +47,6 @@ from dpassay.accountant.composition.fourier.measure import (
     near,
     plan_contour,
 )
-from dpassay.accountant.composition.fourier.saddle import saddle
 from dpassay.accountant.composition.losses.bounds import LARGEST_ANGLE, powered, turned, up
 from dpassay.accountant.composition.losses.transform import (
     GaussianTransform,
@@ -98,9 +97,6 @@ _FOR_ONE = 1 << 12
 """Nodes of all releases, for each question so far, that a line may have: these take 0.2 s."""
 _FEW = 3
 """Kinds of releases up to which a line is planned for all of them."""
-_AHEAD, _LEAST_AHEAD = 2.0, 1 / 3
-"""Deviations of the tilted law by which a line is made for a smaller ε where ε grows: its saddle is
-that of longer runs; and the least share of ε that is left."""
 _LINES = 4
 """Lines that are kept of the products with one first sampled release."""
 _AGAIN = 1.3
@@ -466,7 +462,7 @@ def inverse(pairs: Sequence[Pair], delta: ExactReal, relative_width: Fraction) -
     root, terms = found[worst]
     interval = _beside(terms, delta, root, relative_width)
     if interval is None:
-        again = _anew(product, lines, log_delta, bits, ahead=False)
+        again = _anew(product, lines, log_delta, bits)
         interval = None if again is None else _beside(again[1], delta, again[0], relative_width)
         if interval is None:
             lines.failed(product)
@@ -477,7 +473,7 @@ def inverse(pairs: Sequence[Pair], delta: ExactReal, relative_width: Fraction) -
         if i != worst:
             lines.epsilon, terms = found[i]
             if not terms.at(upper) < limit:
-                again = _anew(product, lines, log_delta, bits, ahead=False)
+                again = _anew(product, lines, log_delta, bits)
                 if again is None or not again[1].at(upper) < limit:
                     return None
     return interval
@@ -506,21 +502,16 @@ def hockey_stick(pairs: Sequence[Pair], epsilon: ExactReal, relative_width: Frac
 
 
 def _anew(
-    product: Product, lines: _Lines, log_delta: float, bits: int, *, ahead: bool = True
+    product: Product, lines: _Lines, log_delta: float, bits: int
 ) -> tuple[float, _Sum] | None:
-    """Return the root of a product and its terms on a new line, for this ε or for those to come."""
+    """Return the root of a product and its terms on a new line."""
     if lines.is_vain(product):
         return None
     guess = product.known.epsilon(log_delta)
     if guess is None or not 0 < guess < math.inf:
         lines.failed(product)
         return None
-    at = guess
-    if ahead and guess > lines.epsilon:  # as in a run, after each of its steps
-        with contextlib.suppress(UndecidedError, ArithmeticError):
-            deviation = math.sqrt(saddle(FOURIER.loss(product), CALL, guess).curvature)
-            at = max(guess - _AHEAD * deviation, _LEAST_AHEAD * guess)
-    made = lines.made(product, at, bits)
+    made = lines.made(product, guess, bits)
     root = None if made is None else made.root(log_delta, guess)
     if made is None or root is None:
         return None

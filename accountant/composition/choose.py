@@ -12,7 +12,6 @@
 | *Fourier line* | |
 | random allocations, and Gaussian laws with them | `pairs.allocation` |
 | Gaussian laws and samples of them | `fourier.engine` |
-| many samples of one release with little noise | `draws`, then `fourier.engine` |
 | *lattice* | |
 | few and rare Gaussian samples, to widths down to 1e-7 | `lattice`, then `fourier.engine` |
 | everything else, and what the former refuse | `lattice`: two laws that bracket it |
@@ -34,7 +33,7 @@ from typing import final
 
 from flint import arb
 
-from dpassay.accountant.composition import blur, draws
+from dpassay.accountant.composition import blur
 from dpassay.accountant.composition.blur import BLURRED
 from dpassay.accountant.composition.exact import convolution
 from dpassay.accountant.composition.exact.convolution import Value
@@ -113,9 +112,8 @@ _CLOSE = 1 / 64
 """Last step of an estimate, by the root of the width: the next one would be about its square."""
 _ROUGH_BITS = 64
 """Bits of a logarithm that becomes a float."""
-_BETTER, _BETTER_DRAWN = 1e-4, 1e-2
-"""Relative width of a refusal from which on a grid, which hardly ever does better, is not asked;
-and the same of a sum over the samples drawn, where grids of little noise are wide."""
+_BETTER = 1e-4
+"""Relative width of a refusal from which on a grid, which hardly ever does better, is not asked."""
 
 
 def product(factors: Sequence[Factor]) -> Pair:
@@ -127,15 +125,9 @@ def product(factors: Sequence[Factor]) -> Pair:
     if found is None:
         single = apart(factors)
         found = _exactly(single) or _numerically(tuple(single))
-    if isinstance(found, Product) and draws.applies(found.factors):
-        contours = (found.asked(FOURIER),) if smooth(found) is not None else ()
-        return found.asked(Ladder((found.asked(_DRAWS), *contours, _on_grid(found.factors))))
     if isinstance(found, Product) and isinstance(found.engine, Ladder) and _are_few(found):
         return found.asked(Ladder(found.engine.rungs, quick=_quick(found)))
     return found
-
-
-_DRAWS = draws.Draws(functools.lru_cache(maxsize=1024)(product))
 
 
 def engine(method: str, factors: tuple[Factor, ...]) -> Pair | None:
@@ -415,10 +407,8 @@ class Ladder(Engine):
         relative_width, refusals = asked or Fraction(1), list[UndecidedError]()
         quick = None if tails or not asked else self.quick_for(asked)
         for rung in self.rungs if quick is None else (quick, *self.rungs):
-            drawn = self.rungs[0].engine is _DRAWS
-            hopeless = isinstance(rung.engine, Grid) and (drawn or relative_width < SELDOM_BELOW)
-            better = _BETTER_DRAWN if drawn else _BETTER
-            if hopeless and any(refusal.reached < better for refusal in refusals):
+            hopeless = isinstance(rung.engine, Grid) and relative_width < SELDOM_BELOW
+            if hopeless and any(refusal.reached < _BETTER for refusal in refusals):
                 break
             try:
                 return ask(rung)

@@ -12,13 +12,12 @@ from dpassay import (
     Laplace,
     PoissonSubsampled,
     delta,
-    dpsgd_noise,
     epsilon,
 )
 from tests.quick import quick
 
 
-def sampled(noise: Gaussian | Laplace, q: str, count: int) -> Composed:
+def sampled(noise: Gaussian, q: str, count: int) -> Composed:
     return Composed(PoissonSubsampled(noise, q), count)
 
 
@@ -39,15 +38,11 @@ def sum_over_draws(sigma: str, q: str, count: int, eps: mp.mpf) -> mp.mpf:
 @pytest.mark.parametrize(
     ("sigma", "q", "count", "expected"),
     [
-        ("0.01", "0.01", 10, "15238.7954"),
-        ("0.01", "0.01", 2, "10171.0329"),
-        ("0.01", "0.01", 1000, "129943.569"),
-        ("0.015", "0.01", 1000, "57696.650"),
-        ("0.02", "0.01", 1000, "32406.523"),
-        ("0.05", "0.01", 1000, "5090.3745"),
+        ("0.08", "0.01", 1000, "1924.7450"),
+        pytest.param("0.05", "0.01", 1000, "5090.3745", marks=pytest.mark.slow),
     ],
 )
-def test_tiny_noise(sigma: str, q: str, count: int, expected: str) -> None:
+def test_little_noise(sigma: str, q: str, count: int, expected: str) -> None:
     found = epsilon(sampled(Gaussian(sigma), q, count), "1e-5", adjacency="add-remove")
     assert found.relative_width is not None
     assert found.relative_width < Fraction(1, 10**6)
@@ -58,50 +53,6 @@ def test_tiny_noise(sigma: str, q: str, count: int, expected: str) -> None:
         assert sum_over_draws(sigma, q, count, low) >= mp.mpf("1e-5")
         above = sum_over_draws(sigma, q, count, high)
         assert above <= mp.mpf("1e-5")
-
-
-@pytest.mark.parametrize(
-    ("noise", "q", "count", "at"),
-    quick(
-        [
-            (Gaussian("0.1"), "0.01", 10, "160"),
-            (Gaussian("0.09"), "0.1", 2, "150"),
-            (Laplace("0.05"), "0.01", 2, "20"),
-            (Laplace("0.05"), "0.5", 3, "50"),
-        ],
-        1,
-        2,
-        3,
-    ),
-)
-def test_both_ends_contain_what_other_engines_enclose(
-    noise: Gaussian | Laplace, q: str, count: int, at: str
-) -> None:
-    mechanism = sampled(noise, q, count)
-    for direction in ("remove", "add"):
-        found = delta(mechanism, at, adjacency="add-remove", direction=direction)
-        other = delta(
-            mechanism, at, adjacency="add-remove", direction=direction, method="grid",
-            relative_width="1e-3",
-        )  # fmt: skip
-        assert found.lower <= other.upper
-        assert other.lower <= found.upper
-
-
-def test_a_profile_that_is_not_told_from_zero_has_no_sign_yet() -> None:
-    found = epsilon(
-        sampled(Gaussian("0.01"), "0.01", 10), "1e-60", adjacency="add-remove", direction="add",
-        relative_width="1e-45",
-    )  # fmt: skip
-    with mp.workdps(90):
-        low, high = (mp.mpf(str(end)) for end in (found.lower, found.upper))
-        assert low <= mp.log1p(-mp.mpf("1e-60")) - 10 * mp.log(mp.mpf("0.99")) <= high
-
-
-@pytest.mark.slow
-def test_noise_of_a_large_epsilon() -> None:
-    found = dpsgd_noise(10000, 256, 60000, delta="1e-5", epochs=30)
-    assert "0.0521350" in str(found)
 
 
 def test_long_lists_of_laplace_scales() -> None:

@@ -325,6 +325,8 @@ def _line(
     ]
     period = max(period for period, _ in ends)
     step = shortened(2 * math.pi / period, _BITS, math.floor)
+    if not v + t > 0:
+        raise UndecidedError(f"The noise at epsilon={epsilon:.6g} is beyond floats.")
     end = shortened(1 / math.sqrt(v + t), _BITS)
     while max(_beyond(c, v, t, end).values()) > allowed:
         end *= 1.125
@@ -414,7 +416,7 @@ def _summed(  # noqa: PLR0917  # all of it is the key
 
 
 def _turns(angle: float, count: int) -> Complexes:
-    """Return e^{ij·angle} for j < count, to (6 + 3j|angle|) units.
+    """Return e^{ij·angle} for j < count, to (7 + 3j|angle|) units.
 
     Both factors have 2, and their product √5.
     """

@@ -3,16 +3,15 @@
 | families in the product | engines in order |
 |---|---|
 | *exact* | |
-| finite and discrete Laplace laws, whose sums are few | `exact.convolution`: the law of the sum |
-| the same on one lattice, or discrete Gaussian laws, of few kinds | its circle, then `blur` |
+| finite and discrete Laplace laws, whose sums are few | `exact.convolution`, `blur` for many |
 | discrete Gaussian laws of one parameter and shift | `pairs.discrete` |
 | Laplace laws whose distances have rational ratios | `exact.laplace_product`, `blur` for many |
-| Laplace, Gaussian and discrete Gaussian laws and short lists, of many kinds | `blur` |
 | exact sums, or any single pair, and finite laws | `Conditional`: a sum over these |
 | *Fourier line* | |
 | random allocations, and Gaussian laws with them | `pairs.allocation` |
 | Gaussian laws and samples of them | `fourier.engine` |
 | *lattice* | |
+| Laplace, Gaussian and discrete Gaussian laws and short lists | `blur`, then `lattice` |
 | few and rare Gaussian samples, to widths down to 1e-7 | `lattice`, then `fourier.engine` |
 | everything else, and what the former refuse | `lattice`: two laws that bracket it |
 | rank-one Gaussian noise, and what is composed with it | none: it is refused |
@@ -46,7 +45,6 @@ from dpassay.accountant.composition.product import (
     Factor,
     Product,
     T,
-    UnsuitedError,
     apart,
     exact_sum,
     is_numerical,
@@ -78,8 +76,7 @@ RENAMED = {"saddle": "fourier", "atoms": "grid", "pieces": "grid", "lists": "exa
 """Former names of engines, and what they are called now."""
 FOR = {
     "exact": "A closed form or an exact sum is not known for these losses.",
-    "fourier": "Fourier inversion is for (subsampled) Gaussian noise, and for losses on one "
-    "lattice.",
+    "fourier": "Fourier inversion is for (subsampled) Gaussian noise.",
     "grid": "The grid has two laws of one product of worst pairs.",
 }
 """Why an engine may not apply."""
@@ -96,12 +93,9 @@ QUICK_WIDTH = Fraction(1, 10**7)
 MOST_CELLS, MOST_POINTS = 1 << 25, 1 << 20
 """Grid points of all its factors together, about two seconds; and of one factor alone, a quarter of
 one: of several factors each has so many times more, as contours take longer."""
-MOST_KINDS = 3
-"""Different laws on one lattice up to which its circle is asked first: of more it is a fine one, of
-which a sum takes a million terms."""
-FEW_VALUES = 1 << 10
-"""Values of more laws up to which they are listed at once: more take longer than a little noise
-that is added, and are listed where that does not serve."""
+FEW_VALUES = 1 << 11
+"""Values of a sum up to which they are listed at once: more take longer than a little noise that is
+added, and are listed where that does not serve."""
 LEAST_WIDTH = Fraction(1, 10**12)
 """No engine of sums in floats reaches less."""
 _SMALL = -0.5
@@ -136,9 +130,7 @@ def engine(method: str, factors: tuple[Factor, ...]) -> Pair | None:
         return _on_grid(factors)
     if method == "exact":
         return None
-    if fourier.applies([pair for pair, _ in factors]):
-        return _on_lines(factors)
-    return _on_circle(factors)
+    return _on_lines(factors) if fourier.applies([pair for pair, _ in factors]) else None
 
 
 def smooth(pair: Pair) -> Product | None:
@@ -193,8 +185,6 @@ def _exactly(factors: Sequence[Factor]) -> Pair | None:
         return None  # a contour of all takes no longer
     if not others and len(listed) == 1 and sum(listed.values()) == 1:
         return next(iter(listed))
-    from dpassay.accountant.composition.exact import convolution
-
     sums = tuple(listed.items())
     most = MAX_VALUES if others else convolution.CONVOLUTION_MAX_VALUES
     size = convolution.size(sums)
@@ -203,8 +193,7 @@ def _exactly(factors: Sequence[Factor]) -> Pair | None:
     if others:
         return Product((others[0], *sums), CONDITIONAL)
     whole = Product(sums, convolution.SUMS)
-    many = size > FEW_VALUES and len(sums) > MOST_KINDS
-    return _blurred_first(whole) if many else whole
+    return _blurred_first(whole) if size > FEW_VALUES else whole
 
 
 def _blurred_first(whole: Product) -> Product:
@@ -216,13 +205,10 @@ def _blurred_first(whole: Product) -> Product:
 
 def _numerically(factors: tuple[Factor, ...]) -> Product:
     """Return the product for engines that reach a width, not any width."""
-    on_circle, last = _on_circle(factors), _last(factors)
-    blurred = Product(factors, BLURRED) if blur.applies([pair for pair, _ in factors]) else None
-    if blurred is None:
-        return last if on_circle is None else Product(factors, Ladder((on_circle, last)))
-    if on_circle is not None and len(factors) <= MOST_KINDS:
-        return Product(factors, Ladder((on_circle, blurred, last)))
-    return Product(factors, Ladder((last,) if on_circle is None else (on_circle, last), blurred))
+    last = _last(factors)
+    if not blur.applies([pair for pair, _ in factors]):
+        return last
+    return Product(factors, Ladder((last,), Product(factors, BLURRED)))
 
 
 def _last(factors: tuple[Factor, ...]) -> Product:
@@ -270,13 +256,6 @@ def _quick(pair: Product) -> Product:
     kinds = len(pair.factors)
     most = min(MOST_CELLS // kinds, MOST_POINTS * kinds)
     return pair.asked(Grid(1 << (most.bit_length() - 1)))
-
-
-def _on_circle(factors: tuple[Factor, ...]) -> Product | None:
-    """Return the product for sums over the circle, None where it is on no lattice."""
-    from dpassay.accountant.composition.exact import convolution as circle
-
-    return Product(factors, circle.CIRCLE) if circle.applies(factors) else None
 
 
 def _coordinates(factors: Sequence[tuple[LaplacePair, int]]) -> int:
@@ -414,10 +393,9 @@ class Ladder(Engine):
                 return ask(rung)
             except UndecidedError as refusal:
                 refusals.append(refusal)
-            if relative_width < LEAST_WIDTH and not isinstance(refusals[-1], UnsuitedError):
+            if relative_width < LEAST_WIDTH:
                 break
-        known = [refusal for refusal in refusals if not isinstance(refusal, UnsuitedError)]
-        raise min(reversed(known or refusals), key=lambda refusal: refusal.reached)
+        raise min(reversed(refusals), key=lambda refusal: refusal.reached)
 
     def quick_for(self, relative_width: Fraction) -> Product | None:
         """Return `quick` for a width that it reaches, else None."""

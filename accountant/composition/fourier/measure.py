@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -54,10 +53,6 @@ _ENOUGH = 0.95
 """Share of the variance whose factors bound the decay: the others fall little."""
 _MOST_DECAYS = 8
 """Most factors of which it is asked: each takes milliseconds."""
-_PIECES, _MOST_PIECES = 8, 512
-"""Pieces of the shortest period of several lists, and most in all: finer ones bound better, and
-take longer."""
-
 LOSS = 12
 """By how many bits an integral may miss what is aimed at: what is asked is that much wider."""
 
@@ -99,15 +94,13 @@ class Loss:
     """A sum of independent losses: the transforms of the factors, and how often each occurs."""
 
     factors: tuple[tuple[Transform, int], ...]
-    last: float = math.inf
-    """The frequency beyond which M does not matter: that of a lattice, where M is periodic."""
 
     def __hash__(self) -> int:
         return self._hash
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.factors, self.last))
+        return hash(self.factors)
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """Return ln M(c) and its first two derivatives, without proof."""
@@ -151,15 +144,8 @@ class Loss:
         return first
 
     def log_ratio(self, c: Fraction, t: float) -> float:
-        """Return an upper bound of ln(|M(c + iu)|/M(c)) for t ≤ u ≤ last; −∞ if there is no u."""
-        return -math.inf if t >= self.last else self.log_between(c, t, self.last)
-
-    def log_between(self, c: Fraction, t: float, last: float) -> float:
-        """Return an upper bound of ln(|M(c + iu)|/M(c)) for t ≤ u ≤ last."""
-        ends = [end for end in _ends(self, c, last) if t < end]
-        pieces = itertools.pairwise([*ends, last])
-        sizes = [_between(self, c, t, ends[0] if ends else last)]
-        return max(sizes + [_between(self, c, low, high) for low, high in pieces if ends])
+        """Return an upper bound of ln(|M(c + iu)|/M(c)) for all u ≥ t."""
+        return _log_ratio(self, c, t)
 
     def far(self, c: Fraction) -> tuple[float, int]:
         """Return ln C and k with |M(c + it)|/M(c) ≤ (C/t)^k."""
@@ -307,25 +293,9 @@ def _decays(loss: Loss, c: Fraction) -> tuple[tuple[Decay, int], ...]:
     return tuple(found)
 
 
-@functools.lru_cache(maxsize=64)
-def _ends(loss: Loss, c: Fraction, last: float) -> tuple[float, ...]:
-    """Return where a line is cut for bounds of all factors at once.
-
-    Different lists return to 1 at different frequencies, so that a common period is cut finely.
-    """
-    limits = [decay.limits for decay, _ in _decays(loss, c) if decay.limits]
-    ends = {end for row in limits for end in row}
-    if math.isfinite(last) and len(limits) > 1:
-        grain = min(row[-1] for row in limits) / _PIECES
-        ends |= {k * grain for k in range(1, min(math.ceil(last / grain), _MOST_PIECES))}
-    return tuple(sorted(end for end in ends if end < last))
-
-
 @functools.lru_cache(maxsize=2048)
-def _between(loss: Loss, c: Fraction, low: float, high: float) -> float:
-    """Return an upper bound of ln(|M(c + iu)|/M(c)) for low ≤ u ≤ high."""
-    decays = _decays(loss, c)
-    return sum(count * decay.log_between(low, high) for decay, count in decays) * (1 - 1e-9)
+def _log_ratio(loss: Loss, c: Fraction, t: float) -> float:
+    return sum(count * decay.log_ratio(t) for decay, count in _decays(loss, c)) * (1 - 1e-9)
 
 
 _ROUNDS = 12

@@ -924,16 +924,9 @@ def up(value: float) -> float:
 class Decay(ABC):
     """Upper bounds of r(t) = sup over u ≥ t of |M(c + iu)|/M(c)."""
 
-    limits: tuple[float, ...] = ()
-    """Frequencies beyond which less is known."""
-
     @abstractmethod
     def log_ratio(self, t: float) -> float:
         """Return an upper bound of ln r(t)."""
-
-    def log_between(self, t: float, end: float) -> float:
-        """Return an upper bound of ln|M(c + iu)|/M(c) for t ≤ u ≤ end."""
-        return self.log_ratio(t)
 
     def log_scale(self) -> float | None:
         """Return ln C with r(t) ≤ C/t for all t, None where there is none, as with atoms."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -11,13 +10,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
-from flint import acb, arb
+from flint import arb
 
-from dpassay.accountant.composition.fourier.estimates import FloatMoments, FloatTransform
-from dpassay.accountant.composition.losses import bounds
-from dpassay.accountant.composition.losses.bounds import Decay, excess_of_exp, up
-from dpassay.accountant.composition.losses.float_mixture import log_one_plus
-from dpassay.accountant.composition.losses.transform import Moments, Quadrature, Transform
+from dpassay.accountant.composition.fourier.estimates import FloatMoments
+from dpassay.accountant.composition.losses.bounds import excess_of_exp
+from dpassay.accountant.composition.losses.transform import Moments, Quadrature
 from dpassay.accountant.core.arrays import NDArray, np
 from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.errors import UndecidedError
@@ -33,24 +30,8 @@ if TYPE_CHECKING:
     Complexes: TypeAlias = NDArray[np.complexfloating[Any, Any]]
 
 
-"""Losses as lists of values with their masses, and their sums on a vertical line.
-
-With X and X' two independent losses of variance v, tilted by e^{cL}, |M(c + iu)/M(c)|² is
-E cos(u(X − X')):
-
-- u²v − u⁴ E(X − X')⁴/24 ≤ 1 − |M/M(c)|², a concave function of u², and 4u²v/π² as well as long
-  as no u|X − X'| exceeds π, by cos y ≤ 1 − y²/2 + y⁴/24 and cos y ≤ 1 − 2y²/π²;
-- Σ 2 w_x w_y (1 − cos u(l_x − l_y)) over neighbours alone, each of which increases with u and then
-  decreases between two multiples of 2π.
-
-Both hold for some of the values alone, as all terms are ≥ 0. The values may lie on a lattice: then
-M is periodic, and has the size M(c) at multiples of its period.
-"""
-
 MAX_VALUES = 1 << 12
 """Most values of one loss that are listed."""
-_NEXT = 1.6
-"""Ratio of two frequencies between which the first bound, concave in u², is least at an end."""
 _WHOLE = 1e-12
 """Error of a sum of masses up to which it is 1, and M − 1 is summed without cancellation."""
 _LISTS_NEAR, _LARGEST = 0.5, 700.0
@@ -59,12 +40,6 @@ _DEVIATIONS = 10
 """Deviations at which a discrete Gaussian law ends for floats: e^−50 of its peak."""
 _FARTHEST = 2.0**50
 """Outcomes beyond it are not all floats."""
-_SAME = 2.0**-60
-"""Distance of two losses that are taken for one."""
-_BELOW = 1 - 2.0**-50
-"""Room for rounding a limit down."""
-_MOST = 1 - arb(2) ** -20
-"""Largest fall that is used: its logarithm would be infinite at 1, and no more is needed."""
 
 
 def finite_list(pair: Pair) -> FinitePair | None:
@@ -86,15 +61,8 @@ class Tilted:
     rule: Quadrature
 
 
-class Listed(Transform):
+class Listed(Moments):
     """M(z) = Σ p e^{zl} over outcomes, all or those that count."""
-
-    is_closed = True
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the masses have the sum 1, which is not looked up."""
-        return False
 
     @abstractmethod
     def tilted(self, c: Fraction) -> Tilted:
@@ -103,17 +71,6 @@ class Listed(Transform):
     def value(self, c: Fraction) -> arb:
         """Return the sum."""
         return self.tilted(c).rule.total()
-
-    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
-        """Return the sums on the line."""
-        return self.tilted(c).rule.line(step, count)
-
-    def decay(self, c: Fraction) -> Decay:
-        """Return the bounds at the head of this file."""
-        with ctx.workprec(_PRECISION):
-            tilted = self.tilted(c).rule
-            whole = tilted.total()
-            return ListDecay(tilted.losses, [weight / whole for weight in tilted.weights])
 
 
 @final
@@ -130,7 +87,7 @@ class ListTransform(Listed):
         weights = tuple(mass * (tilt * loss).exp() for mass, loss in zip(p, losses, strict=True))
         return Tilted(range(len(p)), Quadrature(losses, weights, arb(0)))
 
-    def estimate(self) -> FloatTransform:
+    def estimate(self) -> FloatMoments:
         """Return the sums in floats."""
         with ctx.workprec(_PRECISION):
             losses, p = _values(self.pair, ctx.prec)
@@ -163,7 +120,7 @@ class DiscreteGaussianTransform(Listed):
         rest = 2 * (1 + (arb.pi() * v / 2).sqrt()) * (-(arb(reach) ** 2) / (2 * v)).exp()
         return Tilted(around, Quadrature(losses, weights, (scale * rest).upper()))
 
-    def estimate(self) -> FloatTransform:
+    def estimate(self) -> FloatMoments:
         """Return the sums in floats."""
         return FloatDiscreteGaussian(float(self.pair.parameter), self.pair.shift)
 
@@ -183,58 +140,6 @@ def _values(pair: FinitePair, precision: int) -> tuple[tuple[arb, ...], tuple[ar
     return tuple(loss for loss, _ in rows), tuple(mass for _, mass in rows)
 
 
-@final
-class ListDecay(Decay):
-    """A list of losses and their masses, tilted."""
-
-    def __init__(self, losses: tuple[arb, ...], weights: list[arb]) -> None:
-        rows = sorted(zip(losses, weights, strict=True), key=lambda row: float(row[0]))
-        mean = sum((w * x for x, w in rows), start=arb(0))
-        terms, moments = [w for _, w in rows], []
-        for _ in range(5):
-            moments.append(sum(terms, start=arb(0)))
-            terms = [term * (x - mean) for term, (x, _) in zip(terms, rows, strict=True)]
-        one, first, second, third, fourth = moments
-        # half of E(X − X')², and E(X − X')⁴, over the listed values
-        self._variance = one * second - first * first
-        self._fourth = 2 * one * fourth - 8 * first * third + 6 * second * second
-        pairs = itertools.pairwise(rows)
-        self._gaps = [(y - x, 2 * v * w) for (x, v), (y, w) in pairs if (y - x) > _SAME]
-        widest = (rows[-1][0] - rows[0][0], max((gap for gap, _ in self._gaps), default=arb(0)))
-        self.limits = tuple(
-            float((arb.pi() / gap).lower()) * _BELOW if gap > 0 else math.inf for gap in widest
-        )
-
-    def log_ratio(self, t: float) -> float:
-        """Return 0: beyond every frequency M may return to its size."""
-        return 0.0
-
-    def log_between(self, t: float, end: float) -> float:
-        """Return the better one of the two bounds."""
-        with ctx.workprec(_PRECISION):
-            fall = arb(0)
-            if end <= self.limits[0]:
-                u = min(_NEXT * t, end)
-                rough = 4 / arb.pi() ** 2 * self._variance
-                near = self._near(arb(t)).min(self._near(arb(u)))
-                fall = near.min(rough * arb(u) ** 2).max(rough * arb(t) ** 2)
-            fall = fall.max(self._turned(t, end))
-            return min(up(0.5 * float((-fall.min(_MOST)).log1p().upper())), 0.0)
-
-    def _turned(self, t: float, end: float) -> arb:
-        """Return Σ 2 w_x w_y (1 − cos u(l_x − l_y)), each term the least for t ≤ u ≤ end."""
-        total = arb(0)
-        for gap, share in self._gaps:
-            low, high = arb(t) * gap, arb(end) * gap
-            turns = (low / (2 * arb.pi())).floor(), (high / (2 * arb.pi())).floor()
-            if turns[0] == turns[1]:  # it rises, then falls
-                total += share * (1 - low.cos()).min(1 - high.cos())
-        return total
-
-    def _near(self, u: arb) -> arb:
-        return self._variance * u**2 - self._fourth * u**4 / 24
-
-
 class _FloatSums(ABC):
     """ln M(z) = ln Σ p e^{zl}."""
 
@@ -247,12 +152,6 @@ class _FloatSums(ABC):
         losses, shares, size = self.tilted(c)
         mean = math.fsum(shares * losses)
         return size, mean, float(shares @ (losses - mean) ** 2)
-
-    def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
-        """Return ln E[e^{it(L − m)}] under the tilted law of mean m."""
-        losses, shares, _ = self.tilted(c)
-        away = losses - math.fsum(shares * losses)
-        return log_one_plus(bounds.line(shares, away, t))
 
 
 @final

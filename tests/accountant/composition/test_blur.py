@@ -166,6 +166,12 @@ def test_what_floats_or_lines_do_not_hold_is_refused() -> None:
             product.to_width(product.relative_width or Fraction(1, 10**6)).hockey_stick(exact(at))
 
 
+def test_noise_that_floats_do_not_hold_is_refused() -> None:
+    """Near the largest of 10⁶ losses the tilt is beyond 1e154, and the noise below 1e-308."""
+    far = Product(((DiscreteGaussianPair(exact(25), 1), 10**6),), BLURRED)
+    assert 0 <= far.known.bound(exact(2**511)) <= 1
+
+
 def test_what_it_is_for() -> None:
     assert applies([LaplacePair(exact(1)), gaussian("1")[0]])
     assert not applies([gaussian("1")[0]])

@@ -345,6 +345,8 @@ class Ladder(Engine):
             if (quick := self.quick_for(relative_width)) is not None:
                 with contextlib.suppress(UndecidedError):
                     return _near_estimate(quick, self.rungs[0], delta, relative_width)
+            if self._has_no_estimate(product, delta):
+                return _by_grid(self.rungs[-1], delta, relative_width)
             return None
 
         def ask(rung: Product) -> Interval:
@@ -373,6 +375,12 @@ class Ladder(Engine):
             return known
         width = product.relative_width or _ROUGH_WIDTH
         return _estimate(first, self.rungs[-1], log_delta, width)
+
+    def _has_no_estimate(self, product: Product, delta: ExactReal) -> bool:
+        """Whether no contour is near ε(δ), so that each value of H would take a grid."""
+        with ctx.workprec(_ROUGH_BITS):
+            log_delta = float(delta.ball().log().mid())
+        return log_delta < _SMALL and self.estimate_epsilon(product, log_delta) is None
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:
         """Return the bound of a coarse grid where that is asked first, else of the best engine."""
@@ -423,6 +431,20 @@ def _near_estimate(
     with ctx.workprec(_ROUGH_BITS):
         start = first.known.epsilon(float(delta.ball().log().mid()))
     return quick.engine.inverse(quick, delta, relative_width, start)
+
+
+def _by_grid(grid: Product, delta: ExactReal, relative_width: Fraction) -> Interval | None:
+    """Enclose ε(δ) on a grid. A width that grids seldom have is refused with what comes soon."""
+    if relative_width >= SELDOM_BELOW:
+        return grid.known.inverse(delta, relative_width)
+    found = grid.known.inverse(delta, GRID_WIDTH)
+    assert found is not None
+    raise UndecidedError(
+        f"Reached epsilon in {found} on a grid, and no contour was short enough. Ask for a larger "
+        "relative_width.",
+        reached=float(found.relative_width or GRID_WIDTH),
+        interval=found,
+    )
 
 
 @functools.lru_cache(maxsize=64)

@@ -167,15 +167,12 @@ class Contour(Engine):
         if below_all(product, epsilon):
             return _negative(product, epsilon) - epsilon.ball().expm1()
         loss = self.loss(product)
-        try:
+        with contextlib.suppress(ArithmeticError, UndecidedError):
             c = Fraction(estimator(loss).line(CALL, float(epsilon)).c)
-        except (ArithmeticError, UndecidedError):
-            return arb(1)
-        if c <= 0:
-            return arb(1)
-        at = ball(c)
-        size = loss.log_upper(c) - at * epsilon.ball() + log_peak(at)
-        return (size.exp() + product.infinity_mass()).min(arb(1))
+            if c > 0:
+                size = loss.log_upper(c) - ball(c) * epsilon.ball() + log_peak(ball(c))
+                return (size.exp() + product.infinity_mass()).min(arb(1))
+        return arb(1)
 
 
 @functools.lru_cache(maxsize=64)

@@ -21,7 +21,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Protocol, final
+from typing import ClassVar, final
 
 from flint import acb, acb_mat, arb
 
@@ -55,37 +55,6 @@ _MOST_DECAYS = 8
 """Most factors of which it is asked: each takes milliseconds."""
 LOSS = 12
 """By how many bits an integral may miss what is aimed at: what is asked is that much wider."""
-
-
-class Measure(Protocol):
-    """The transform M of a positive measure, as far as a contour integral asks for it."""
-
-    def cumulants(self, c: float) -> tuple[float, float, float]:
-        """Return ln M(c) and its first two derivatives, without proof."""
-
-    def log_value(self, c: Fraction) -> arb:
-        """Return ln M(c)."""
-
-    def log_upper(self, c: Fraction) -> arb:
-        """Return an upper bound of ln M(c), where its value takes too many nodes."""
-
-    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
-        """Return M(c + ij·step)/M(c) for j < count."""
-
-    def quick_line(self, c: Fraction, step: Fraction, count: int) -> list[acb] | None:
-        """Return the same from floats, None where their error matters."""
-
-    def log_ratio(self, c: Fraction, t: float) -> float:
-        """Return an upper bound of ln(|M(c + iu)|/M(c)) for all u ≥ t."""
-
-    def far(self, c: Fraction) -> tuple[float, int]:
-        """Return ln C and k with |M(c + it)|/M(c) ≤ (C/t)^k."""
-
-    @property
-    def count(self) -> int:
-        """The number of independent losses."""
-
-    def __hash__(self) -> int: ...
 
 
 @final
@@ -235,7 +204,7 @@ def _product_of_sums(
     ]
 
 
-def quick_rate(measure: Measure, c: Fraction, reach: float) -> float:
+def quick_rate(measure: Loss, c: Fraction, reach: float) -> float:
     """Return the error per t that ratios on a line may have, at flint's current precision.
 
     It is about what is asked for over the deviation of the tilted loss, or, where the line reaches
@@ -244,7 +213,7 @@ def quick_rate(measure: Measure, c: Fraction, reach: float) -> float:
     return _allowed(measure, c) * min(math.sqrt(measure.cumulants(float(c))[2]), _USUAL / reach)
 
 
-def _allowed(measure: Measure, c: Fraction) -> float:
+def _allowed(measure: Loss, c: Fraction) -> float:
     """Return about the error that ratios on a line may have at all."""
     bits = ctx.prec - guard(measure.count, measure.cumulants(float(c))[0]) - _QUICK
     return math.ldexp(1.0, -bits)
@@ -395,7 +364,7 @@ def _far_off(loss: Loss, log_mass: float, tilt: float) -> bool:
 
 
 def saddle_value(
-    loss: Measure, strip: Strip, epsilon: float, bits: int, start: float | None = None
+    loss: Loss, strip: Strip, epsilon: float, bits: int, start: float | None = None
 ) -> Level | None:
     """Return the saddle-point approximation of G(ε), None where there is no saddle."""
     try:
@@ -610,7 +579,7 @@ class Plan:
 
 
 def integral(
-    loss: Measure,
+    loss: Loss,
     kernel: Kernel,
     strip: Strip,
     epsilon: ExactReal,
@@ -643,13 +612,13 @@ def integral(
 class Sum:
     """A contour that was formed, to be asked at any ε: the nearer to the plan's, the narrower."""
 
-    loss: Measure
+    loss: Loss
     plan: Plan
     contour: _Contour
     precision: int
 
     @staticmethod
-    def of(loss: Measure, kernel: Kernel, plan: Plan, bits: int, *, quick: bool) -> Sum | None:
+    def of(loss: Loss, kernel: Kernel, plan: Plan, bits: int, *, quick: bool) -> Sum | None:
         """Form it in balls, or quickly, from floats; None where these err too much."""
         precision = _precision(loss, float(plan.line.c), bits)
         with ctx.workprec(precision):
@@ -662,7 +631,7 @@ class Sum:
             return _summed(self.loss, self.plan, self.contour, epsilon)
 
 
-def _precision(loss: Measure, c: float, bits: int) -> int:
+def _precision(loss: Loss, c: float, bits: int) -> int:
     """Return the precision of the moments on a line: one word at least, so that all share them."""
     return max(_WORD, bits + guard(loss.count, loss.cumulants(c)[0]))
 
@@ -672,7 +641,7 @@ def near(epsilon: float) -> float:
     return shortened(epsilon, 20, math.trunc)
 
 
-def _summed(loss: Measure, plan: Plan, contour: _Contour, epsilon: ExactReal) -> arb:
+def _summed(loss: Loss, plan: Plan, contour: _Contour, epsilon: ExactReal) -> arb:
     """Return the sum over a contour, with its truncation and its aliases."""
     line = plan.line
     eps, h = epsilon.ball(), ball(line.step)
@@ -707,7 +676,7 @@ def _chernoff(log_moment: arb, c: Fraction, epsilon: arb) -> arb:
     return (log_moment - ball(c) * epsilon).exp()
 
 
-def alias(loss: Measure, s: Fraction, distance: Fraction, period: arb, epsilon: arb) -> arb:
+def alias(loss: Loss, s: Fraction, distance: Fraction, period: arb, epsilon: arb) -> arb:
     """Return E(s)/(e^{distance·B} − 1), a bound that needs few digits."""
     with ctx.workprec(guard(loss.count, loss.cumulants(float(s))[0])):
         moment = _log_upper(loss, s, ctx.prec)
@@ -716,13 +685,13 @@ def alias(loss: Measure, s: Fraction, distance: Fraction, period: arb, epsilon: 
 
 
 @functools.lru_cache(maxsize=256)
-def _log_value(loss: Measure, s: Fraction, precision: int) -> arb:
+def _log_value(loss: Loss, s: Fraction, precision: int) -> arb:
     with ctx.workprec(precision):
         return loss.log_value(s)
 
 
 @functools.lru_cache(maxsize=256)
-def _log_upper(loss: Measure, s: Fraction, precision: int) -> arb:
+def _log_upper(loss: Loss, s: Fraction, precision: int) -> arb:
     with ctx.workprec(precision):
         return loss.log_upper(s)
 
@@ -743,7 +712,7 @@ class _Contour:
 
 @functools.lru_cache(maxsize=32)
 def _contour(
-    loss: Measure, kernel: Kernel, line: Line, precision: int, quick: bool
+    loss: Loss, kernel: Kernel, line: Line, precision: int, quick: bool
 ) -> _Contour | None:
     """Return it by sums in balls, or quickly, by those of floats; None where they err too much."""
     c, step = line.c, line.step
@@ -756,7 +725,7 @@ def _contour(
     return _Contour(_in_rows(terms), terms[0].real, size, _truncation(loss, kernel, line))
 
 
-def _truncation(loss: Measure, kernel: Kernel, line: Line) -> arb:
+def _truncation(loss: Loss, kernel: Kernel, line: Line) -> arb:
     """Bound Σ_{j ≥ N} |M(c + ijh)/M(c)| |κ(c + ijh)|, where |κ(c + it)| ≤ 1/t^m for m poles."""
     step, count = line.step, line.count
     h, last = float(step), count - 1
@@ -773,7 +742,7 @@ def _truncation(loss: Measure, kernel: Kernel, line: Line) -> arb:
 
 
 @functools.lru_cache(maxsize=256)
-def plan_contour(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, bits: int) -> Plan:
+def plan_contour(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits: int) -> Plan:
     """Choose a contour for about 2^bits; raise UndecidedError where there is no short one."""
     target = bits * _LOG_2
     place = _place(loss, kernel, strip, epsilon, target)
@@ -822,7 +791,7 @@ class _Place:
 
 
 @functools.lru_cache(maxsize=256)
-def _place(loss: Measure, kernel: Kernel, strip: Strip, epsilon: float, target: float) -> _Place:
+def _place(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, target: float) -> _Place:
     try:
         point = saddle(loss, strip, epsilon)
     except ArithmeticError as error:
@@ -852,7 +821,7 @@ def _rest(kernel: Kernel, t: float) -> float:
     return (order - 1) * math.log(t) if order >= 2 else -_FAR_LOG
 
 
-def _abscissa(loss: Measure, kernel: Kernel, point: Saddle, epsilon: float) -> Fraction:
+def _abscissa(loss: Loss, kernel: Kernel, point: Saddle, epsilon: float) -> Fraction:
     """Round the saddle to few bits, where the slope is still small against the curvature."""
     width = 1 / math.sqrt(point.curvature)
     quantum = Fraction(2) ** (math.frexp(_COARSE * width)[1] - 1)

@@ -266,10 +266,6 @@ class MixtureTransform(Transform):
         at, scale = ball(self.cut.at), (2 * (1 + ball(self.cut.width) ** 2)).sqrt()
         return self._of_both(lambda mean: ((at - mean) / scale).erfc() / 2)
 
-    def between(self, low: Cut, high: Cut) -> tuple[arb, arb]:
-        """Return bounds of ∫ χ(1 − χ₂) under the laws of the pair."""
-        return self._of_both(lambda mean: _between(low, high, mean))
-
     def _of_both(self, mass: Callable[[arb], arb]) -> tuple[arb, arb]:
         """Return a mass under the laws of the pair, from that under N(m, 1)."""
         q, mu = self.sampling_prob.ball(), (2 * self.pair.renyi(arb(1))).sqrt()
@@ -317,26 +313,6 @@ def _log_upper(of: MixtureTransform, c: Fraction, precision: int) -> arb:
 def float_mixture(floats: Mixture, mixed_first: bool) -> FloatMixture:
     """Return the float engine of a mixture."""
     return FloatMixture(floats, mixed_first)
-
-
-def overlap(part: MixtureTransform, low: Cut, high: Cut) -> float:
-    """Return ln of the larger bound of `MixtureTransform.between`."""
-    with ctx.workprec(_ROUGH):
-        return float(max(part.between(low, high)).log().mid())
-
-
-def _between(low: Cut, high: Cut, mean: arb) -> arb:
-    """Bound P(X + τZ ≤ t, X + τ₂Z₂ ≥ c) for X normal with a mean, Z and Z₂ standard normal.
-
-    With v = (t, c), less the mean, and Σ the covariance of the two, the event lies in a half-space
-    at the distance √(vᵀΣ⁻¹v) from the mean, if Σ⁻¹v has a negative and a positive component.
-    """
-    t, c = ball(low.at) - mean, ball(high.at) - mean
-    here, there = ball(low.width) ** 2, ball(high.width) ** 2
-    if not (c > (1 + there) * t and (1 + here) * c > t):
-        return arb(1)
-    square = (1 + there) * t * t - 2 * t * c + (1 + here) * c * c
-    return (square / (2 * (here + there + here * there))).sqrt().erfc() / 2
 
 
 @functools.lru_cache(maxsize=256)

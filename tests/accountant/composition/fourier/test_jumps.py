@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from flint import arb, ctx
+from flint import ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
@@ -16,25 +16,13 @@ from scipy.special import log_ndtr
 
 from dpassay import estimate_epsilon
 from dpassay.accountant.composition.choose import smooth
-from dpassay.accountant.composition.fourier import estimates as saddle
 from dpassay.accountant.composition.fourier.engine import FOURIER
-from dpassay.accountant.composition.fourier.jumps import (
-    Jumps,
-    beyond,
-    cut_for_jumps,
-    jump_integral,
-    log_level,
-    slack,
-    window,
-)
-from dpassay.accountant.composition.fourier.measure import Kernel, Loss, cut_off, integral
-from dpassay.accountant.composition.fourier.saddle import saddle as find_saddle
+from dpassay.accountant.composition.fourier.measure import Loss, cut_off
 from dpassay.accountant.composition.losses.bounds import Mixture
 from dpassay.accountant.composition.losses.transform import MixtureTransform
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.arrays import Array
 from dpassay.accountant.mechanisms import Composed, Gaussian, PoissonSubsampled
-from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.questions import profile
 from tests.accountant.composition.two_releases import two_releases
 from tests.quick import quick
@@ -58,53 +46,11 @@ def loss_of(*parts: tuple[str, str, int]) -> Loss:
     return FOURIER.loss(product)
 
 
-def jumps(parts: tuple[tuple[str, str, int], ...], epsilon: float) -> Jumps:
-    return apart(parts, epsilon)[1]
-
-
-def apart(parts: tuple[tuple[str, str, int], ...], epsilon: float) -> tuple[Loss, Jumps]:
-    cut = cut_for_jumps(loss_of(*parts), saddle.CALL, epsilon, BITS, SPARE)
-    level = log_level(loss_of(*parts), saddle.CALL, epsilon, BITS)
-    found = window(cut, saddle.CALL, epsilon, BITS, level - BITS - SPARE)
-    assert found is not None
-    return cut, found
-
-
-ONE = (("0.5081", "0.0001127", 6),), 35.0
-HEAVY = (("5.796", "0.001352", 59),), 0.061
-MANY = (("0.7684", "7.963e-06", 61724930),), 4.25
-MIXED = (("0.6", "0.001", 40), ("0.5", "0.0002", 9), ("9", "0.01", 1)), 25.0
-CASES = [ONE, HEAVY, MANY, MIXED]
-
-
-@pytest.mark.parametrize(
-    ("sigma", "q", "epsilon"),
-    quick(
-        [
-            ("0.5", "0.0001", "22"),
-            ("2", "0.01", "1.5"),
-            ("2.733", "0.0002338", "0.0046"),
-        ],
-        1,
-    ),
-)
-def test_two_releases_by_an_integral_over_one(sigma: str, q: str, epsilon: str) -> None:
-    at = exact(epsilon, "epsilon")
-    with ctx.workprec(PRECISION):
-        found = jump_integral(loss_of((sigma, q, 2)), Kernel.CALL, saddle.CALL, at, BITS)
-        known = two_releases(sigma, q, epsilon, mixed_first=True)
-        assert found.rel_accuracy_bits() > BITS - 12
-        ball = arb(mp.nstr(known, 22), abs(float(known)) * 1e-20)
-        assert found.overlaps(ball)
-
-
 @pytest.mark.parametrize(
     ("parts", "delta", "epsilon"),
     quick(
         [
-            ((("0.5081", "0.0001127", 6),), "5.5e-74", "35.3724536"),  # also by a bent contour
             ((("1.668", "0.002014", 182),), "2.58e-72", "4.59777725"),
-            ((("5.796", "0.001352", 59),), "6.31e-110", "0.061276683"),
             ((("1", "1e-4", 10000),), "1e-8", "0.062303267"),
             ((("0.5897", "1.804e-6", 99048),), "8.89e-6", "0.0061045829"),  # a mixture of both
         ]
@@ -119,51 +65,6 @@ def test_epsilon_is_enclosed(
     assert str(found).startswith(epsilon)
     assert found.relative_width is not None
     assert found.relative_width <= WIDTH
-
-
-@pytest.mark.parametrize(("parts", "epsilon"), CASES)
-def test_lines_from_floats_lie_beside_those_in_balls(
-    parts: tuple[tuple[str, str, int], ...], epsilon: float
-) -> None:
-    found = jumps(parts, epsilon)
-    point = find_saddle(found, saddle.CALL, epsilon)
-    c, step = Fraction(round(point.c * 64), 64), Fraction(1, 16) * Fraction(point.curvature**-0.5)
-    with ctx.workprec(PRECISION):
-        slow = found.line(c, step, 128)
-    with ctx.workprec(72):
-        quick = found.quick_line(c, step, 128)
-    assert quick is not None
-    for one, other in zip(slow, quick, strict=True):
-        assert one.overlaps(other)
-        assert float(other.real.rad()) + float(other.imag.rad()) < 1e-7
-
-
-@pytest.mark.parametrize(
-    ("parts", "epsilon"),
-    quick(
-        [
-            ((("2.971", "1.879e-05", 1003),), "0.0030453918"),
-            ((("0.4611", "1.179e-05", 8), ("0.9165", "5.561e-05", 55814597)), "45.98"),
-        ]
-    ),
-)
-def test_where_small_losses_are_nearly_everything(
-    parts: tuple[tuple[str, str, int], ...], epsilon: str
-) -> None:
-    """The sum of a line of small losses and one of large ones, wherever they are parted."""
-    loss, at = loss_of(*parts), exact(epsilon, "epsilon")
-    cut = cut_for_jumps(loss, saddle.CALL, float(epsilon), BITS, SPARE)
-    lowest = log_level(loss, saddle.CALL, float(epsilon), BITS) - BITS
-    with ctx.workprec(PRECISION):
-        found = jump_integral(loss, Kernel.CALL, saddle.CALL, at, BITS)
-        low = window(cut, saddle.CALL, float(epsilon), BITS, lowest)
-        assert low is not None
-        parted = integral(low, Kernel.CALL, saddle.CALL, at, 2 * BITS)
-        parted += integral(low.small, Kernel.CALL, saddle.CALL, at, BITS)
-        parted += beyond(loss, cut, Kernel.CALL, at, parted, BITS)
-        parted += arb(0, slack(cut, low, Kernel.CALL, at))
-    assert found.overlaps(parted)
-    assert min(found.rel_accuracy_bits(), parted.rel_accuracy_bits()) > BITS - 14
 
 
 @pytest.mark.slow

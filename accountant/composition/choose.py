@@ -333,6 +333,7 @@ class Ladder(Engine):
                 from dpassay.accountant.composition.lattice import refuse_seldom
 
                 refuse_seldom(rung, epsilon)
+                rung = self.quick or rung
             return rung.to_width(asked).hockey_stick(epsilon)
 
         return self.ask(ask, asked)

@@ -435,11 +435,17 @@ def _near_estimate(
 
 
 def _by_grid(grid: Product, delta: ExactReal, relative_width: Fraction) -> Interval | None:
-    """Enclose ε(δ) on a grid. A width that grids seldom have is refused with what comes soon."""
-    if relative_width >= SELDOM_BELOW:
-        return grid.known.inverse(delta, relative_width)
-    found = grid.known.inverse(delta, GRID_WIDTH)
-    assert found is not None
+    """Enclose ε(δ) on a grid, None where that does not serve either.
+
+    A width that grids seldom have is refused with what comes soon.
+    """
+    seldom = relative_width < SELDOM_BELOW
+    try:
+        found = grid.known.inverse(delta, GRID_WIDTH if seldom else relative_width)
+    except UndecidedError:
+        return None
+    if found is None or not seldom:
+        return found
     raise UndecidedError(
         f"Reached epsilon in {found} on a grid, and no contour was short enough. Ask for a larger "
         "relative_width.",

@@ -609,7 +609,7 @@ class _Claim:
     def _refusal(self, name: str) -> str:
         if name in {*self.listed, *self.ranged, self.own}:
             return f"must not depend on the variable {name!r}"
-        return f"unknown variable {name!r}"
+        return f"unknown variable {name!r}" + (": write pi()" if name == "pi" else "")
 
 
 def _leaves(data: object, path: str) -> Iterator[tuple[str, object]]:

@@ -595,6 +595,7 @@ def _estimates(  # noqa: PLR0917  # the last three are one question in three way
         if method == "mpmath" and by_definition is not None:
             from dpassay.accountant.reference import Reference
 
+            profile.worst_pairs(known.mechanism, relation, direction)  # refuses other relations
             exactly = Reference.of(known.mechanism, relation, direction)
             found = [by_definition(exactly, float(each)) for each in at.ravel()]
             return np.reshape(found, at.shape) if at.ndim else Estimate.by_floats(found[0])

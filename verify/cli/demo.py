@@ -89,7 +89,7 @@ def run(_: argparse.Namespace) -> int:
     from dpassay.verifier.verdict import Verdict
 
     started = time.monotonic()
-    say("Is a privacy guarantee true? Six of papers and textbooks, decided right now:\n")
+    say("Is a privacy guarantee true? Six claims from papers and textbooks, decided now:\n")
     styles = {Verdict.HOLDS: "bold green", Verdict.REFUTED: "bold red"}
     rows = [Row(("verdict", "what is claimed to be private", "claimed", "true"), style="bold")]
     progress = Progress(len(_BOARD), sys.stderr)

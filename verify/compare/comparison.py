@@ -181,7 +181,8 @@ _WITH_LEVEL: dict[str, tuple[str, Callable[[Calibrated, Workload, str], Interval
 
 
 _PUBLISHED = (
-    "its noise is a formula of a paper, not calibrated; --published (published=True) has it judged"
+    "its noise is a formula of a paper, not calibrated; "
+    "add --published (published=True) to include it"
 )
 
 

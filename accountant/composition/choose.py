@@ -347,7 +347,11 @@ class Ladder(Engine):
                 with contextlib.suppress(UndecidedError):
                     return _near_estimate(quick, self.rungs[0], delta, relative_width)
             if self._has_no_estimate(product, delta):
-                return _by_grid(self.rungs[-1], delta, relative_width)
+                try:
+                    return self._by_grid(delta, relative_width)
+                except UndecidedError as refusal:
+                    if refusal.interval is not None:
+                        raise
             return None
 
         def ask(rung: Product) -> Interval:
@@ -355,6 +359,30 @@ class Ladder(Engine):
             return known or inverse_by_values([rung], delta, relative_width)
 
         return self.ask(ask, relative_width)
+
+    def fallback(
+        self, product: Product, delta: ExactReal, relative_width: Fraction
+    ) -> Interval | None:
+        """Enclose ε(δ) on a grid where contours near it are too long."""
+        if smooth(product) is None:
+            return None
+        if self._has_no_estimate(product, delta):  # a grid was asked before
+            raise UndecidedError("No contour was short enough, and no grid has this epsilon.")
+        return self._by_grid(delta, relative_width)
+
+    def _by_grid(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
+        """Enclose ε(δ) on a grid, or refuse a width that grids seldom have with what comes soon."""
+        if relative_width >= SELDOM_BELOW:
+            return self.rungs[-1].known.inverse(delta, relative_width)
+        found = (self.quick or self.rungs[-1]).known.inverse(delta, GRID_WIDTH)
+        if found is None:
+            return None
+        raise UndecidedError(
+            f"Reached epsilon in {found} on a grid, and no contour was short enough. Ask for a "
+            "larger relative_width.",
+            reached=float(found.relative_width or GRID_WIDTH),
+            interval=found,
+        )
 
     def tails(self, product: Product, epsilon: ExactReal) -> Tails:
         """Return the tails. Raises UndecidedError where every engine does."""
@@ -432,26 +460,6 @@ def _near_estimate(
     with ctx.workprec(_ROUGH_BITS):
         start = first.known.epsilon(float(delta.ball().log().mid()))
     return quick.engine.inverse(quick, delta, relative_width, start)
-
-
-def _by_grid(grid: Product, delta: ExactReal, relative_width: Fraction) -> Interval | None:
-    """Enclose ε(δ) on a grid, None where that does not serve either.
-
-    A width that grids seldom have is refused with what comes soon.
-    """
-    seldom = relative_width < SELDOM_BELOW
-    try:
-        found = grid.known.inverse(delta, GRID_WIDTH if seldom else relative_width)
-    except UndecidedError:
-        return None
-    if found is None or not seldom:
-        return found
-    raise UndecidedError(
-        f"Reached epsilon in {found} on a grid, and no contour was short enough. Ask for a larger "
-        "relative_width.",
-        reached=float(found.relative_width or GRID_WIDTH),
-        interval=found,
-    )
 
 
 @functools.lru_cache(maxsize=64)

@@ -1234,18 +1234,21 @@ def inverse(
 def refined(
     on_grid: Callable[[int], tuple[float, T]], wanted: float, limit: int
 ) -> tuple[T, float, int]:
-    """Return what is found on the first grid that is fine enough, or else on the last one tried.
+    """Return what is found on the first grid that is fine enough, or else on the best one tried.
 
     `on_grid` returns a width, and what is found, on so many points; the width that was reached and
-    the points follow.
+    the points follow. Rounding may make a finer grid worse.
     """
     widths, points = list[float](), LEAST
+    best = None
     while True:
         width, found = on_grid(points)
         widths.append(width)
+        if best is None or width <= best[1]:
+            best = found, width, points
         following = None if width <= wanted else _next_points(points, widths, wanted, limit)
         if following is None:
-            return found, width, points
+            return best
         points = following
 
 
@@ -1265,7 +1268,7 @@ def _next_points(points: int, widths: list[float], wanted: float, limit: int) ->
     if not math.isfinite(widths[-1]) or widths[-1] > 0.5:
         return min(4 * points, limit) if len(widths) < _MOST_BLIND else None
     factor = (widths[-1] / wanted) ** (1 / order)
-    if points * factor > 8 * limit and len(widths) > 2:
+    if points * factor > 8 * limit and len(widths) > 2 and widths[-2] <= 0.5:
         return None
     most_finer = _FIRST_FINER if len(widths) == 1 else _MOST_FINER
     needed = points * 2.0 ** math.ceil(math.log2(min(max(factor, 2.0), most_finer)))

@@ -127,6 +127,12 @@ class Engine(ABC):
         """Enclose ε(δ), or return None: it is then searched by values of H."""
         return None
 
+    def fallback(
+        self, product: Product, delta: ExactReal, relative_width: Fraction
+    ) -> Interval | None:
+        """Enclose ε(δ) where values of H are refused near it, or return None: nothing is known."""
+        return None
+
     def estimate_log_delta(self, product: Product, epsilon: float) -> float | None:
         """Return ln H(ε) in floats, without proof, where a fast way to it is known; else None."""
         return None
@@ -241,6 +247,7 @@ class Product(Pair):
             attained=ask(engine.attained, self) if engine.of_choices else None,
             bound=ask(engine.bound, self),
             inverse=ask(engine.inverse, self),
+            fallback=ask(engine.fallback, self),
             log_delta=ask(engine.estimate_log_delta, self),
             epsilon=ask(engine.estimate_epsilon, self),
             rho=self._rho,

@@ -83,6 +83,8 @@ class Known:
     """An upper bound of H(ε) that takes little time."""
     inverse: Callable[[ExactReal, Fraction], Interval | None] = _unknown
     """The ε with H(ε) = δ to a relative width, faster than by bisection, for δ > P(L = +∞)."""
+    fallback: Callable[[ExactReal, Fraction], Interval | None] = _unknown
+    """The same, asked where values of H are refused near that ε."""
     log_delta: Callable[[float], float | None] = _unknown
     """ln H(ε)."""
     epsilon: Callable[[float], float | None] = _unknown

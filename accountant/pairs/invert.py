@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from typing import TypeAlias
 
 from flint import arb
 
@@ -65,6 +66,9 @@ _HALF_EXACTLY = Fraction(1, 2)
 """1 − δ below it is compared instead of δ: ln δ would cancel where δ is near 1."""
 
 
+Refused: TypeAlias = tuple[Pair, UndecidedError]
+
+
 def to_width(pairs: Sequence[Pair], relative_width: Fraction | None) -> list[Pair]:
     """Return the same pairs, asked for H and the tails to a relative width."""
     return [refined(pair, relative_width) for pair in pairs]
@@ -111,10 +115,13 @@ def _inverse(
         for pair, side in zip(pairs, sides, strict=True)
         if side == 0
     ]
-    open_pairs, refused = [], []
+    open_pairs, refused = list[Pair](), list[Refused]()
     asked = sorted(zip(pairs, sides, strict=True), key=lambda entry: -float(entry[0].max_loss()))
     for pair, side in asked:
-        if _cannot_matter(pair, found) or _surely_less(pair, found, target):
+        if _cannot_matter(pair, found, refused) or _surely_less(pair, found, target):
+            continue
+        if side < 0 and _is_probably_less(pair, open_pairs, target):
+            open_pairs.append(pair)
             continue
         try:
             known = pair.known.inverse(target, relative_width) if side < 0 else None
@@ -129,25 +136,55 @@ def _inverse(
         try:
             found.append(inverse_by_values(open_pairs, target, relative_width))
         except UndecidedError as problem:
-            if relative_width < GRID_WIDTH and problem.interval is None:
-                _say_quickly(problem, open_pairs, target)
-            refused += [(pair, problem) for pair in open_pairs]
-    return found, [refusal for pair, refusal in refused if not _cannot_matter(pair, found)]
+            for pair in open_pairs:
+                if _cannot_matter(pair, found, refused):
+                    continue
+                try:
+                    found.append(_otherwise(pair, target, relative_width, problem))
+                except UndecidedError as refusal:
+                    refused.append((pair, problem if refusal.interval is None else refusal))
+    kept = list[Refused]()
+    for entry in refused:
+        if not _cannot_matter(entry[0], found, kept):
+            kept.append(entry)
+    return found, [refusal for _, refusal in kept]
 
 
-def _say_quickly(refusal: UndecidedError, pairs: Sequence[Pair], target: ExactReal) -> None:
-    """Add to a refusal the largest ε(δ) as quick engines enclose it, if each pair has one."""
-    with contextlib.suppress(UndecidedError):
-        known = [pair.known.inverse(target, GRID_WIDTH) for pair in pairs]
-        found = [each for each in known if each is not None]
-        if len(found) == len(pairs):
-            ends = max(each.lower for each in found), max(each.upper for each in found)
-            refusal.say_interval(Interval(*ends), "epsilon")
+def _otherwise(
+    pair: Pair, target: ExactReal, relative_width: Fraction, problem: UndecidedError
+) -> Interval:
+    """Enclose ε(δ) where values of H are refused, or refuse it, with what comes soon."""
+    if problem.interval is not None:
+        raise problem
+    known = pair.known.fallback(target, relative_width)
+    if known is not None:
+        return known
+    if relative_width < GRID_WIDTH:
+        with contextlib.suppress(UndecidedError):
+            known = pair.known.inverse(target, GRID_WIDTH)
+    if known is None:
+        raise problem
+    refusal = UndecidedError(str(problem), reached=problem.reached)
+    refusal.say_interval(known, "epsilon")
+    raise refusal
 
 
-def _cannot_matter(pair: Pair, found: Sequence[Interval]) -> bool:
-    """Whether no loss of the pair exceeds the ε(δ) of another one."""
-    least = max((interval.lower for interval in found), default=Decimal("-Infinity"))
+def _is_probably_less(pair: Pair, others: Sequence[Pair], target: ExactReal) -> bool:
+    """Whether the ε of another pair is estimated above all losses of a pair."""
+    largest = float(pair.max_loss().upper())
+    if not (others and math.isfinite(largest)):
+        return False
+    with ctx.workprec(_ROUGH):
+        log_delta = float(target.ball().log().mid())
+    known = (other.known.epsilon(log_delta) for other in others)
+    return any(estimate is not None and estimate > largest for estimate in known)
+
+
+def _cannot_matter(pair: Pair, found: Sequence[Interval], refused: Sequence[Refused]) -> bool:
+    """Whether no loss of the pair exceeds the ε(δ) of another one, as far as that is enclosed."""
+    ends = [interval.lower for interval in found]
+    ends += [refusal.interval.lower for _, refusal in refused if refusal.interval is not None]
+    least = max(ends, default=Decimal("-Infinity"))
     return least.is_finite() and bool(pair.max_loss() <= exact(least).ball())
 
 

@@ -38,8 +38,14 @@ from dpassay.accountant.pairs.invert import complement, hockey_stick, inverse, m
 
 _HALF = arb("0.5")
 _FARTHEST, _HALVINGS = 64, 12
-_ORDERS = tuple(1 + 2**k for k in range(10))
-"""Orders of the divergences that bound ε where nothing else does: of about the best for each δ."""
+_LARGE = 100
+"""An ε from which on divergences are asked for a smaller bound."""
+_ORDERS = (
+    tuple(1 + Fraction(2) ** k for k in range(10)),
+    tuple(1 + Fraction(2) ** -k for k in range(2, 12, 2)),
+)
+"""Orders of the divergences that bound ε where nothing else does: of about the best for each δ, and
+near 1 for losses of several hundred."""
 
 
 def worst_pairs(
@@ -151,12 +157,13 @@ def _by_divergences(pairs: Sequence[Pair], delta: ExactReal) -> arb:
     δ(ε) ≤ e^{(a − 1)(D_a − ε)} (1 − 1/a)^{a − 1}/a for every order a > 1.
     """
     found, log = arb.pos_inf(), delta.ball().log()
-    with contextlib.suppress(NotApplicableError, UndecidedError):  # of larger orders then too
-        for a in _ORDERS:
-            divergence = most([pair.renyi(arb(a)) for pair in pairs])
-            share = (1 - 1 / arb(a)).log() - (log + arb(a).log()) / (a - 1)
-            if divergence.is_finite():
-                found = found.min((divergence + share).upper())
+    for orders in _ORDERS:
+        with contextlib.suppress(NotApplicableError, UndecidedError):  # of what follows then too
+            for a in map(ball, orders):
+                divergence = most([pair.renyi(a) for pair in pairs])
+                share = (1 - 1 / a).log() - (log + a.log()) / (a - 1)
+                if divergence.is_finite():
+                    found = found.min((divergence + share).upper())
     return found
 
 
@@ -275,8 +282,8 @@ def signed_epsilon(
 
     def bounds() -> Interval:
         most_loss = largest(pairs).min(_reaches(pairs, target))
-        if not most_loss.is_finite():
-            most_loss = _by_divergences(pairs, target)
+        if not most_loss < _LARGE:
+            most_loss = most_loss.min(_by_divergences(pairs, target))
         return Interval(least, Interval.of_ball(most_loss).upper)
 
     if target.sign == 0:

@@ -63,13 +63,14 @@ def test_parts_that_are_refused_still_bound_the_whole() -> None:
 
 
 def test_few_releases_of_a_rare_sample_are_answered() -> None:
-    """By default from a grid, and by inversion where a finer width is named."""
+    """By default to six digits, and to eight where these are asked for."""
     releases = dpassay.Composed(SAMPLE, 2)
     found = dpassay.delta(releases, 3, adjacency="add-remove")
     assert narrow(found, GRID_WIDTH)
-    finer = dpassay.delta(releases, 3, adjacency="add-remove", relative_width=COMPOSED_WIDTH)
-    assert found.lower <= finer.lower <= finer.upper <= found.upper
-    assert str(finer).startswith("8.87063444")
+    finer = dpassay.delta(releases, 3, adjacency="add-remove", relative_width="1e-8")
+    assert narrow(finer, Fraction(1, 10**8))
+    assert found.overlaps(finer)
+    assert str(finer).startswith("8.8706344")
 
 
 def test_estimates_carry_an_error_and_read_any_notation() -> None:

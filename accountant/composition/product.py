@@ -81,10 +81,6 @@ _MOST_DIGITS = 1 << 16  # bits of a probability that is written out as a fractio
 _CHORDS, _FINEST = 256, Fraction(1, 10**11)
 
 
-class UnsuitedError(UndecidedError):
-    """An engine that applies to a product is not for this question about it."""
-
-
 class Engine(ABC):
     """How H and the tails of a product are computed: it answers for a product, and is none itself.
 

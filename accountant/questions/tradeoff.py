@@ -200,19 +200,17 @@ class _Question:
             return self._by_tails(pair, width)
         from dpassay.accountant.composition.choose import best_of
         from dpassay.accountant.composition.dual import FINEST, by_values
-        from dpassay.accountant.composition.product import UnsuitedError
+
+        by_profile = partial(by_values, level=self.level, width=width, power=self.power)
 
         def values(form: Pair) -> Interval:
-            found = by_values(form, self.level, width, power=self.power)
+            found = by_profile(form)
             if found is None:
-                raise UnsuitedError("The type II error does not follow from values of delta here.")
+                raise UndecidedError("The type II error does not follow from values of delta here.")
             return found
 
         def ask(form: Pair) -> Interval:
-            try:
-                return values(form)
-            except UnsuitedError:
-                return self._by_tails(form, width)
+            return by_profile(form) or self._by_tails(form, width)
 
         if width >= FINEST:  # values of a later engine may be faster than tails of an exact one
             with suppress(UndecidedError):

@@ -235,6 +235,7 @@ def _excess(pairs: Sequence[Pair], target: ExactReal) -> solve.Function:
     """
     rest = None if target.rational is None else 1 - target.rational
 
+    @within()  # what is reached of δ is no ε
     def excess(eps: ExactReal) -> arb:
         if rest is not None and rest < _HALF_EXACTLY:
             below = complement(pairs, eps)

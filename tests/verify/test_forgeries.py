@@ -126,6 +126,8 @@ def _is_true(theorem: Data, witness: Data) -> bool:
 @functools.cache
 def _decided(text: str) -> str:
     claim = json.loads(text)
+    if claim["kind"] == "relation":  # asked without a relation, its questions must agree on both
+        claim.pop("adjacency", None)
     for domain in claim.get("for_all", {}).values():
         domain |= {"statement": "", "grid": domain.get("grid") or [domain.get("high")]}
     try:

@@ -1,7 +1,9 @@
 """Products of losses by a contour integral: Gaussian releases and samples of them.
 
 Their losses have densities, so that |M| falls to 0 along a line. Losses with atoms are for exact
-sums, for added noise (`composition.blur`), and for the lattice engine.
+sums, on the circle where they lie on one lattice, and for the lattice engine.
+
+`Contour` is what a product asks of contour integrals, whichever way they are formed.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -28,17 +31,20 @@ from dpassay.accountant.composition.fourier.measure import (
     LOSS,
     Kernel,
     Loss,
+    Sum,
     accuracy,
     chosen,
     coarse,
     estimator,
     falls_soon,
     integral,
+    is_narrow,
     lost,
+    plan_contour,
     takes_apart,
 )
 from dpassay.accountant.composition.fourier.measure import measure_near as near
-from dpassay.accountant.composition.fourier.saddle import Strip
+from dpassay.accountant.composition.fourier.saddle import Strip, saddle
 from dpassay.accountant.composition.losses.transform import (
     GaussianTransform,
     MixtureTransform,
@@ -50,12 +56,21 @@ from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.numbers.precision import note
-from dpassay.accountant.numbers.solve import log_peak
+from dpassay.accountant.numbers.solve import log_peak, shortened
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.pairs.subsampled import SubsampledPair
 
 Way: TypeAlias = Callable[[Loss, Kernel, Strip, ExactReal, int], arb]
 """A contour for G(ε) to so many bits."""
+_REACH = 1.0
+"""How far from its own ε a line serves others, in deviations of the tilted law."""
+_WIDER = 12
+"""Bits of aliases and of terms that a line has to spare for them: e^8 at that distance."""
+_REMEMBERED = 31
+"""Lines, and questions without one, that are remembered besides the last."""
+_SAME, _ONE = 1 / 64, 1e-4
+"""Shares of the reach, and of ε, within which two questions are one: an ε and its neighbours that
+prove it."""
 _MIRROR = {
     Kernel.CALL: (Kernel.CALL, CALL),
     Kernel.ABOVE_P: (Kernel.ABOVE_Q, ABOVE_Q),
@@ -77,71 +92,43 @@ def applies(pairs: Sequence[Pair]) -> bool:
     return all(transform(pair) is not None for pair in pairs)
 
 
-@final
-@dataclass(frozen=True)
-class Fourier(Engine):
-    """Contour integrals of M(z) = E_P[e^{zL}], the losses being finite, with all their errors.
-
-    For products that `applies` to (`dpassay.accountant.composition.fourier.measure`).
-    """
+class Contour(Engine):
+    """Profile and tails by integrals of M(z) = E_P[e^{zL}; L finite]."""
 
     on_contours = numerical = True
 
+    @abstractmethod
     def loss(self, product: Product) -> Loss:
-        """Return the transforms of the factors, with their counts.
+        """Return the transforms of the factors, with their counts."""
 
-        Mixtures alone have bounds in floats that are not rounded outward one by one.
-        """
-        if _sides(product):
-            note("saddle")
-        return _loss(product)
+    @abstractmethod
+    def integral(self, product: Product, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
+        """Return the function G(ε) of a kernel and a strip."""
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return H(ε), from whichever of H, 1 − H and H − 1 + e^ε is computed best.
 
-        The latter is E[(e^{ε−L} − 1)⁺] over P. For ε < 0 it comes first: rare large losses, which
-        make the variance, do not matter then.
+        The latter is E[(e^{ε−L} − 1)⁺] over P, and e^ε Q(L = −∞).
         """
-        sure = -epsilon.ball().expm1()
         if below_all(product, epsilon):
-            return sure
+            return _negative(product, epsilon) - epsilon.ball().expm1()
         loss, eps = self.loss(product), float(epsilon)
         _, mean, variance = loss.cumulants(0.0)
-        if sure > 0 and _sides(product) and variance <= 1:
-            with contextlib.suppress(UndecidedError):
-                return sure + self.integral(product, Kernel.CALL, PUT, epsilon)
         if eps >= mean - math.sqrt(variance):
-            return self.integral(product, Kernel.CALL, CALL, epsilon)
+            return product.infinity_mass() + self.integral(product, Kernel.CALL, CALL, epsilon)
         if variance > 1 and eps > loss.cumulants(-1.0)[1]:
             return 1 - self.integral(product, Kernel.CALL, MIDDLE, epsilon)
-        return sure + self.integral(product, Kernel.CALL, PUT, epsilon)
-
-    def integral(self, product: Product, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
-        """Return the integral to the accuracy that is asked for, or raise UndecidedError.
-
-        Left of all poles it is one of the reversed pair, right of them at −ε:
-        E_P[(e^{ε−L} − 1)⁺] = e^ε E_Q[(1 − e^{L−ε})⁺], and the events {L < ε} and {−L > −ε} are
-        one: large negative losses are large ones of the reversed pair.
-        """
-        if math.isinf(strip.low) and _sides(product) == {False}:
-            other, turned = _MIRROR[kernel]
-            value = self.integral(product.reverse(), other, turned, -epsilon)
-            return value * epsilon.ball().exp()
-        problem, bits = UndecidedError("No contour was found."), accuracy(product.relative_width)
-        loss = self.loss(product)
-        for way in _ways(product, kernel, strip, epsilon, bits):
-            try:
-                return way(loss, kernel, strip, epsilon, bits)
-            except UndecidedError as error:
-                problem = error
-        raise problem
+        put = self.integral(product, Kernel.CALL, PUT, epsilon)
+        return put + _negative(product, epsilon) - epsilon.ball().expm1()
 
     def tails(self, product: Product, epsilon: ExactReal) -> Tails:
         """Return each tail as an integral of its own, or 1 minus a smaller one."""
         if max_finite_loss(product) <= epsilon.ball():
-            return Tails(arb(0), arb(1), arb(0), arb(1))
+            infinite = product.infinity_mass()
+            return Tails(infinite, 1 - infinite, arb(0), arb(1))
         if below_all(product, epsilon, strictly=True):
-            return Tails(arb(1), arb(0), arb(1), arb(0))
+            infinite = product.reverse().infinity_mass()
+            return Tails(arb(1), arb(0), 1 - infinite, infinite)
         above_p, below_p = self._both(product, Kernel.ABOVE_P, 0.0, epsilon)
         above_q, below_q = self._both(product, Kernel.ABOVE_Q, -1.0, epsilon)
         return Tails(above_p, below_p, above_q, below_q)
@@ -155,41 +142,43 @@ class Fourier(Engine):
         value = self.integral(product, kernel, strip, epsilon)
         if kernel == Kernel.ABOVE_Q:
             value *= (-epsilon.ball()).exp()
-        value = value.min(arb(1))
+            rest = arb(0) if above else product.reverse().infinity_mass()
+        else:
+            rest = product.infinity_mass() if above else arb(0)
+        value = (value + rest).min(arb(1))
         return (value, 1 - value) if above else (1 - value, value)
 
     def estimate_log_delta(self, product: Product, epsilon: float) -> float | None:
         """Return ln H(ε) in floats; −∞ where ε is at or beyond the largest loss."""
+        if not _is_finite(product):
+            return None
         with contextlib.suppress(UndecidedError, ArithmeticError):
             return curve(product).delta(epsilon).log
         return None
 
     def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
         """Return the ε with ln H(ε) = log_delta; None where cancellation takes floats' digits."""
-        return _estimate(product, log_delta)
+        return _estimate(product, log_delta) if _is_finite(product) else None
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:
         """Return Chernoff's bound M(c) e^{−cε} c^c/(1 + c)^{1 + c} at a c near its best."""
         if max_finite_loss(product) <= epsilon.ball():
-            return arb(0)
+            return product.infinity_mass()
         if below_all(product, epsilon):
-            return -epsilon.ball().expm1()
+            return _negative(product, epsilon) - epsilon.ball().expm1()
         loss = self.loss(product)
         with contextlib.suppress(ArithmeticError, UndecidedError):
             c = Fraction(estimator(loss).line(CALL, float(epsilon)).c)
             if c > 0:
                 size = loss.log_upper(c) - ball(c) * epsilon.ball() + log_peak(ball(c))
-                return size.exp().min(arb(1))
+                return (size.exp() + product.infinity_mass()).min(arb(1))
         return arb(1)
-
-
-FOURIER = Fourier()
 
 
 @functools.lru_cache(maxsize=64)
 def curve(product: Product) -> FloatCurve:
     """Return the same in floats."""
-    assert isinstance(product.engine, Fourier)
+    assert isinstance(product.engine, Contour)
     largest, least = product.max_loss(), -product.reverse().max_loss()
     return FloatCurve(
         estimator(product.engine.loss(product)),
@@ -205,10 +194,77 @@ def _estimate(product: Product, log_delta: float) -> float | None:
     return None
 
 
+def _is_finite(product: Product) -> bool:
+    """Whether no loss is infinite, of either sign."""
+    return bool(product.infinity_mass().is_zero() and product.reverse().infinity_mass().is_zero())
+
+
 def below_all(product: Product, epsilon: ExactReal, *, strictly: bool = False) -> bool:
     """Whether ε is certainly at or below, or strictly below, the least loss."""
     least, eps = -max_finite_loss(product.reverse()), epsilon.ball()
     return bool(least > eps if strictly else least >= eps)
+
+
+def _negative(product: Product, epsilon: ExactReal) -> arb:
+    """Return e^ε Q(L = −∞)."""
+    return epsilon.ball().exp() * product.reverse().infinity_mass()
+
+
+@final
+@dataclass(frozen=True)
+class Fourier(Contour):
+    """Contour integrals of the moment generating function of the loss, with all their errors.
+
+    For products that `applies` to (`dpassay.accountant.composition.fourier.measure`).
+    """
+
+    def loss(self, product: Product) -> Loss:
+        """Return the transforms of the factors, with their counts.
+
+        Mixtures alone have bounds in floats that are not rounded outward one by one.
+        """
+        if _sides(product):
+            note("saddle")
+        return _loss(product)
+
+    def profile(self, product: Product, epsilon: ExactReal) -> arb:
+        """Return H(ε), for ε < 0 as 1 − e^ε and what the reversed pair adds, if anything.
+
+        Rare large losses, which make the variance, do not matter then.
+        """
+        sure = -epsilon.ball().expm1()
+        if not (sure > 0 and _sides(product)) or below_all(product, epsilon):
+            return super().profile(product, epsilon)
+        if self.loss(product).cumulants(0.0)[2] <= 1:
+            with contextlib.suppress(UndecidedError):
+                put = self.integral(product, Kernel.CALL, PUT, epsilon)
+                return sure + put + _negative(product, epsilon)
+        return super().profile(product, epsilon)
+
+    def integral(self, product: Product, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
+        """Return the integral to the accuracy that is asked for, or raise UndecidedError.
+
+        Left of all poles it is one of the reversed pair, right of them at −ε:
+        E_P[(e^{ε−L} − 1)⁺] = e^ε E_Q[(1 − e^{L−ε})⁺], and the events {L < ε} and {−L > −ε} are
+        one: large negative losses are large ones of the reversed pair.
+        """
+        if math.isinf(strip.low) and _sides(product) == {False}:
+            other, turned = _MIRROR[kernel]
+            value = self.integral(product.reverse(), other, turned, -epsilon)
+            return value * epsilon.ball().exp()
+        problem, bits = UndecidedError("No contour was found."), accuracy(product.relative_width)
+        loss = self.loss(product)
+        if (found := _neighbours(loss, kernel, strip, bits).at(epsilon)) is not None:
+            return found
+        for way in _ways(product, kernel, strip, epsilon, bits):
+            try:
+                return way(loss, kernel, strip, epsilon, bits)
+            except UndecidedError as error:
+                problem = error
+        raise problem
+
+
+FOURIER = Fourier()
 
 
 def _sides(product: Product) -> set[bool]:
@@ -243,11 +299,68 @@ def _straight(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits
     short = loss
     if any(isinstance(part, MixtureTransform) for part, _ in loss.factors):
         short = chosen(loss, strip, near(float(epsilon)), coarse(bits))
+    if (found := _neighbours(loss, kernel, strip, bits).widen(short, epsilon)) is not None:
+        return found
     rest = _cut_off(short, kernel, strip, epsilon)
     found = integral(short, kernel, strip, epsilon, bits, added=rest)
     if found.rel_accuracy_bits() < bits - LOSS:
         raise UndecidedError(f"The contour does not give {bits} bits.")
     return found
+
+
+class _Neighbours:
+    """Lines that serve many ε of one question: made when a second one in reach is asked."""
+
+    def __init__(self, kernel: Kernel, strip: Strip, bits: int) -> None:
+        self._about = kernel, strip, bits
+        self._asked: list[float] = []
+        self._sums: list[tuple[float, float, Sum]] = []
+        self._failed = False
+
+    def at(self, epsilon: ExactReal) -> arb | None:
+        """Return the integral by a line that was made, None where none is near or narrow enough."""
+        kernel, strip, bits = self._about
+        for place, reach, known in reversed(self._sums):
+            if abs(float(epsilon) - place) <= reach:
+                assert isinstance(known.loss, Loss)
+                found = known.at(epsilon) + _cut_off(known.loss, kernel, strip, epsilon)
+                if is_narrow(found, bits):
+                    return found
+        return None
+
+    def widen(self, loss: Loss, epsilon: ExactReal) -> arb | None:
+        """Make a line that serves neighbours, where several were asked; else remember this one."""
+        (kernel, strip, bits), at = self._about, float(epsilon)
+        if all(abs(at - other) <= _ONE * abs(at) for other in self._asked):  # or none was asked
+            self._asked = self._asked or [at]
+            return None
+        try:
+            curvature = saddle(loss, strip, at).curvature
+        except (ArithmeticError, UndecidedError):
+            return None
+        reach = _REACH * math.sqrt(curvature)
+        away = [abs(at - other) for other in self._asked]
+        if not any(distance < _SAME * reach for distance in away):
+            self._asked = [*self._asked[-_REMEMBERED:], at]
+        if self._failed or not any(_SAME * reach <= distance <= reach for distance in away):
+            return None
+        for share in (1.0, 0.5):
+            more = bits + round(_WIDER * share)
+            with contextlib.suppress(UndecidedError):
+                plan = plan_contour(loss, kernel, strip, shortened(at, 20), more)
+                known = Sum.of(loss, kernel, plan, more, quick=True)
+                if known is not None:
+                    self._sums = [*self._sums[-_REMEMBERED:], (at, share * reach, known)]
+                    if (found := self.at(epsilon)) is not None:
+                        return found
+        self._failed = True
+        return None
+
+
+@functools.lru_cache(maxsize=256)
+def _neighbours(loss: Loss, kernel: Kernel, strip: Strip, bits: int) -> _Neighbours:
+    """Return what was made for a question."""
+    return _Neighbours(kernel, strip, bits)
 
 
 def _apart(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:

@@ -473,6 +473,8 @@ def _of_numbers(pair: ShuffledReports, x: arb) -> arb:
     while True:
         size, found, low, high, loose = cells.pop(cells.index(max(cells, key=lambda cell: cell[0])))
         if loose < _LOOSE or size == -math.inf:
+            for cell in cells:  # of two that floats do not tell apart, either may be the largest
+                found = found.max(cell[1])
             return found.min(1 - (x / whole.exp()).sqrt())  # that of one report
         middle = (low + 3 * high) / 4
         cells += [bound(low, middle), bound(middle, high)]

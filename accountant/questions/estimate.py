@@ -653,7 +653,7 @@ def _counts(given: ArrayLike) -> NDArray[np.int64]:
     """Require whole numbers of runs, each at least 1."""
     counts = np.asarray(given)
     if counts.dtype.kind not in "iu" or not (counts >= 1).all():
-        raise expected("count", given, "to be a whole number ≥ 1, or an array of them")
+        raise expected("count", given, "to be a whole number in 1 … 2^63 - 1, or an array")
     return counts.astype(np.int64)
 
 

@@ -26,75 +26,29 @@ from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import DpassayError, InvalidInputError, NotApplicableError
 from dpassay.accountant.mechanisms import (
     CorrelatedGaussian,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Gaussian,
     IntegerNoise,
     Laplace,
-    Logistic,
     RandomizedResponse,
     RankOneGaussian,
-    TruncatedLaplace,
 )
 from dpassay.accountant.notation import parse
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.questions import accuracy, guarantees, profile, tradeoff
 from dpassay.accountant.reference import laws
+from tests.accountant.mechanisms.laws import LAWS, Law, each
 from tests.near import mpf as mpf_of
 from tests.near import narrow
-from tests.quick import quick
 from tests.tables import rows
 
 CLOSE, DIGITS = mpmath.mpf("1e-28"), 30
 FALSE_ALARM = 1e-6
 """Of all the statistical tests here together."""
-WHERE = {
-    "Gaussian": ["-1", "0", "0.3", "2"],
-    "Laplace": ["-9", "-0.1", "0", "0.2", "0.9", "9"],
-    "DiscreteLaplace": ["0", "0.3", "-0.7", "-3", "1/7", "1.01", "sqrt(1/2)"],
-    "DiscreteGaussian": ["0", "0.3", "-0.7", "1/7", "3.01", "sqrt(1/2)"],
-    "Skellam": ["0", "0.3", "-0.7", "1/7", "2.5", "sqrt(1/2)"],
-    "Staircase": ["-5", "-0.3", "0", "0.1", "0.29"],
-    "IntegerNoise": ["0.3", "-0.6", "1/3", "2", "sqrt(2)"],
-    "MixtureOfGaussians": ["1/3"],
-    "RandomizedResponse": ["-3", "-1", "0", "1", "1.4"],
-    "Logistic": ["-0.1", "0", "0.2", "9"],
-    "TruncatedLaplace": ["-5", "-0.1", "0", "0.3", "0.6"],
-}
-"""Values of epsilon, atoms of the losses among them where both routes compare exactly."""
-LAWS: dict[str, list[tuple[object, ...]]] = {
-    "Gaussian(standard_deviation={}, l2_sensitivity={})": [
-        (1, 1), ("'sqrt(50)'", "'sqrt(2)'"), (40, "'1/3'"),
-    ],
-    "Laplace(scale={}, l1_sensitivity={})": [(1, 1), ("0.3", 2), ("'sqrt(2)'", "'1/3'")],
-    "DiscreteLaplace(scale={}, sensitivity={})": [
-        (2, 3), ("0.3", 1), ("'sqrt(2)'", 4),
-    ],
-    "DiscreteGaussian(parameter={}, sensitivity={})": [
-        ("0.05", 1), (1, 1), ("'sqrt(2)'", 3), (40, 7),
-    ],
-    "Skellam(variance={}, sensitivity={})": [("0.25", 1), ("'sqrt(2)'", 2), (40, 7)],
-    "Staircase(epsilon={}, gamma={}, sensitivity={})": [
-        (1, "'1/4'", 1), (2, "0.5", "'sqrt(2)'"), (1, 0, 1), (4, 1, 2),
-    ],
-    "IntegerNoise(probabilities=['1/8', 0, '1/2', '1/4', '1/8'], lowest=-2, sensitivity={})": [
-        (1,), (2,),
-    ],
-    "MixtureOfGaussians(standard_deviation={}, sensitivities={}, sampling_probs={})": [
-        (1, [0, 1, 2], ["0.2", "0.6", "0.2"]), ("'3/2'", [1, "sqrt(2)"], ["0.2", "0.8"]),
-    ],
-    "RandomizedResponse(epsilon={}, categories={})": [("1.5", 4)],
-    "Logistic(scale={}, sensitivity={})": [("0.3", 2), ("'sqrt(2)'", "'1/3'")],
-    "TruncatedLaplace(scale={}, bound={}, sensitivity={})": [
-        (2, 5, 1), ("'1/3'", "'4/3'", "'4/3'"), ("'sqrt(2)'", 9, 2),
-    ],
-}  # fmt: skip
-CASES = [law.format(*given) for law, several in LAWS.items() for given in several]
 
 
-def assert_both_agree(text: str, epsilon: str, *, tails: bool = True) -> None:
-    mechanism, relation = parse(text), Adjacency.ADD_REMOVE if "Mixture" in text else None
+def assert_both_agree(
+    mechanism: Mechanism, relation: Adjacency | None, epsilon: str, *, tails: bool
+) -> None:
     eps, worst = exact(epsilon), mechanism.worst_case(relation)
     with mpmath.workdps(DIGITS), ctx.workprec(200):
         remove, add = laws(mechanism, relation)
@@ -123,28 +77,17 @@ def assert_close(found: arb, known: mpmath.mpf) -> None:
     assert float(found.rad()) <= 1e-30
 
 
-@pytest.mark.parametrize("text", quick(CASES, 3, 6, 9, 10, 13, 17, 18, 20, 24, 27))
-def test_two_routes_agree(text: str) -> None:
-    for index, epsilon in enumerate(WHERE[text.partition("(")[0]]):
-        assert_both_agree(text, epsilon, tails=index % 3 == 0)
+@each(lambda law: law.epsilons)
+def test_two_routes_agree(law: Law, text: str) -> None:
+    relation = Adjacency.read(law.adjacency)
+    for index, epsilon in enumerate(law.epsilons.split()):
+        assert_both_agree(parse(text), relation, epsilon, tails=index % 3 == 0)
 
 
-SMOOTH = [
-    *(text for text in CASES if text.partition("(")[0] in (
-        "Gaussian", "Laplace", "DiscreteLaplace", "DiscreteGaussian", "Staircase", "Logistic",
-        "RandomizedResponse",
-    )),
-    "LaplaceVector(scale=2, shifts=[1, '1/2'])",
-    "Tabulated(p=['1/2', '1/3', '1/6'], q=['1/6', '1/3', '1/2'])",
-]  # fmt: skip
-"""Of which every divergence is finite."""
-
-
-@pytest.mark.parametrize("text", quick(SMOOTH, 0, 4, 7, 10, 14, len(SMOOTH) - 1))
-def test_divergences_are_those_of_the_densities(text: str) -> None:
+@each(lambda law: law.finite)
+def test_divergences_are_those_of_the_densities(law: Law, text: str) -> None:
     """Rényi's of several orders, and the mean of the loss."""
-    mechanism = parse(text)
-    assert isinstance(mechanism, Mechanism)
+    mechanism: Any = parse(text)
     for order in ("1", "3/2", "4"):
         found = guarantees.renyi(mechanism, order)
         with mpmath.workdps(DIGITS):
@@ -153,70 +96,48 @@ def test_divergences_are_those_of_the_densities(text: str) -> None:
         assert narrow(found, Fraction(1, 10**25))
 
 
-@pytest.mark.parametrize(
-    ("text", "largest"),
-    [
-        ("Laplace(scale='0.3', l1_sensitivity=2)", "20/3"),
-        ("Logistic(scale='0.3', sensitivity=2)", "20/3"),
-        ("LaplaceVector(scale=4, shifts=[1, '1/3', '-1/2'])", "11/24"),
-        ("DiscreteLaplace(scale='sqrt(2)', sensitivity=4)", "sqrt(8)"),
-        ("TruncatedGeometric(scale=3, low=0, high=10, sensitivity=2)", "2/3"),
-        ("Staircase(epsilon=1, gamma='0.3')", "1"),
-        ("RandomizedResponse(epsilon='0.75', categories=5)", "0.75"),
-    ],
-)
-def test_the_pure_guarantee_is_exact(text: str, largest: str) -> None:
+@each(lambda law: law.largest)
+def test_the_pure_guarantee_is_exact(law: Law, text: str) -> None:
     """δ is 0 from the largest loss on, and positive just below it."""
-    mechanism, at = parse(text), exact(largest)
-    assert isinstance(mechanism, Mechanism)
+    mechanism: Any = parse(text)
+    assert law.largest is not None
+    at = law.largest(mechanism)
     assert profile.delta(mechanism, at) == Interval.of_exact(0)
     assert profile.delta(mechanism, at * exact(1 - Fraction(1, 10**200))).lower > 0
     assert profile.epsilon(mechanism, 0).overlaps(enclose(at.ball))
     assert guarantees.loss_survival(mechanism, at) == Interval.of_exact(0)
 
 
-SHIFTED: list[Callable[[int], Mechanism]] = [
-    lambda shift: Gaussian(3, shift),
-    lambda shift: Laplace(3, shift),
-    lambda shift: Logistic(3, shift),
-    lambda shift: TruncatedLaplace(3, 7, shift),
-    lambda shift: DiscreteLaplace("7/3", shift),
-    lambda shift: DiscreteGaussian("5/3", shift),
-]
-
-
-@given(st.sampled_from(SHIFTED), st.fractions(-3, 4, max_denominator=16))
-def test_the_full_shift_is_worst(of: Callable[[int], Mechanism], epsilon: Fraction) -> None:
-    pairs = [of(shift).worst_case(None).remove[0] for shift in range(1, 6)]
-    with ctx.workprec(200):
-        found = [pair.hockey_stick(exact(epsilon)) for pair in pairs]
-    assert all(not found[i] > found[i + 1] for i in range(4))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Gaussian(standard_deviation='0.25')",
-        "Laplace(scale='0.7')",
-        "Logistic(scale='0.7')",
-        "TruncatedLaplace(scale='0.7', bound=2)",
-        "Staircase(epsilon=1, gamma='0.3')",
-    ],
+@given(
+    st.sampled_from([law for law in LAWS if law.grows]),
+    st.fractions(-3, 4, max_denominator=16),
 )
-def test_samples_have_the_quantiles(text: str) -> None:
-    """DKW: 2e^{−2nt²} is the false alarm, for each of nine empirical distributions."""
-    mechanism = parse(text)
-    assert isinstance(mechanism, Mechanism)
+def test_more_sensitivity_is_never_better(law: Law, epsilon: Fraction) -> None:
+    noise: list[Any] = [
+        parse(law.notation.format(*law.cases[0][:-1], shift)) for shift in range(1, 6)
+    ]
+    with ctx.workprec(200):
+        found = [each.worst_case(None).remove[0].hockey_stick(exact(epsilon)) for each in noise]
+    assert all(not less > more for less, more in pairwise(found))
+
+
+@each(lambda law: law.density)
+def test_samples_have_the_quantiles(law: Law, text: str) -> None:
+    """DKW: 2e^{−2nt²} is the false alarm of each empirical distribution, of two for each law."""
+    mechanism: Any = parse(text)
     levels = np.linspace(0.01, 0.99, 99)
     places = [float(accuracy.quantile(mechanism, float(level)).upper) for level in levels]
     rng = np.random.default_rng(4)
     both = [mechanism.sample(200_000, rng=rng)]
     if mechanism.adds_real_noise():
         both.append(mechanism.release(np.zeros(40_000), rng=rng))
+    tests = 2 * sum(len(law.cases) + len(law.slow) for law in LAWS if law.density)
     for drawn in both:
-        bound = np.sqrt(np.log(18 / FALSE_ALARM) / (2 * len(drawn)))
-        shares = np.searchsorted(np.sort(drawn), places) / len(drawn)
-        assert np.abs(shares - levels).max() <= bound
+        bound = np.sqrt(np.log(2 * tests / FALSE_ALARM) / (2 * len(drawn)))
+        ordered = np.sort(drawn)
+        below, up_to = (np.searchsorted(ordered, places, side=s) for s in ("left", "right"))
+        assert (below / len(drawn) - levels).max() <= bound
+        assert (levels - up_to / len(drawn)).max() <= bound
 
 
 # Additive noise: moments, quantiles and the probability of no error are those of its law.
@@ -226,58 +147,14 @@ LEVELS = ("1e-300", "1e-3", "0.2", "1/2", "0.51", "sqrt(0.8)", "0.9999", 1 - Fra
 INFINITY = Decimal("Infinity")
 
 
-def staircase(epsilon: str, gamma: str) -> Callable[[mpf], mpf]:
-    """The density in units of the sensitivity, from the definition of its authors."""
-
-    def density(x: mpf) -> mpf:
-        steps, b = mpmath.floor(x), mpmath.exp(-exact(epsilon).mpf())
-        return b**steps * (1 if x - steps < exact(gamma).mpf() else b)
-
-    return density
-
-
-def geometric(scale: str) -> Callable[[int], mpf]:
-    return lambda z: mpmath.exp(-abs(z) / exact(scale).mpf())
-
-
-def normal(parameter: str) -> Callable[[int], mpf]:
-    return lambda z: mpmath.exp(-z * z / exact(parameter).mpf() / 2)
-
-
-def skellam(variance: str) -> Callable[[int], mpf]:
-    return lambda z: mpmath.besseli(abs(z), exact(variance).mpf())
-
-
-# The density on x ≥ 0 up to a factor, in units of the scale, and where it has a kink.
-REAL: dict[str, tuple[str, Callable[[mpf], mpf], list[str]]] = {
-    "Gaussian(standard_deviation='1.3')": ("1.3", lambda x: mpmath.exp(-x * x / 2), []),
-    "Laplace(scale='sqrt(3)')": ("sqrt(3)", lambda x: mpmath.exp(-x), []),
-    "Logistic(scale=3)": ("3", lambda x: mpmath.exp(-x) / (1 + mpmath.exp(-x)) ** 2, []),
-    "TruncatedLaplace(scale='0.7', bound=2)": (
-        "0.7", lambda x: mpmath.exp(-x) if x <= mpf(2) / mpf("0.7") else mpf(0), ["20/7"],
-    ),
-    **{
-        f"Staircase(epsilon='{e}', gamma='{g}', sensitivity='{s}')": (
-            s, staircase(e, g), [str(Fraction(k) + Fraction(g)) for k in range(90)]
-            + [str(k) for k in range(1, 90)],
-        )
-        for e, g, s in (("1", "1/4", "1"), ("2", "9/10", "sqrt(2)"), ("4", "1", "2"))
-    },
-}  # fmt: skip
-WHOLE: dict[str, Callable[[int], mpf]] = {
-    **{f"DiscreteLaplace(scale='{b}')": geometric(b) for b in ("0.3", "2", "sqrt(50)")},
-    **{f"DiscreteGaussian(parameter='{v}')": normal(v) for v in ("0.05", "2", "30")},
-    **{f"Skellam(variance='{v}')": skellam(v) for v in ("0.05", "9")},
-}
 REACH = 3000
 """Beyond it no mass here is above 1e-180 of the whole."""
 
 
-def integral(function: Callable[[mpf], mpf], low: mpf, kinks: list[str]) -> mpf:
-    inner = sorted(k for k in (exact(kink).mpf() for kink in kinks) if k > low)
-    ends = [*inner, *([] if kinks else [low + step for step in (1, 5, 20, 80)])]
-    tail = [] if kinks else [mpmath.inf]
-    pieces = pairwise([low, *ends, *tail])
+def integral(function: Callable[[mpf], mpf], low: mpf, kinks: list[mpf], unit: mpf) -> mpf:
+    """From `low` to ∞, or to the last kink."""
+    ends = [k for k in kinks if k > low] or [low + unit * step for step in (1, 5, 20, 80)]
+    pieces = pairwise([low, *ends, *([] if kinks else [mpmath.inf])])
     if len(kinks) > 1:  # constant in between, times x² at most: two points are exact
         near = (1 - 1 / mpmath.sqrt(3)) / 2
         return mpmath.fsum(
@@ -291,35 +168,42 @@ def close(found: Interval, known: mpf, relative: str = "1e-25") -> bool:
     return bool(abs(mpf_of(found) - known) <= mpf(relative) * abs(known))
 
 
-@pytest.mark.parametrize("text", REAL)
-def test_moments_and_quantiles_of_real_noise(text: str) -> None:
-    scale, density, kinks = REAL[text]
+@each(lambda law: law.density and not law.integers)
+def test_moments_and_quantiles_of_real_noise(law: Law, text: str) -> None:
     mechanism: Any = parse(text)
+    assert law.density is not None
     with mpmath.workdps(40):
-        half, unit = integral(density, mpf(0), kinks), exact(scale).mpf()
+        density = functools.partial(law.density, mechanism)
+        kinks = sorted(law.kinks(mechanism)) if law.kinks else []
+        unit = mpf_of(accuracy.mean_absolute_error(mechanism))
+        half = integral(density, mpf(0), kinks, unit)
 
         def mean(power: int) -> mpf:
-            return unit**power * integral(lambda x: x**power * density(x), mpf(0), kinks) / half
+            return integral(lambda x: x**power * density(x), mpf(0), kinks, unit) / half
 
         assert close(accuracy.mean_absolute_error(mechanism), mean(1))
         assert close(accuracy.mean_squared_error(mechanism), mean(2))
         assert close(accuracy.variance(mechanism)[0], mean(2))
         for level in LEVELS[:-1]:
-            x, p = mpf_of(accuracy.quantile(mechanism, level)) / unit, exact(level).mpf()
+            x, p = mpf_of(accuracy.quantile(mechanism, level)), exact(level).mpf()
             if kinks and min(p, 1 - p) < mpf("1e-20"):
                 continue  # beyond the places that are written out, or of the bounded noise
             far = density(abs(x))  # quadrature errs in proportion to 1
-            beyond = far * integral(lambda y: density(y) / far, abs(x), kinks) / half / 2  # noqa: B023
+            beyond = (
+                far * integral(lambda y: density(y) / far, abs(x), kinks, unit) / half / 2  # noqa: B023
+            )
             assert abs(beyond / min(p, 1 - p) - 1) <= mpf("1e-20")
             assert (x > 0) == (p > mpf(1) / 2)
     assert accuracy.probability_exact(mechanism) == Interval.of_exact(0)
 
 
-@pytest.mark.parametrize("text", quick(WHOLE, 0, 1, 3, 4, 5))
-def test_moments_and_quantiles_of_integer_noise(text: str) -> None:
+@each(lambda law: law.integers)
+def test_moments_and_quantiles_of_integer_noise(law: Law, text: str) -> None:
     mechanism: Any = parse(text)
+    assert law.density is not None
     with mpmath.workdps(60):
-        masses = {z: WHOLE[text](z) for z in range(-REACH, REACH + 1)}
+        half = [law.density(mechanism, z) for z in range(REACH + 1)]
+        masses = {z: half[abs(z)] for z in range(-REACH, REACH + 1)}
         total = mpmath.fsum(masses.values())
         for power, found in (
             (1, accuracy.mean_absolute_error(mechanism)),

@@ -423,9 +423,10 @@ def needed_noise(finding: Finding) -> str:
     return ""
 
 
-_FALLBACK = "claim it of fewer cases: the case that is shown refutes it"
+_FEWER_CASES = "leave out the case that is shown, and any other that fails"
 _LESS = "add noise, or claim less"
-"""Of one case that was typed."""
+"""For a claim about one mechanism."""
+_OTHER = "change the statement: its only case refutes it"
 
 
 def remedy(finding: Finding) -> str:
@@ -433,7 +434,10 @@ def remedy(finding: Finding) -> str:
     if finding.verdict != "REFUTED":
         return ""
     parts = [needed_noise(finding), finding.true_from, finding.correction]
-    fallback = _LESS if finding.source in TYPED else _FALLBACK
+    if finding.source in TYPED or (finding.cases == 1 and "mechanism" in finding.witness):
+        fallback = _LESS
+    else:
+        fallback = _FEWER_CASES if finding.cases > 1 else _OTHER
     return "; ".join(part for part in parts if part) or _value(finding) or fallback
 
 

@@ -42,6 +42,8 @@ workloads:
 
 metrics: variance, rmse, mean-absolute-error, bias, p-exact, quantile:P, max-quantile:P;
 of choices regret:P
+
+* marks the best value of each metric that is shown.
 """
 _EPILOG = """\
 examples:

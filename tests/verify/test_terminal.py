@@ -8,6 +8,7 @@ import re
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import dpassay
@@ -178,6 +179,13 @@ class TestRemedies:
             assert (label, bool(text)) == ("remedy", True)
         assert remedy(corrected) == "Use 2Δ."
         assert remedy(FINDINGS[0]) == ""
+        one = finding("a", Verdict.REFUTED)
+        assert remedy(one) == "change the statement: its only case refutes it"
+        assert remedy(msgspec.structs.replace(one, cases=2)).startswith("leave out the case")
+        assert (
+            remedy(msgspec.structs.replace(one, witness={"mechanism": "M"}))
+            == "add noise, or claim less"
+        )
 
     def test_of_a_ledger(self) -> None:
         claim = next(c for c in ledger("count-queries") if c.id.endswith("remark-2/guarantee"))

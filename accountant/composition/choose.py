@@ -93,9 +93,6 @@ QUICK_WIDTH = Fraction(1, 10**7)
 MOST_CELLS, MOST_POINTS = 1 << 25, 1 << 20
 """Grid points of all its factors together, about two seconds; and of one factor alone, a quarter of
 one: of several factors each has so many times more, as contours take longer."""
-FEW_VALUES = 1 << 11
-"""Values of a sum up to which they are listed at once: more take longer than a little noise that is
-added, and are listed where that does not serve."""
 LEAST_WIDTH = Fraction(1, 10**12)
 """No engine of sums in floats reaches less."""
 _SMALL = -0.5
@@ -193,7 +190,7 @@ def _exactly(factors: Sequence[Factor]) -> Pair | None:
     if others:
         return Product((others[0], *sums), CONDITIONAL)
     whole = Product(sums, convolution.SUMS)
-    return _blurred_first(whole) if size > FEW_VALUES else whole
+    return _blurred_first(whole) if size > convolution.FEW_VALUES else whole
 
 
 def _blurred_first(whole: Product) -> Product:

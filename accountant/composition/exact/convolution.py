@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+import operator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TypeAlias, final
 
 from flint import arb, arb_poly
@@ -18,12 +20,22 @@ from dpassay.accountant.composition.product import Engine, Factor, Product
 from dpassay.accountant.core.pair import Pair, Tails
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.numbers.interval import ball
+from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.pairs.finite import FinitePair
 
 CONVOLUTION_MAX_VALUES = 1 << 17
 """Most values of the sum of the losses whose masses are formed."""
 
+
+FEW_VALUES = 1 << 11
+"""Values of a sum up to which they are listed at once: more take longer than a little noise that is
+added, and are listed where that does not serve."""
+_HALVINGS = 8
+"""Halvings of the range of a sum whose upper ends have tables of their own: with more, a question
+near the largest loss takes less."""
+_ROUNDING = 1e-9
+"""Far above the relative roundings of sums of products in floats."""
 
 Finite: TypeAlias = tuple[tuple[FinitePair, int], ...]
 """Finite pairs and their counts."""
@@ -51,13 +63,28 @@ class Sums(Engine):
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return P(L > ε) − e^ε Q(L > ε) over the values, and P(L = ∞)."""
-        table = _table(of_finite(product.factors), ctx.prec)
-        bound = epsilon.ball()
+        factors, bound = of_finite(product.factors), epsilon.ball()
+        floors = (floor for floor in _floors(factors) if floor is None or bound >= ball(floor))
+        table = _table(factors, ctx.prec, next(floors))
         below, above = table.cut(epsilon.ball())
         total = table.p_from[above] - bound.exp() * table.q_from[above]
         for value in table.values[below:above]:
             total += value.excess(epsilon)
         return total + product.infinity_mass()
+
+    def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
+        """Return the ε with ln H(ε) = log_delta: between two values H(ε) = p − e^ε q.
+
+        The tables that reach down to some value are formed in turn, the shortest first.
+        """
+        factors, target = of_finite(product.factors), arb(log_delta).exp() - product.infinity_mass()
+        for floor in _floors(factors):
+            table = _table(factors, ctx.prec, floor)
+            after = bisect_left(range(len(table.values)), True, key=lambda i: table.at(i) < target)
+            if after or floor is None:
+                ratio = (table.p_from[after] - target) / table.q_from[after]
+                return float(ratio.log().mid()) if ratio > 0 else None
+        return None
 
     def tails(self, product: Product, epsilon: ExactReal) -> Tails:
         """Return the masses of {L > ε} and {L ≤ ε}, each as a sum of its own."""
@@ -104,16 +131,22 @@ class Value:
     """One value of the loss."""
 
     loss: arb
-    exact: ExactReal | None
     p: arb
     q: arb
+    generators: Generators
+    vector: Vector
+
+    @cached_property
+    def exact(self) -> ExactReal | None:
+        """The loss as an exact number, None where it is none."""
+        return self.generators.exact(self.vector)
 
     def above(self, epsilon: ExactReal) -> bool | None:
         """Whether the value exceeds ε, None where the precision does not decide."""
-        if self.exact is not None:
-            return self.exact > epsilon
         threshold = epsilon.ball()
-        return True if self.loss > threshold else False if self.loss <= threshold else None
+        if self.loss > threshold or self.loss <= threshold or self.exact is None:
+            return True if self.loss > threshold else False if self.loss <= threshold else None
+        return self.exact > epsilon
 
     def excess(self, epsilon: ExactReal) -> arb:
         """Return (p − e^ε q)⁺ = p (1 − e^{ε−L})⁺."""
@@ -159,6 +192,11 @@ class Table:
             list(itertools.accumulate(q, initial=zero)),
         )
 
+    def at(self, i: int) -> arb:
+        """Return H at the value i, but for P(L = ∞)."""
+        value: arb = self.p_from[i] - self.values[i].loss.exp() * self.q_from[i]
+        return value
+
     def cut(self, threshold: arb) -> tuple[int, int]:
         """Return i ≤ j: values before i are at most a threshold, values from j on exceed it."""
         above = bisect_right(self.lowest, threshold.upper())
@@ -180,6 +218,12 @@ class _Plan:
     """Points of the least box that contains all sums."""
     multisets: int
     """Choices, with repetition, of the distinct points of each factor."""
+
+    def heights(self) -> list[float]:
+        """Return the losses of the rows of the basis."""
+        known = self.generators.balls()
+        rows = (sum(map(operator.mul, row, known), start=arb(0)) for row in self.basis.rows)
+        return [float(loss.mid()) for loss in rows]
 
 
 @functools.lru_cache(maxsize=64)
@@ -215,8 +259,29 @@ def _difference(vector: Vector, other: Vector) -> Vector:
     return tuple(a - b for a, b in zip(vector, other, strict=True))
 
 
-@functools.lru_cache(maxsize=8)
-def _table(factors: Finite, precision: int) -> Table:
+@functools.lru_cache(maxsize=64)
+def _floors(factors: Finite) -> tuple[Fraction | None, ...]:
+    """Return losses below which values are left out where H is asked above, the largest first.
+
+    The last one is None: nothing is left out. A box has no shorter form, and a short list no need.
+    """
+    plan = _plan(factors)
+    if plan.box <= plan.multisets or plan.multisets <= FEW_VALUES:
+        return (None,)
+    heights = plan.heights()
+    rows = [[_height(point, heights) for point in row if point] for row in plan.points]
+    start = _height(plan.origin, [float(value.mid()) for value in plan.generators.balls()])
+    least, most = (
+        start + sum(n * end(row) for row, (_, n) in zip(rows, factors, strict=True))
+        for end in (min, max)
+    )
+    shares = (Fraction(most - least) / (1 << i) for i in range(_HALVINGS, 0, -1))
+    return (*(Fraction(most) - share for share in shares), None)
+
+
+@functools.lru_cache(maxsize=16)
+def _table(factors: Finite, precision: int, floor: Fraction | None = None) -> Table:
+    """Return the table of all values from a floor on, and perhaps of others."""
     plan = _plan(factors)
     if any(all(point is None for point in row) for row in plan.points):
         return Table.of([])
@@ -232,7 +297,13 @@ def _table(factors: Finite, precision: int) -> Table:
         (_merged(row, lattice.masses(factor)), count)
         for row, (factor, count) in zip(plan.points, factors, strict=True)
     ]
-    sums = _in_box(laws) if plan.box <= plan.multisets else _by_multisets(laws)
+    least = -math.inf
+    if floor is not None:
+        start = sum(map(operator.mul, plan.origin, plan.generators.balls()), start=arb(0))
+        least = float((ball(floor) - start).lower())
+    sums = (
+        _in_box(laws) if plan.box <= plan.multisets else _by_multisets(laws, plan.heights(), least)
+    )
     generators = plan.generators.balls()
     values = []
     for point, p in sums:
@@ -241,7 +312,7 @@ def _table(factors: Finite, precision: int) -> Table:
         for entry, value in zip(vector, generators, strict=True):
             if entry:
                 loss += entry * value
-        values.append(Value(loss, plan.generators.exact(vector), p, p * (-loss).exp()))
+        values.append(Value(loss, p, p * (-loss).exp(), plan.generators, vector))
     return Table.of(values)
 
 
@@ -289,21 +360,36 @@ def _in_box(laws: Sequence[tuple[dict[Vector, arb], int]]) -> Iterator[tuple[Vec
             yield tuple(low + step for low, step in zip(corner, steps, strict=True)), mass
 
 
-def _by_multisets(laws: Sequence[tuple[dict[Vector, arb], int]]) -> Iterator[tuple[Vector, arb]]:
-    """Yield the sums by convolving the multinomial law of each factor."""
-    total: dict[Vector, arb] | None = None
-    for law, count in laws:
-        power = _power(law, count)
-        if total is None:
-            total = power
-            continue
+def _by_multisets(
+    laws: Sequence[tuple[dict[Vector, arb], int]], heights: Sequence[float], least: float
+) -> Iterator[tuple[Vector, arb]]:
+    """Yield the sums by convolving the multinomial law of each factor.
+
+    A partial sum is left out where the rest, at its highest, does not lift it to `least`. Heights
+    are sums of products in floats: `spare` is above all their roundings.
+    """
+    tops = [count * max(_height(point, heights) for point in law) for law, count in laws]
+    sizes = (
+        count * max(_height(map(abs, point), map(abs, heights)) for point in law)
+        for law, count in laws
+    )
+    least -= _ROUNDING * (abs(least) + sum(sizes)) if math.isfinite(least) else 0.0
+    rest, total = sum(tops), {(0,) * len(heights): arb(1)}
+    for (law, count), top in zip(laws, tops, strict=True):
+        power, rest = _power(law, count), rest - top
         grown: dict[Vector, arb] = {}
         for a, x in total.items():
             for b, y in power.items():
                 point = tuple(i + j for i, j in zip(a, b, strict=True))
                 grown[point] = grown.get(point, arb(0)) + x * y
-        total = grown
-    yield from (total or {}).items()
+        total = {
+            point: mass for point, mass in grown.items() if _height(point, heights) + rest >= least
+        }
+    yield from total.items()
+
+
+def _height(point: Iterable[int], heights: Iterable[float]) -> float:
+    return sum(map(operator.mul, point, heights), start=0.0)
 
 
 def _power(law: dict[Vector, arb], count: int) -> dict[Vector, arb]:

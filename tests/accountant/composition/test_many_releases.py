@@ -22,7 +22,7 @@ from dpassay.accountant.mechanisms import (
 )
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.questions import profile
-from tests.near import narrow
+from tests.near import mpf, narrow
 from tests.quick import quick
 
 SIX, TEN = Fraction(1, 10**6), Fraction(1, 10**10)
@@ -122,3 +122,18 @@ def test_the_rest_of_a_line_covers_what_is_left_out() -> None:
             for count in (4, 8, 40):
                 rest = sum(terms[count:], start=arb(0))
                 assert abs(rest) < _truncation(loss, kernel, Line(c, step, count))
+
+
+def test_sums_near_the_largest_are_those_of_the_whole_list() -> None:
+    """Above the second largest sum δ(ε) = p (1 − e^{ε − l}), l the largest sum and p its mass."""
+    scales, delta = range(5, 21), mpmath.mpf("1e-9")
+    mechanism = Composed([DiscreteLaplace(scale) for scale in scales])
+    largest = mpmath.fsum(mpmath.mpf(1) / scale for scale in scales)
+    mass = mpmath.fprod(1 / (1 + mpmath.exp(-mpmath.mpf(1) / scale)) for scale in scales)
+    found = profile.epsilon(mechanism, "1e-9", adjacency="add-remove")
+    assert narrow(found, SIX)
+    assert mpmath.almosteq(mpf(found), largest + mpmath.log1p(-delta / mass), 1e-6)
+    for epsilon in ("0.4", "1.1", "1.4", "1.5"):  # from lists that end at different sums
+        listed = profile.delta(mechanism, epsilon, adjacency="add-remove", relative_width=TEN)
+        summed = profile.delta(mechanism, epsilon, adjacency="add-remove", relative_width=SIX)
+        assert listed.overlaps(summed)

@@ -15,7 +15,7 @@ from dpassay.verifier.audit import AuditResult, audit
 from dpassay.verifier.audit.exact_test import Counts, Design, epsilon_lower_bound
 from dpassay.verifier.audit.guarantees import Point
 from dpassay.verifier.audit.learn import promised_by_sides
-from dpassay.verifier.audit.targets import Called
+from dpassay.verifier.audit.runs import Called
 
 """The value channel: the bits of numpy's float noise are another matter."""
 LEVEL = 0.05

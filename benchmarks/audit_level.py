@@ -22,7 +22,7 @@ from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.audit import audit
 from dpassay.verifier.audit.exact_test import Counts, Design, p_value
 from dpassay.verifier.audit.guarantees import guarantee
-from dpassay.verifier.audit.targets import Called
+from dpassay.verifier.audit.runs import Called
 
 LEVEL = 0.05
 LEAST = 0.03

@@ -12,7 +12,7 @@ from scipy import integrate, stats
 
 from dpassay.accountant import notation
 from dpassay.accountant.questions.profile import epsilon as exact_epsilon
-from dpassay.verifier.audit.rule import Rule
+from dpassay.verifier.audit.features import Rule
 
 SIGMA = 3.730631634816464  # analytic calibration to (1, 1e-5)
 Sampler = Callable[[Any, int, np.random.Generator], Any]

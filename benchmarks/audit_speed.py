@@ -18,7 +18,7 @@ from benchmarks.audit_pairs import SIGMA
 from dpassay.accountant import notation
 from dpassay.verifier.audit import audit, audit_until_refuted
 from dpassay.verifier.audit.exact_test import Counts, Design, epsilon_lower_bound
-from dpassay.verifier.audit.targets import Called
+from dpassay.verifier.audit.runs import Called
 
 
 def anytime() -> list[dict[str, Any]]:

@@ -34,8 +34,7 @@ from dpassay.accountant.questions import accuracy, profile
 from dpassay.accountant.questions import accuracy as utility
 from dpassay.accountant.questions.least_mu import bounds
 from dpassay.verifier.claims import ApproximateDP
-from dpassay.verifier.compare.candidate import Budget
-from dpassay.verifier.compare.named import named
+from dpassay.verifier.compare.candidates import Budget, named
 from dpassay.verifier.kernel import Outcome, check
 from dpassay.verifier.prover import decided as certify
 

@@ -146,7 +146,7 @@ def test_the_notebook_has_the_cells_of_the_tutorial() -> None:
 
 
 def test_the_budget_file_of_the_guide_is_read(tmp_path: Path) -> None:
-    from dpassay.verifier.compare.named import read_file
+    from dpassay.verifier.compare.comparison import read_file
 
     (text,) = re.findall(
         r"^```toml\n(.*?)^```", (DOCS / "compare.md").read_text("utf-8"), re.M | re.S

@@ -23,7 +23,7 @@ from dpassay.accountant.core.asking import Results
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError, expected, forgiving, suggestion
 from dpassay.accountant.numbers.exact import Number, exact, in_short
-from dpassay.verifier.claim import Claim
+from dpassay.verifier.claims import Claim
 from dpassay.verifier.decide import decide
 from dpassay.verifier.document import Document
 from dpassay.verifier.verdict import Finding

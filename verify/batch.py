@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, final
 
 from dpassay.accountant.errors import DpassayError, UndecidedError
-from dpassay.verifier.claim import Claim
+from dpassay.verifier.claims import Claim
 from dpassay.verifier.decide import decide as decided
 from dpassay.verifier.processes import workers
 from dpassay.verifier.proof import conclude, reachable

@@ -16,7 +16,8 @@ import msgspec
 from dpassay.accountant.errors import InvalidInputError, UndecidedError
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.numbers.precision import watched
-from dpassay.verifier.claim import Claim, Decision, Scalar, Scope, errors
+from dpassay.verifier.claims import Claim, Decision, Scalar, Scope, errors
+from dpassay.verifier.proof import proved, reachable
 from dpassay.verifier.verdict import Finding, Rigour, Verdict
 
 SECONDS = 300
@@ -129,7 +130,7 @@ def ended_after(seconds: float) -> Iterator[None]:
 def _decided(claim: Claim, lemmas: Sequence[Claim]) -> Decided:
     """Decide a claim in its listed cases, and by its proof."""
     started = time.perf_counter()
-    for each in (claim, *(_named(claim, lemmas) if claim.proof else ())):
+    for each in (claim, *reachable(claim, lemmas)):
         if wrong := errors(each.plain()):
             said = "; ".join(": ".join(filter(None, entry)) for entry in wrong)
             raise InvalidInputError(f"Claim {each.id!r}: {said}.")
@@ -156,12 +157,6 @@ def _decided(claim: Claim, lemmas: Sequence[Claim]) -> Decided:
         finding, cases=len(cases), seconds=round(time.perf_counter() - started, 3)
     )
     return Decided(finding, scope, decision, claim)
-
-
-def _named(claim: Claim, lemmas: Sequence[Claim]) -> list[Claim]:
-    from dpassay.verifier.proof import reachable
-
-    return reachable(claim, lemmas)
 
 
 def _decide(claim: Claim, scope: Scope) -> Decision:
@@ -193,8 +188,6 @@ def _over_the_range(
     """Return HOLDS if the claim's proof is accepted; else what its cases support."""
     objection = "Between and beyond them nothing is proved."
     if claim.proof:
-        from dpassay.verifier.proof import proved
-
         theorem, objection = proved(claim, lemmas)
         if theorem:
             reason = f"{theorem.removeprefix('HOLDS: ')}. {decision.reason}"

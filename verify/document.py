@@ -16,9 +16,8 @@ import msgspec
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import InvalidInputError, one_line, suggestion
 from dpassay.verifier import registry
-from dpassay.verifier.claim import Claim
-from dpassay.verifier.claim import errors as wrong_in
-from dpassay.verifier.claims import KINDS
+from dpassay.verifier.claims import KINDS, Claim
+from dpassay.verifier.claims import errors as wrong_in
 from dpassay.verifier.proof import corrected_by, named
 
 SCHEMA_VERSION = 1

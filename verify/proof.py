@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from dpassay.verifier.claim import Claim, Scope
+from dpassay.verifier.claims import Claim, Scope
 from dpassay.verifier.verdict import Finding, Rigour, Verdict
 
 _NAME = "claim"

@@ -22,7 +22,7 @@ from dpassay.verifier.cli.shell import (
 
 if TYPE_CHECKING:
     from dpassay.verifier.compare import Comparison
-    from dpassay.verifier.compare.named import Document
+    from dpassay.verifier.compare.comparison import Document
 
 _DESCRIPTION = """\
 Calibrate every mechanism that can release a workload to the least noise that a budget allows,
@@ -111,7 +111,7 @@ def _document(options: argparse.Namespace) -> Document:
     """Read the file, or the flags, not both."""
     import msgspec
 
-    from dpassay.verifier.compare.named import BudgetTable, Document, read_file
+    from dpassay.verifier.compare.comparison import BudgetTable, Document, read_file
 
     flags = {name: value for name in _BUDGET if (value := getattr(options, name)) is not None}
     if options.question is not None and _is_file(options.question):

@@ -14,8 +14,8 @@ import dpassay
 from dpassay.accountant.errors import InvalidInputError, UndecidedError
 from dpassay.figures.pages.template import environment
 from dpassay.verifier import report
-from dpassay.verifier.claim import Claim
-from dpassay.verifier.claim import errors as errors_of
+from dpassay.verifier.claims import Claim
+from dpassay.verifier.claims import errors as errors_of
 from dpassay.verifier.cli.shell import say, say_json
 from dpassay.verifier.document import read_file, read_text
 from dpassay.verifier.kernel import check

@@ -195,7 +195,7 @@ class TestRemedies:
 
 def test_an_unknown_workload_is_answered_with_workloads() -> None:
     from dpassay.accountant.errors import InvalidInputError
-    from dpassay.verifier.compare.named import read_workload
+    from dpassay.verifier.compare.comparison import read_workload
 
     with pytest.raises(InvalidInputError, match=r"^Unknown workload 'Xyz'\. Known: .*PrefixSums"):
         read_workload("Xyz(dimension=3)")

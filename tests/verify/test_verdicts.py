@@ -14,8 +14,7 @@ from dpassay.accountant.mechanisms import Laplace
 from dpassay.accountant.questions import profile
 from dpassay.verifier import document, kernel
 from dpassay.verifier.ask import verify
-from dpassay.verifier.claim import Claim, Domain
-from dpassay.verifier.claims import KINDS, ApproximateDP, Relation
+from dpassay.verifier.claims import KINDS, ApproximateDP, Claim, Domain, Relation
 from dpassay.verifier.expression import Expression
 from dpassay.verifier.prover import decided as certify
 from dpassay.verifier.verdict import Rigour, Verdict

@@ -2,8 +2,8 @@
 
 A `Target` is asked for runs on two neighbouring datasets; training runs give events, fresh runs
 test them at an exact level. `auditor`, `samples` and `one_run` are the audits, `result` what they
-say; `targets` and `runs`: what is run and how; `features`, `learn` and `rule`: from outputs to one
-event; `guarantees`, `exact_test` and `curve`: claims, exact tests and bounds of counts.
+say; `runs`: what is run and how; `features` and `learn`: from outputs to one event; `guarantees`,
+`exact_test` and `curve`: claims, exact tests and bounds of counts.
 """
 
 from dpassay.verifier.audit.auditor import PrivacyError, assert_private, audit, audit_until_refuted
@@ -19,9 +19,8 @@ from dpassay.verifier.audit.features import Feature, Proposer
 from dpassay.verifier.audit.guarantees import Guarantee, Outcome, Point, guarantee
 from dpassay.verifier.audit.one_run import Guesses, audit_one_run, canaries_needed
 from dpassay.verifier.audit.result import AuditResult
-from dpassay.verifier.audit.runs import neighbours
+from dpassay.verifier.audit.runs import Called, Command, MechanismError, Target, neighbours, target
 from dpassay.verifier.audit.samples import audit_samples, audit_scores
-from dpassay.verifier.audit.targets import Called, Command, MechanismError, Target, target
 
 __all__ = [
     "AuditResult",

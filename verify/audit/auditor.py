@@ -51,16 +51,18 @@ from dpassay.verifier.audit.guarantees import (
 from dpassay.verifier.audit.result import AuditResult
 from dpassay.verifier.audit.runs import (
     Datasets,
+    MechanismTarget,
     Plan,
     can_refute,
+    named,
     neighbours,
     own_pairs,
     read_pairs,
     run,
+    target,
     time_limit,
     train,
 )
-from dpassay.verifier.audit.targets import MechanismTarget, named, target
 from dpassay.verifier.claims import guarantee as claimed_by
 from dpassay.verifier.decide import decide
 from dpassay.verifier.verdict import Finding, Verdict

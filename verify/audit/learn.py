@@ -57,9 +57,18 @@ from dpassay.verifier.audit.exact_test import (
     epsilon_lower_bound,
     nested_p_value,
 )
-from dpassay.verifier.audit.features import Feature, Matrix, Proposer, Values
+from dpassay.verifier.audit.features import (
+    Chosen,
+    Feature,
+    Histogram,
+    Matrix,
+    Partition,
+    Proposer,
+    Ranked,
+    Rule,
+    Values,
+)
 from dpassay.verifier.audit.guarantees import Guarantee, Point
-from dpassay.verifier.audit.rule import Chosen, Histogram, Partition, Ranked, Rule
 
 Array: TypeAlias = NDArray[Any]
 

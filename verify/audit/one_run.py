@@ -95,7 +95,7 @@ from dpassay.accountant.numbers.solve import halved
 from dpassay.verifier.audit import exact_test
 from dpassay.verifier.audit.curve import Curve
 from dpassay.verifier.audit.exact_test import LARGEST_MU, Design, gaussian_delta, least
-from dpassay.verifier.audit.features import coordinate
+from dpassay.verifier.audit.features import Chosen, Histogram, Partition, Ranked, Rule, coordinate
 from dpassay.verifier.audit.guarantees import (
     Claim,
     Guarantee,
@@ -108,7 +108,6 @@ from dpassay.verifier.audit.guarantees import (
 )
 from dpassay.verifier.audit.learn import Tested
 from dpassay.verifier.audit.result import AuditResult
-from dpassay.verifier.audit.rule import Chosen, Histogram, Partition, Ranked, Rule
 from dpassay.verifier.audit.samples import real_numbers
 
 Floats: TypeAlias = NDArray[np.float64]

@@ -22,11 +22,10 @@ from dpassay.accountant.numbers.exact import Number, exact, floats_in_short
 from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.audit.curve import DELTAS, EPSILONS, Curve
 from dpassay.verifier.audit.exact_test import LEAST_P_VALUE, Counts, Design, mu_lower_bound
+from dpassay.verifier.audit.features import Chosen, Histogram, Rule
 from dpassay.verifier.audit.guarantees import Guarantee, Outcome, Point, decided, shown
 from dpassay.verifier.audit.learn import Tested, decide, shares_of
-from dpassay.verifier.audit.rule import Chosen, Histogram, Rule
-from dpassay.verifier.audit.runs import Plan
-from dpassay.verifier.audit.targets import GIVEN, NOT_REPEATABLE, MechanismTarget
+from dpassay.verifier.audit.runs import GIVEN, NOT_REPEATABLE, MechanismTarget, Plan
 
 if TYPE_CHECKING:
     from dpassay.verifier.audit.one_run import Guesses

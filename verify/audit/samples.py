@@ -26,14 +26,12 @@ from dpassay.accountant.numbers.reading import few
 from dpassay.verifier.ask import Words, bounded, in_words, one_claim
 from dpassay.verifier.audit import features
 from dpassay.verifier.audit.exact_test import Design
-from dpassay.verifier.audit.features import Alphabet, Matrix, on_host
+from dpassay.verifier.audit.features import Alphabet, Matrix, Ranked, Rule, all_worded, on_host
+from dpassay.verifier.audit.features import counted as cell_counts
 from dpassay.verifier.audit.guarantees import Claim, guarantee, read_seed, read_significance
 from dpassay.verifier.audit.learn import VALUES, bits_of, choose, shares_of
 from dpassay.verifier.audit.result import AuditResult
-from dpassay.verifier.audit.rule import Ranked, Rule, all_worded
-from dpassay.verifier.audit.rule import counted as cell_counts
-from dpassay.verifier.audit.runs import Plan, generator, oddities, training_runs
-from dpassay.verifier.audit.targets import GIVEN
+from dpassay.verifier.audit.runs import GIVEN, Plan, generator, oddities, training_runs
 
 _FEWEST = 20
 """Rows a side: a part chooses the event, and the rest can refute something."""

@@ -1,23 +1,68 @@
-"""The kinds of claims: a file for each family, imported when a claim of it is met."""
+"""What a claim is: plain data with a kind, quantifiers, and a way to decide one case.
+
+What it may say is decided on plain data, before any arithmetic (`errors`). A name stands for a
+listed value (`where`), for what is ranged over (`for_all`, the `variable` of a limit, of a
+minimiser or of a monotone function, `epsilon` or `alpha` of a curve), for a named expression
+(`let`), or for the index of a sum. What a text may use, directly or by way of `let`:
+
+- a listed value, a point, a tolerance, the claimed minimiser: no variable;
+- an end of a range: the listed values, and the variables of `for_all` before it;
+- an assumption, an end of `over`, a limit, a rival, the ends of a curve, every number of a
+  guarantee: the listed values and the variables of `for_all`;
+- the expression, a stated rate, a claimed curve: these and the claim's own variable.
+
+So nothing that bounds a variable can depend on it. Evaluated texts are printable ASCII without
+comments; names are those of variables, not of functions, mechanisms or constants.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import itertools
+import keyword
+import math
+import re
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar, final
 
-from dpassay.accountant.numbers.exact import Number, exact
+import msgspec
+from flint import arb
+
+from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.errors import InvalidInputError
+from dpassay.accountant.numbers.exact import ExactReal, Number, exact
+from dpassay.accountant.numbers.interval import START_PRECISION, Interval
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.verifier.expression import (
+    FORMS,
+    FUNCTIONS,
+    QUESTIONS,
+    Expression,
+    Value,
+    free,
+    number,
+    split_relation,
+    to_ball,
+    to_exact,
+)
+from dpassay.verifier.verdict import Rigour, Verdict
 
 if TYPE_CHECKING:
-    from dpassay.verifier.claim import Claim
     from dpassay.verifier.claims.behaviour import Limit as Limit
     from dpassay.verifier.claims.behaviour import Minimiser as Minimiser
     from dpassay.verifier.claims.behaviour import Monotone as Monotone
-    from dpassay.verifier.claims.curve import ProfileBound as ProfileBound
-    from dpassay.verifier.claims.curve import TradeoffBound as TradeoffBound
-    from dpassay.verifier.claims.divergence import RenyiDP as RenyiDP
-    from dpassay.verifier.claims.divergence import ZeroConcentratedDP as ZeroConcentratedDP
-    from dpassay.verifier.claims.gaussian_dp import GaussianDP as GaussianDP
+    from dpassay.verifier.claims.curves import GaussianDP as GaussianDP
+    from dpassay.verifier.claims.curves import ProfileBound as ProfileBound
+    from dpassay.verifier.claims.curves import RenyiDP as RenyiDP
+    from dpassay.verifier.claims.curves import TradeoffBound as TradeoffBound
+    from dpassay.verifier.claims.curves import ZeroConcentratedDP as ZeroConcentratedDP
     from dpassay.verifier.claims.optimality import Optimality as Optimality
     from dpassay.verifier.claims.privacy import ApproximateDP as ApproximateDP
     from dpassay.verifier.claims.privacy import PureDP as PureDP
@@ -25,21 +70,609 @@ if TYPE_CHECKING:
     from dpassay.verifier.claims.relation import PrintedNumber as PrintedNumber
     from dpassay.verifier.claims.relation import Relation as Relation
 
+"""What a variable of a claim ranges over: an interval, of reals or of integers."""
+
+Scalar: TypeAlias = int | str
+INFINITE = ("inf", "-inf")
+"""Ends that say in so many words that there is none."""
+
+
+class Range(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
+            omit_defaults=True):  # fmt: skip
+    """An interval, its ends expressions in the variables before it; an absent end is infinite.
+
+    One of the ends, or `integer`, makes the range formal; `above = "-inf"` says "all reals". A
+    range with none of them is only words, over which nothing can be proved.
+    """
+
+    statement: str = ""
+    """The range in words or symbols, as the claim has it: "M > 2 integer"."""
+    low: str | None = None
+    """The least value."""
+    above: str | None = None
+    """An open lower end."""
+    high: str | None = None
+    """The largest value."""
+    below: str | None = None
+    """An open upper end."""
+    integer: bool = False
+
+    @property
+    def is_formal(self) -> bool:
+        """Whether the range is given by more than words."""
+        return self.integer or any(True for _ in self._given())
+
+    def ends(self) -> Iterator[tuple[str, str]]:
+        """Yield the finite ends, each with the relation of a value to it."""
+        return ((relation, end) for relation, end in self._given() if end not in INFINITE)
+
+    @property
+    def upper(self) -> str | None:
+        """The upper end, None where it is infinite."""
+        return next((end for relation, end in self.ends() if relation in ("<=", "<")), None)
+
+    def words(self, name: str) -> str:
+        """Say the range of a variable: "x in [0, 1)", "d ≥ 2 (integer)"."""
+        kind = " (integer)" if self.integer else ""
+        if not self.is_formal:
+            return f"{name} (“{self.statement}”, in words only)"
+        given = dict(self.ends())
+        lower = next((r for r in (">=", ">") if r in given), None)
+        upper = next((r for r in ("<=", "<") if r in given), None)
+        if lower and upper:
+            brackets = ("[" if lower == ">=" else "(", "]" if upper == "<=" else ")")
+            return f"{name} in {brackets[0]}{given[lower]}, {given[upper]}{brackets[1]}{kind}"
+        if lower or upper:
+            (relation,) = given
+            sign = {">=": "≥", "<=": "≤"}.get(relation, relation)
+            return f"{name} {sign} {given[relation]}{kind}"
+        return f"integer {name}" if self.integer else f"real {name}"
+
+    def _given(self) -> Iterator[tuple[str, str]]:
+        ends = ((">=", self.low), (">", self.above), ("<=", self.high), ("<", self.below))
+        return ((relation, end) for relation, end in ends if end is not None)
+
+
+class Domain(Range, frozen=True, kw_only=True):
+    """What a universally quantified variable ranges over, and where it is looked at.
+
+    A claim over a domain is refuted by one counterexample from the grid, and supported, never
+    proved, by the grid alone: over the whole domain it needs a proof (`Claim.proof`).
+    """
+
+    grid: list[Scalar]
+    """Values that are decided one by one."""
+
+
+Computed = TypeVar("Computed")
+
+
+class Claim(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="kind",
+    omit_defaults=True,
+):
+    """A statement that can be true or false.
+
+    Expressions are strings in the language of `dpassay.verifier.expression`. `where` lists the
+    values the claim is exactly about (all combinations); `for_all` gives domains it ranges over;
+    `let` names sub-expressions, each of which may use the ones before it; `assume` drops the cases
+    in which a listed comparison is false.
+    """
+
+    written: ClassVar[tuple[str, ...]] = ()
+    """The fields that are expressions, besides `let`."""
+    id: str
+    statement: str = ""
+    source: str = ""
+    adjacency: str | None = None
+    let: dict[str, str] = {}
+    where: dict[str, list[Scalar]] = {}
+    for_all: dict[str, Domain] = {}
+    assume: list[str] = []
+    cause: str = ""
+    correction: str = ""
+    error: str = ""
+    """The error with which the statement falls: the same name for all that fall with it."""
+    slip: bool = False
+    """Whether what is refuted is a misprint or arithmetic, whose correction is proved."""
+    argument: str = ""
+    """The step from the claims named in `lemmas` to this one, in a person's words."""
+    lemmas: list[str] = []
+    """Ids of claims of the same file: what the proof or the argument rests on."""
+    proof: dict[str, Any] = {}
+    """A proof over the whole domains, as data: its `method` and what the method wants."""
+    expected: Literal["", "REFUTED"] = ""
+    """"REFUTED" where the file is meant to say that the claim is false."""
+
+    def __post_init__(self) -> None:
+        """Accept mechanisms and numbers where a claim file has their notation."""
+        for name in _texts(type(self)):
+            value = getattr(self, name)
+            if not isinstance(value, str):
+                text = str(value) if isinstance(value, Mechanism) else str(exact(value, name))
+                msgspec.structs.force_setattr(self, name, text)
+
+    @abstractmethod
+    def assertion(self) -> str:
+        """Say what is asserted of each case, from the claim's data alone."""
+
+    def has_range(self) -> bool:
+        """Whether the claim is about more than its listed cases."""
+        return bool(self.for_all)
+
+    @abstractmethod
+    def decide(self, scope: Scope) -> Decision:
+        """Decide one case, in which every variable has a value."""
+
+    def explain(self, scope: Scope, decision: Decision) -> Decision:
+        """Add what is worth knowing about the case that is reported (default: nothing)."""
+        return decision
+
+    @property
+    def kind(self) -> str:
+        """The kind in a claim file."""
+        return str(self.__struct_config__.tag)
+
+    def plain(self) -> dict[str, Any]:
+        """Return the claim as a claim file has it."""
+        data: dict[str, Any] = msgspec.to_builtins(self)
+        return data
+
+    def certified(self, verdict: Verdict) -> dict[str, Any]:
+        """Return what a certificate states: the claim, or the kernel's comparison that says it."""
+        del verdict
+        return self.plain()
+
+    def refuted_at(self, witness: Mapping[str, Any]) -> dict[str, str]:
+        """Return the values, in a refutation, of variables that only the certificate has."""
+        del witness
+        return {}
+
+    def expressions(self) -> dict[str, str]:
+        """Return every field that is an expression, by name (for checks on reading)."""
+        return {**{name: getattr(self, name) for name in self.written}, **self.let}
+
+    def relation(self) -> Adjacency | None:
+        """Return the adjacency."""
+        return Adjacency.read(self.adjacency)
+
+    def cases(self) -> Iterator[Scope]:
+        """Yield every combination of the listed values that satisfies the assumptions.
+
+        Raises
+        ------
+        InvalidInputError
+            If an assumption is not decided, or a value of a grid lies outside its domain.
+        """
+        values = {**self.where, **{name: d.grid for name, d in self.for_all.items()}}
+        for combination in itertools.product(*values.values()):
+            read = (listed_value(name, v) for name, v in zip(values, combination, strict=True))
+            scope = Scope(dict(zip(values, read, strict=True)), self.let)
+            if all(holds(assumption, scope) for assumption in self.assume):
+                self._require_inside(scope)
+                yield scope
+
+    def _require_inside(self, scope: Scope) -> None:
+        for name, domain in self.for_all.items():
+            require_inside(f"for_all.{name}.grid", domain, name, scope)
+
+
+@functools.cache
+def _texts(kind: type[Claim]) -> tuple[str, ...]:
+    """Return the names of the fields that are texts."""
+    return tuple(info.name for info in msgspec.structs.fields(kind) if info.type is str)
+
+
+def require_inside(field_name: str, domain: Range, name: str, scope: Scope) -> None:
+    """Raise InvalidInputError if the value of a variable certainly lies outside a range."""
+    shown = scope.to_json()[name]
+    value = scope[name]
+    if domain.integer and not (isinstance(value, Fraction) and value.denominator == 1):
+        raise InvalidInputError(f"Expected {field_name} to be integers, not {shown}.")
+    if is_outside(domain, name, scope, ("<", "<=", ">", ">=")):
+        raise InvalidInputError(
+            f"Expected {field_name} within {domain.words(name)}, not {shown}. Correct the values "
+            "or the ends."
+        )
+
+
+def is_outside(domain: Range, name: str, scope: Scope, relations: Collection[str]) -> bool:
+    """Whether a value certainly lies beyond an end of one of these kinds."""
+    return any(
+        truth(Expression(name), relation, Expression(end), scope) is False
+        for relation, end in domain.ends()
+        if relation in relations
+    )
+
+
+def listed_value(name: str, value: Scalar) -> Value:
+    """Read a listed value: a number where it is one, else a text (a mechanism's name, say)."""
+    try:
+        return number(exact(value, name))
+    except InvalidInputError:
+        return value
+
+
+@final
+class Scope(Mapping[str, Value]):
+    """Variables with values, and named sub-expressions evaluated at flint's precision."""
+
+    def __init__(self, variables: Mapping[str, Value], let: Mapping[str, str]) -> None:
+        self.variables = dict(variables)
+        self.let = {name: Expression(text) for name, text in let.items()}
+        self._known: dict[tuple[str, int], Value] = {}
+        self._once: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Value:
+        if name in self.variables:
+            return self.variables[name]
+        key = (name, ctx.prec)
+        if key not in self._known:
+            self._known[key] = self.let[name].value(self)
+        return self._known[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self.variables, **self.let})
+
+    def __len__(self) -> int:
+        return len({**self.variables, **self.let})
+
+    def once(self, name: str, compute: Callable[[], Computed]) -> Computed:
+        """Return what `compute` gives when this case is first asked for it under this name."""
+        if name not in self._once:
+            self._once[name] = compute()
+        found: Computed = self._once[name]
+        return found
+
+    def to_json(self) -> dict[str, str]:
+        """Return the variables as exact strings."""
+        return {
+            name: str(ExactReal.of_rational(v)) if isinstance(v, Fraction) else str(v)
+            for name, v in self.variables.items()
+        }
+
+
+def compare(
+    left: Callable[[], arb], relation: str, right: Callable[[], arb], max_precision: int = 1 << 14
+) -> bool | None:
+    """Decide `left relation right` up the ladder of precisions; None if it stays open.
+
+    An equality of balls is never proved: it can only be refuted here, or be exact.
+    """
+    precision = START_PRECISION
+    while True:
+        with ctx.workprec(precision):
+            x, y = left(), right()
+            difference = x - y
+            if x.is_exact() and y.is_exact() and not x.is_finite() and x == y:
+                difference = arb(0)  # ∞ ≤ ∞
+            if difference > 0:
+                return relation in (">", ">=", "!=")
+            if difference < 0:
+                return relation in ("<", "<=", "!=")
+            if difference.is_zero():
+                return relation in ("<=", ">=", "==")
+            if (relation == "<=" and difference <= 0) or (relation == ">=" and difference >= 0):
+                return True
+        if precision >= max_precision:
+            return None
+        precision *= 4
+
+
+def exact_truth(x: Value, relation: str, y: Value) -> bool | None:
+    """Compare two values that are exact; None where one is only known as a ball."""
+    left, right = number(x), number(y)
+    if isinstance(left, arb) or isinstance(right, arb):
+        return None
+    one, other = to_exact(left), to_exact(right)
+    order = (other < one) - (one < other)
+    return {
+        "<": order < 0,
+        "<=": order <= 0,
+        ">": order > 0,
+        ">=": order >= 0,
+        "==": order == 0,
+        "!=": order != 0,
+    }[relation]
+
+
+def compare_values(
+    left: Callable[[], Value],
+    relation: str,
+    right: Callable[[], Value],
+    max_precision: int = 1 << 14,
+) -> bool | None:
+    """Decide a comparison: exactly where both sides are exact, else in balls."""
+    with ctx.workprec(START_PRECISION):  # what is no exact number is remembered for the balls
+        exactly = exact_truth(left(), relation, right())
+    if exactly is not None:
+        return exactly
+    return compare(lambda: to_ball(left()), relation, lambda: to_ball(right()), max_precision)
+
+
+def truth(
+    left: Expression, relation: str, right: Expression, scope: Scope, max_precision: int = 1 << 14
+) -> bool | None:
+    """Decide a comparison of two expressions."""
+    return compare_values(
+        lambda: left.value(scope), relation, lambda: right.value(scope), max_precision
+    )
+
+
+def holds(assumption: str, scope: Scope) -> bool:
+    """Whether an assumption is true in a case.
+
+    Raises InvalidInputError if it is not decided: a case must not drop out unnoticed.
+    """
+    left, relation, right = split_relation(assumption)
+    known = truth(Expression(left), relation, Expression(right), scope)
+    if known is None:
+        raise InvalidInputError(
+            f"The assumption {assumption!r} is not decided in the case {scope.to_json()}: its "
+            "sides were not told apart. Write it with exact numbers."
+        )
+    return known
+
+
+@final
+@dataclass(frozen=True)
+class Decision:
+    """The outcome of one case."""
+
+    verdict: Verdict
+    true: dict[str, Interval] = field(default_factory=dict)
+    claimed: dict[str, str] = field(default_factory=dict)
+    margin: dict[str, Interval] = field(default_factory=dict)
+    witness: dict[str, Any] = field(default_factory=dict)
+    reason: str = ""
+    route: str = "balls"
+    rigour: Rigour = Rigour.PROVED
+
+    def severity(self) -> Decimal:
+        """How far true exceeds claimed: what the worst counterexample maximises."""
+        for name in ("factor", "difference"):
+            if name in self.margin:
+                return self.margin[name].lower
+        return Decimal(0)
+
+
+def verdict_of(truth: bool | None) -> Verdict:
+    """Return HOLDS, REFUTED or UNDECIDED."""
+    if truth is None:
+        return Verdict.UNDECIDED
+    return Verdict.HOLDS if truth else Verdict.REFUTED
+
+
+MOST_CASES = 100_000
+"""Combinations of listed values that one claim is decided for."""
+LARGEST_EXPONENT = 10_000
+"""Largest power of ten of a printed number."""
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+_MECHANISM = re.compile(r"[A-Z][a-z]\w*")
+_SYMBOLS = QUESTIONS.keys() - {"max_loss", "loss_above", "total_variation"} | {"gamma"}
+RESERVED = frozenset({"inf", "infinity", "nan", *FORMS, *FUNCTIONS} - _SYMBOLS)
+"""Constants and functions, whose names no variable has. Quantities of the field (delta, mu, …) are
+asked of a mechanism in brackets, and may be variables as well: these are `_SYMBOLS`."""
+_ENDS = ("low", "above", "high", "below")
+_OWN = {"tradeoff": "alpha", "profile": "epsilon"}
+_NUMBERS = ("mechanism", "epsilon", "delta", "mu", "rho", "order", "low", "high", "value")
+"""Texts of a claim that may use the listed values and the variables of `for_all`."""
+_WORDS = ("id", "statement", "source", "cause", "correction", "error", "argument", "tail")
+
+Errors = list[tuple[str, str]]
+
+
+def errors(claim: Mapping[str, Any]) -> Errors:
+    """Return what is wrong with a claim, each with the field it stands in; `claim` has a kind."""
+    return _Claim(claim).errors
+
+
+class _Claim:
+    def __init__(self, claim: Mapping[str, Any]) -> None:
+        self.claim, self.errors = claim, Errors()
+        self._let: dict[str, frozenset[str]] = {}
+        """The variables that each named expression depends on."""
+        self.listed = frozenset(claim.get("where", {}))
+        self.ranged = tuple(claim.get("for_all", {}))
+        self.own = claim.get("variable", _OWN.get(claim["kind"]))
+        self._words("", {name: claim.get(name, "") for name in _WORDS})
+        self._words("lemmas", dict(enumerate(claim.get("lemmas", []))))
+        for name, domain in [*claim.get("for_all", {}).items(), ("over", claim.get("over") or {})]:
+            self._words(f"{name!r:.120}", {"statement": domain.get("statement", "")})
+        self._names()
+        if not self.errors:
+            self._texts()
+            self._structure()
+
+    def _expect(self, truth: object, path: str, message: str) -> None:
+        if not truth:
+            self.errors.append((path, message))
+
+    def _words(self, path: str, texts: Mapping[Any, object]) -> None:
+        """Require words that a terminal or a page shows as they are."""
+        for name, text in texts.items():
+            kept = str(text) if name in ("id", "lemmas") else " ".join(str(text).split())
+            where = f"{path}.{name}" if path else str(name)
+            shown = ascii(kept)[:80]
+            self._expect(kept.isprintable(), where, f"expected printable text, not {shown}")
+
+    def _names(self) -> None:
+        own = [] if self.own is None else [self.own]
+        names = [*self.claim.get("let", {}), *self.listed, *self.ranged, *own]
+        for name, count in Counter(names).items():
+            self._expect(count == 1, "", f"the name {name!r} is given twice")
+            self._expect(
+                _NAME.fullmatch(name) and not keyword.iskeyword(name),
+                "", f"{name!r:.120} is no name of a variable: use letters, digits and _",
+            )  # fmt: skip
+            taken = name in RESERVED or _MECHANISM.fullmatch(name)
+            self._expect(
+                not taken, "", f"{name!r} is a constant, function or mechanism, no variable"
+            )
+
+    def _texts(self) -> None:
+        claim = self.claim
+        base = self.listed | frozenset(self.ranged)
+        whole = base if self.own is None else base | {self.own}
+        for name, text in claim.get("let", {}).items():
+            self._let[name] = self._uses(f"let.{name}", text, whole)
+        for name, values in claim.get("where", {}).items():
+            self._values(f"where.{name}", values)
+        for index, name in enumerate(self.ranged):
+            domain = claim["for_all"][name]
+            self._values(f"for_all.{name}.grid", domain.get("grid", []))
+            self._range(f"for_all.{name}", domain, self.listed | {*self.ranged[:index]})
+        for index, text in enumerate(claim.get("assume", [])):
+            self._compared(f"assume[{index}]", text, base)
+        if claim.get("over"):
+            self._range("over", claim["over"], base)
+        if "at" in claim:
+            self._values("at", claim["at"])
+        for name in (*_NUMBERS, "limit"):
+            if claim.get(name, "") != "":
+                self._uses(name, claim[name], base)
+        for name in ("expression", "rate", "bound"):
+            if claim.get(name, "") != "":
+                self._uses(name, claim[name], whole)
+        for name in ("claimed", "tolerance"):
+            if name in claim:
+                self._values(name, [claim[name]])
+        for name in ("among", "dual", "rival"):
+            for path, text in _leaves(claim.get(name, {}), name):
+                self._uses(path, text, base)
+        if claim["kind"] == "relation":
+            self._compared("claim", claim["claim"], base)
+        other = claim.get("proof", {}).get("limit")
+        if claim["kind"] == "limit" and other is not None:
+            self._uses("proof.limit", other, base)
+
+    def _structure(self) -> None:
+        claim, kind = self.claim, self.claim["kind"]
+        lists = [*claim.get("where", {}).values()]
+        lists += [domain.get("grid", []) for domain in claim.get("for_all", {}).values()]
+        count = math.prod(map(len, lists))
+        self._expect(count <= MOST_CASES, "", f"{count} cases: expected at most {MOST_CASES}")
+        about = "mechanism" in claim or claim.get("adjacency") is None
+        self._expect(
+            about, "adjacency",
+            "only a claim about a mechanism has one. Ask with it, as in mu(…, adjacency=…)",
+        )  # fmt: skip
+        proof = claim.get("proof")
+        self._expect(
+            not proof or isinstance(proof.get("method"), str),
+            "proof", 'expected a method, such as method = "sweep"',
+        )  # fmt: skip
+        if "at" in claim:
+            self._expect(len(claim["at"]) > 1, "at", "expected two or more points")
+        if kind == "optimality":
+            one = bool(claim.get("dual")) != bool(claim.get("rival"))
+            self._expect(one, "", "expected one of dual and rival to be given")
+            self._expect(claim.get("among"), "among", "expected the family of rivals")
+        if kind == "printed-number":
+            self._expect(_is_printed(claim["printed"]), "printed", _PRINTED)
+
+    def _range(self, path: str, given: Mapping[str, Any], scope: frozenset[str]) -> None:
+        ends = {end: given[end] for end in _ENDS if given.get(end) is not None}
+        for closed, open_ in (("low", "above"), ("high", "below")):
+            both = closed in ends and open_ in ends
+            self._expect(not both, path, f"expected one of {closed} and {open_}, not both")
+        for end, text in ends.items():
+            if (end, str(text).strip()) not in (("above", "-inf"), ("below", "inf")):
+                self._uses(f"{path}.{end}", text, scope)
+
+    def _values(self, path: str, values: Any) -> None:
+        """Require numbers: expressions without variables and without quoted words."""
+        self._expect(isinstance(values, list), path, "expected a list of numbers")
+        for index, value in enumerate(values if isinstance(values, list) else []):
+            where = path if path in ("claimed", "tolerance") else f"{path}[{index}]"
+            used = self._uses(where, value, frozenset(), lets=False)
+            words = not used and isinstance(value, str) and ('"' in value or "'" in value)
+            self._expect(not words, where, f"expected a number, not {value!r:.60}")
+
+    def _compared(self, path: str, text: object, scope: frozenset[str]) -> None:
+        try:
+            left, _, right = split_relation(str(text))
+        except InvalidInputError as error:
+            self.errors.append((path, str(error)))
+            return
+        for side in (left, right):
+            self._uses(path, side, scope)
+
+    def _uses(
+        self, path: str, text: object, scope: frozenset[str], *, lets: bool = True
+    ) -> frozenset[str]:
+        """Return the variables that a text depends on; they must be in its scope."""
+        try:
+            names, indices = free(str(text))
+        except InvalidInputError as error:
+            self.errors.append((path, str(error)))
+            return frozenset()
+        found: set[str] = set()
+        for name in sorted(names):
+            through = self._let.get(name) if lets else None
+            found |= {name} if through is None else through
+            if outside := sorted(({name} if through is None else through) - scope):
+                by = "" if through is None else f", by way of {name}"
+                self._expect(False, path, self._refusal(outside[0]) + by)
+        known = {*self._let, *self.claim.get("let", {}), *self.listed, *self.ranged, self.own}
+        for index in sorted(indices & known):
+            self._expect(False, path, f"the index {index!r} of a sum is a variable of the claim")
+        return frozenset(found) & scope
+
+    def _refusal(self, name: str) -> str:
+        if name in {*self.listed, *self.ranged, self.own}:
+            return f"must not depend on the variable {name!r}"
+        return f"unknown variable {name!r}" + (": write pi()" if name == "pi" else "")
+
+
+def _leaves(data: object, path: str) -> Iterator[tuple[str, object]]:
+    """Yield the numbers of a description with their paths: names of types are none."""
+    if isinstance(data, Mapping):
+        for key, value in data.items():
+            if key not in ("type", "law", "objective"):
+                yield from _leaves(value, f"{path}.{key}")
+    elif isinstance(data, list):
+        for index, value in enumerate(data):
+            yield from _leaves(value, f"{path}[{index}]")
+    elif not isinstance(data, bool):
+        yield path, data
+
+
+_PRINTED = f"expected a decimal such as 0.125 or 1.3e-5, of an exponent up to {LARGEST_EXPONENT}"
+
+
+def _is_printed(text: object) -> bool:
+    try:
+        printed = Decimal(str(text))
+    except InvalidOperation:
+        return False
+    if not printed.is_finite() or not str(text).isascii():
+        return False
+    exponent = int(printed.as_tuple().exponent)
+    return max(abs(printed.adjusted()), abs(exponent)) <= LARGEST_EXPONENT
+
+
+"""The kinds of claims, each imported when a claim of it is met."""
+
 _CLASS = {
     "approximate-dp": ("privacy", "ApproximateDP"),
-    "gaussian-dp": ("gaussian_dp", "GaussianDP"),
+    "gaussian-dp": ("curves", "GaussianDP"),
     "limit": ("behaviour", "Limit"),
     "minimiser": ("behaviour", "Minimiser"),
     "monotone": ("behaviour", "Monotone"),
     "optimality": ("optimality", "Optimality"),
     "pending": ("relation", "Pending"),
     "printed-number": ("relation", "PrintedNumber"),
-    "profile": ("curve", "ProfileBound"),
+    "profile": ("curves", "ProfileBound"),
     "pure-dp": ("privacy", "PureDP"),
     "relation": ("relation", "Relation"),
-    "renyi-dp": ("divergence", "RenyiDP"),
-    "tradeoff": ("curve", "TradeoffBound"),
-    "zcdp": ("divergence", "ZeroConcentratedDP"),
+    "renyi-dp": ("curves", "RenyiDP"),
+    "tradeoff": ("curves", "TradeoffBound"),
+    "zcdp": ("curves", "ZeroConcentratedDP"),
 }
 """Kind in a claim file → the module of its class, and the class."""
 _HOME = {name: f"dpassay.verifier.claims.{module}" for module, name in _CLASS.values()}

@@ -14,7 +14,7 @@ from flint import arb
 from dpassay.accountant.errors import DpassayError, InvalidInputError
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import Interval, enclose
-from dpassay.verifier.claim import (
+from dpassay.verifier.claims import (
     Claim,
     Decision,
     Range,

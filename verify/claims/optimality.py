@@ -12,7 +12,7 @@ import msgspec
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import enclose
-from dpassay.verifier.claim import Claim, Decision, Scope, holds, truth
+from dpassay.verifier.claims import Claim, Decision, Scope, holds, truth
 from dpassay.verifier.claims.privacy import VERDICT_WIDTH, in_brackets
 from dpassay.verifier.expression import Expression
 from dpassay.verifier.verdict import Verdict

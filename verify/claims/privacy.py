@@ -31,7 +31,7 @@ from dpassay.accountant.pairs import invert
 from dpassay.accountant.pairs.invert import hockey_stick, most, to_width
 from dpassay.accountant.questions import profile
 from dpassay.accountant.questions.profile import share
-from dpassay.verifier.claim import Claim, Decision, Scope, compare, verdict_of
+from dpassay.verifier.claims import Claim, Decision, Scope, compare, verdict_of
 from dpassay.verifier.expression import Expression
 from dpassay.verifier.verdict import Verdict
 

@@ -11,7 +11,7 @@ from flint import arb
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers.interval import START_PRECISION, Interval, ball, enclose
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.verifier.claim import Claim, Decision, Scope, compare, truth, verdict_of
+from dpassay.verifier.claims import Claim, Decision, Scope, compare, truth, verdict_of
 from dpassay.verifier.claims.privacy import LAW_PRECISION, VERDICT_WIDTH
 from dpassay.verifier.expression import Expression, number, split_relation
 from dpassay.verifier.proof import identical

@@ -166,7 +166,7 @@ def _audited(
 
 def _mechanism(options: argparse.Namespace) -> Any:
     from dpassay.verifier.audit import Command as Printing
-    from dpassay.verifier.audit.targets import named
+    from dpassay.verifier.audit.runs import named
 
     return Printing(options.target, options.timeout) if options.command else named(options.target)
 

@@ -22,7 +22,7 @@ from dpassay.verifier.cli.shell import (
 
 if TYPE_CHECKING:
     from dpassay.verifier.batch import Outcome
-    from dpassay.verifier.claim import Claim
+    from dpassay.verifier.claims import Claim
     from dpassay.verifier.verdict import Finding
 
 _DESCRIPTION = """\

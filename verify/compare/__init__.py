@@ -5,7 +5,7 @@ released. `compare` calibrates every candidate to the least noise that the budge
 its guarantee and computes its error exactly.
 """
 
-from dpassay.verifier.compare.candidate import Budget
+from dpassay.verifier.compare.candidates import Budget
 from dpassay.verifier.compare.comparison import Comparison, Row, compare
 
 __all__ = ["Budget", "Comparison", "Row", "compare"]

@@ -1,23 +1,28 @@
-"""Which mechanisms can release a workload, and why the others cannot."""
+"""A budget, the mechanisms that can release a workload with it, and why others cannot."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_FLOOR, ROUND_UP, Context
+from enum import Enum
 from fractions import Fraction
 from functools import partial, singledispatch
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar, final
 
 from flint import arb
 
-from dpassay.accountant.budget.target import Mu
+from dpassay.accountant.budget.calibrate import calibrate
+from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho, Target
 from dpassay.accountant.core.adjacency import Adjacency
-from dpassay.accountant.core.validate import probability
+from dpassay.accountant.core.mechanism import Mechanism
+from dpassay.accountant.core.validate import Integer, Probability, Relation, probability
+from dpassay.accountant.counting.count_noise import BoundedCountNoise
 from dpassay.accountant.counting.counters import KaryTree, LinearCounter
-from dpassay.accountant.errors import InvalidInputError, NotApplicableError
+from dpassay.accountant.counting.matrix import MatrixMechanism
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected
 from dpassay.accountant.geometry.ellipse import Isotropic, Matrix
 from dpassay.accountant.geometry.spaces import FiniteSet
 from dpassay.accountant.geometry.workload import (
@@ -35,36 +40,334 @@ from dpassay.accountant.geometry.workload import (
 )
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.mechanisms.additive.laplace import Laplace, Logistic, optimal_gamma
+from dpassay.accountant.mechanisms.additive.laplace_vector import LaplaceVector
 from dpassay.accountant.mechanisms.selection.candidates import (
     ExponentialMechanism,
     PermuteAndFlip,
     ReportNoisyMax,
 )
-from dpassay.accountant.mechanisms.shapes.general_gaussian import GeneralGaussian, RankOneGaussian
+from dpassay.accountant.mechanisms.shapes.correlated import (
+    CorrelatedGaussian,
+    DisjointGroupsGaussian,
+    OneSidedGaussian,
+)
+from dpassay.accountant.mechanisms.shapes.ellipses import (
+    CountEllipse,
+    EllipticalGaussian,
+    OptimalEllipse,
+    OptimalGroups,
+)
+from dpassay.accountant.mechanisms.shapes.general_gaussian import (
+    GeneralGaussian,
+    MatrixVariateGaussian,
+    RankOneGaussian,
+)
 from dpassay.accountant.mechanisms.wrappers.composed import Composed
 from dpassay.accountant.mechanisms.wrappers.sampling import PoissonSubsampled
 from dpassay.accountant.mechanisms.wrappers.tuned import Tuned
-from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.numbers.solve import bracket, root
 from dpassay.accountant.pairs.rank_one import theorem_5_sigma_star
 from dpassay.accountant.questions import profile
 from dpassay.accountant.training import dpsgd_noise
-from dpassay.verifier.compare.candidate import (
-    Budget,
-    Calibrated,
-    Candidate,
-    Image,
-    Layout,
-    LeftOut,
-    calibrated,
-    fixed,
-    images,
-    l1_sensitivity,
-    l2_sensitivity,
-    moved,
-)
+from dpassay.verifier.claims import Claim, guarantee
 from dpassay.verifier.expression import LONGEST
+
+"""What may be spent: a guarantee for all releases together."""
+
+
+@final
+@dataclass(frozen=True)
+class Budget:
+    """A guarantee, the neighbouring relation that it is about, and how many releases share it.
+
+    Parameters
+    ----------
+    target
+        `EpsilonDelta`, `Mu` or `Rho`.
+    adjacency
+        Who is a neighbour. The sensitivities of the workload are those for this relation.
+    releases
+        How often the whole workload is released, each time with fresh noise; the guarantee is
+        for all of them together.
+    sampling_prob
+        The probability with which a person takes part in a release, independently.
+    """
+
+    target: Target
+    adjacency: Relation = Relation("add-remove")
+    releases: Integer = Integer(1, least=1)
+    sampling_prob: Probability = Probability(1)
+
+    def __post_init__(self) -> None:
+        target = self.target
+        if not isinstance(target, Target):
+            raise expected("target", target, "to be a target", "Write epsilon=1, delta=1e-5.")
+        if objection := self.target.objection():
+            raise InvalidInputError(objection)
+        if self.sampling_prob.sign == 0:
+            raise InvalidInputError(
+                "Expected sampling_prob=0 > 0. With 0 nobody's data is used; leave the query out."
+            )
+        if self.is_sampled and self.adjacency is not Adjacency.ADD_REMOVE:
+            raise InvalidInputError(
+                f"Expected adjacency='add-remove' with sampling_prob={self.sampling_prob}, not "
+                f"{self.adjacency.value!r}: the exact laws of Poisson subsampling are for it."
+            )
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether a person may be left out of a release."""
+        return self.sampling_prob.rational != 1
+
+    @property
+    def epsilon_delta(self) -> EpsilonDelta | None:
+        """The target, where it is (ε, δ)-DP."""
+        return self.target if isinstance(self.target, EpsilonDelta) else None
+
+    def whole(self, release: Mechanism) -> Mechanism:
+        """Return all releases together."""
+        one = PoissonSubsampled(release, self.sampling_prob) if self.is_sampled else release
+        return one if self.releases == 1 else Composed(one, self.releases)
+
+    def claim(
+        self, whole: Mechanism, name: str, adjacency: Adjacency | None = None
+    ) -> Claim | None:
+        """Return the claim that a mechanism keeps to the budget; None for a profile.
+
+        It is for the budget's neighbouring relation unless another is given.
+        """
+        kinds = {EpsilonDelta: ("epsilon", "delta"), Mu: ("mu",), Rho: ("rho",)}
+        names = kinds.get(type(self.target))
+        if names is None:
+            return None
+        return guarantee(
+            {part: getattr(self.target, part) for part in names},
+            id=name,
+            source="comparison",
+            mechanism=str(whole),
+            adjacency=(adjacency or self.adjacency).value,
+        )
+
+    def __str__(self) -> str:
+        relation = self.adjacency.value
+        several = f", {self.releases} releases together" if self.releases > 1 else ""
+        part = f", each with a {self.sampling_prob} sample" if self.is_sampled else ""
+        return f"{self.target} under {relation}{several}{part}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "target": str(self.target),
+            "adjacency": self.adjacency.value,
+            "releases": self.releases,
+            "sampling_prob": str(self.sampling_prob),
+        }
+
+
+class Layout(Enum):
+    """How the law of a mechanism becomes the noise of the answers."""
+
+    EACH = "each"
+    """Every answer has its own independent noise with the scalar law."""
+    JOINT = "joint"
+    """The first coordinates are the noise of the answers; more may follow, such as a size."""
+    STREAM = "stream"
+    """Coordinate t is the noise of the t-th prefix sum."""
+
+
+@final
+@dataclass(frozen=True)
+class Calibrated:
+    """A mechanism with the noise that a budget asks for."""
+
+    mechanism: Mechanism
+    """The law of one release: of each answer, or of all, as the layout says."""
+    whole: Mechanism
+    """What the budget is about: a mechanism as private as all releases together."""
+    layout: Layout
+    least: Interval | None = None
+    """Encloses the noise argument at which the noise is least; None where it is not calibrated."""
+    argument: str = ""
+    adjacency: Adjacency | None = None
+    """The neighbouring relation of its guarantee, where that is not the budget's."""
+    bound: Interval | None = None
+    """A proved lower bound of the variance of any mechanism of the kind `bound_for`."""
+    bound_for: str = ""
+
+    def answer_columns(self, workload: Workload) -> list[int]:
+        """Return which coordinates of the mechanism are the answers; others are released too."""
+        if isinstance(self.mechanism, DisjointGroupsGaussian):
+            row = self.mechanism.dimension + 1
+            return [g * row + j for g in range(self.mechanism.groups) for j in range(row - 1)]
+        return list(range(workload.answers))
+
+
+@final
+@dataclass(frozen=True)
+class Candidate:
+    """A named way to release the workload."""
+
+    name: str
+    why: str
+    """What the law is and why it fits, in one line."""
+    make: Callable[[Budget], Calibrated] = field(repr=False)
+    as_published: bool = False
+    """Whether its noise is a published formula rather than calibrated."""
+
+
+@final
+@dataclass(frozen=True)
+class LeftOut:
+    """A candidate that does not apply."""
+
+    name: str
+    reason: str
+
+
+def calibrated(
+    kind: str, budget: Budget, layout: Layout = Layout.JOINT, *, copies: int = 1, **fixed: Any
+) -> Calibrated:
+    """Calibrate a mechanism to a budget.
+
+    Parameters
+    ----------
+    copies
+        How many answers, each with its own noise of a scalar law, change by its sensitivity at
+        once: one release is then as private as so many releases of the scalar mechanism.
+    """
+    found = calibrate(
+        kind,
+        budget.target,
+        adjacency=budget.adjacency,
+        count=budget.releases * copies,
+        sampling_prob=budget.sampling_prob,
+        **fixed,
+    )
+    return Calibrated(found.mechanism, found.whole, layout, found.least, found.argument)
+
+
+def fixed(
+    mechanism: Mechanism,
+    budget: Budget,
+    layout: Layout,
+    *,
+    copies: int = 1,
+    bound: Interval | None = None,
+    bound_for: str = "",
+) -> Calibrated:
+    """Return a mechanism with the noise that it has, and what is known of its kind."""
+    release = mechanism if copies == 1 else Composed(mechanism, copies)
+    return Calibrated(mechanism, budget.whole(release), layout, bound=bound, bound_for=bound_for)
+
+
+Image = tuple[Fraction, Sequence[Fraction]]
+"""The vector √square·entries."""
+
+
+def moved(workload: Counts | GroupedCounts, budget: Budget) -> int:
+    """Return how many counts change by 1 at once.
+
+    Under add/remove the ones of a record. Under replace-one those of two records, which in dense
+    counts can be no more than all of them, and in groups may lie in two groups.
+    """
+    if isinstance(workload, Counts):
+        ones = workload.sparsity
+        both = min(2 * ones, workload.dimension)
+    else:
+        ones, both = workload.dimension, min(2 * workload.dimension, workload.answers)
+    return ones if budget.adjacency is Adjacency.ADD_REMOVE else both
+
+
+def images(workload: LinearQueries) -> list[Image]:
+    """Return W v for the vertices v of the space, those that are not 0."""
+    from dpassay.lp.shapes import vertices
+
+    found: list[Image] = []
+    for vertex in vertices(workload.space):
+        image = [
+            sum((w * x for w, x in zip(row, vertex.entries, strict=True)), start=Fraction(0))
+            for row in workload.matrix
+        ]
+        if any(image):
+            found.append((vertex.square, image))
+    return found
+
+
+def l2_sensitivity(workload: Workload, budget: Budget) -> ExactReal:
+    """Return the largest ℓ2 norm of a change, or the least bound of it that follows."""
+    match workload:
+        case Count(sensitivity=sensitivity):
+            return ExactReal.of_rational(sensitivity)
+        case Counts() | GroupedCounts():
+            return ExactReal.of_root(Fraction(moved(workload, budget)))
+        case BoundedSum(bounds=bounds):
+            return ExactReal.of_root(_total(b * b for b in bounds))
+        case VectorSum():
+            return _l2_bound(workload)
+        case MatrixRelease(l2_sensitivity=norm):
+            return norm
+        case PrefixSums(steps=steps):
+            return ExactReal.of_root(Fraction(steps))
+        case LinearQueries():
+            found = images(workload)
+            return ExactReal.of_root(max(square * _total(y * y for y in i) for square, i in found))
+    raise TypeError(type(workload).__name__)
+
+
+def l1_sensitivity(workload: Workload, budget: Budget) -> ExactReal | None:
+    """Return the largest ℓ1 norm of a change, or the least bound that follows; None without one.
+
+    Laplace noise of one scale on every answer is no worse for a change of ℓ1 norm T than for one
+    answer that moves by T: with f_t the trade-off function of Lap(t) and Lap(0), moving the
+    coordinates one after the other gives at least f_s(1 − f_t) (group privacy), and for a location
+    family of log-concave density, F(F⁻¹(1 − α) − t), that is f_{s+t}.
+    """
+    match workload:
+        case Count(sensitivity=sensitivity):
+            return ExactReal.of_rational(sensitivity)
+        case Counts() | GroupedCounts():
+            return ExactReal.of_rational(moved(workload, budget))
+        case BoundedSum(bounds=bounds):
+            return ExactReal.of_rational(_total(bounds))
+        case VectorSum():
+            return _l1_bound(workload)
+        case PrefixSums(steps=steps):
+            return ExactReal.of_rational(steps)
+        case LinearQueries():
+            return max(
+                ExactReal.of_root(square) * ExactReal.of_rational(_total(abs(y) for y in image))
+                for square, image in images(workload)
+            )
+    return None
+
+
+def _l2_bound(workload: VectorSum) -> ExactReal:
+    """Return the least of ‖v‖₁, ‖v‖₂, √d‖v‖_∞ and √(‖v‖₁‖v‖_∞)."""
+    bounds = [workload.l1_sensitivity, workload.l2_sensitivity]
+    if workload.linf_sensitivity is not None:
+        bounds.append(workload.linf_sensitivity * ExactReal.of_root(Fraction(workload.dimension)))
+        if workload.l1_sensitivity is not None:
+            product = workload.l1_sensitivity * workload.linf_sensitivity
+            if product.rational is not None:
+                bounds.append(ExactReal.of_root(product.rational))
+    return min(bound for bound in bounds if bound is not None)
+
+
+def _l1_bound(workload: VectorSum) -> ExactReal:
+    """Return the least of ‖v‖₁, √d‖v‖₂ and d‖v‖_∞."""
+    bounds = [workload.l1_sensitivity]
+    if workload.l2_sensitivity is not None:
+        bounds.append(workload.l2_sensitivity * ExactReal.of_root(Fraction(workload.dimension)))
+    if workload.linf_sensitivity is not None:
+        bounds.append(workload.linf_sensitivity * ExactReal.of_rational(workload.dimension))
+    return min(bound for bound in bounds if bound is not None)
+
+
+def _total(values: object) -> Fraction:
+    return sum(values, start=Fraction(0))  # type: ignore[call-overload,no-any-return]
+
 
 Found: TypeAlias = Iterator[Candidate | LeftOut]
 
@@ -782,3 +1085,161 @@ def _best_arity(steps: int, *, subtraction: bool) -> int:
         for k in arities
     }
     return min(errors, key=lambda k: (errors[k], k))
+
+
+"""Mechanisms that a user names: do they fit the workload?"""
+
+W = TypeVar("W", bound=Workload)
+
+
+def named(mechanism: Mechanism, workload: Workload, budget: Budget) -> Candidate:
+    """Return a mechanism that the user named, to be judged with the noise that it has.
+
+    Raises
+    ------
+    InvalidInputError
+        If its dimension or sensitivity is not that of the workload.
+    NotApplicableError
+        If it is not known how the mechanism would release the workload.
+    """
+    copies = _copies(mechanism, workload, budget)
+    layout = Layout.EACH if mechanism.dimension == 1 else Layout.JOINT
+    if isinstance(workload, PrefixSums) and mechanism.dimension > 1:
+        layout = Layout.STREAM
+    return Candidate(
+        str(mechanism),
+        "as given",
+        partial(fixed, mechanism, layout=layout, copies=copies),
+        as_published=True,
+    )
+
+
+def _copies(mechanism: Mechanism, workload: Workload, budget: Budget) -> int:
+    """Return how many answers move at once, each by the sensitivity of a scalar mechanism."""
+    match mechanism:
+        case Gaussian() | RankOneGaussian() | MatrixVariateGaussian():
+            if mechanism.dimension > 1:
+                _require(mechanism, "dimension", mechanism.dimension, workload.answers)
+            wanted = l2_sensitivity(workload, budget)
+            _require_at_least(mechanism, "l2_sensitivity", mechanism.l2_sensitivity, wanted)
+        case Laplace():
+            own, known = mechanism.l1_sensitivity, l1_sensitivity(workload, budget)
+            if isinstance(workload, (Counts, GroupedCounts)) and own == ExactReal.of_rational(1):
+                return moved(workload, budget)
+            _require_at_least(mechanism, "l1_sensitivity", own, known)
+        case BoundedCountNoise():
+            return _scalar_copies(mechanism, ExactReal.of_rational(1), workload, budget)
+        case CorrelatedGaussian() | OptimalEllipse() | CountEllipse():
+            _require_counts(mechanism, _as(Counts, workload, mechanism), budget)
+        case DisjointGroupsGaussian() | OptimalGroups():
+            groups = _as(GroupedCounts, workload, mechanism)
+            each = mechanism.counts if isinstance(mechanism, OptimalGroups) else mechanism.dimension
+            sizes = (groups.groups, groups.dimension)
+            _require(mechanism, "(groups, dimension)", (mechanism.groups, each), sizes)
+        case EllipticalGaussian(sensitivities=given):
+            _require_bounds(mechanism, "sensitivities", given, workload)
+        case LaplaceVector(shifts=given):
+            _require_bounds(mechanism, "shifts", given, workload)
+        case OneSidedGaussian(bounds=given):
+            if not isinstance(workload, BoundedSum) or workload.signed:
+                raise NotApplicableError("OneSidedGaussian releases BoundedSum(…, signed=False).")
+            _require_bounds(mechanism, "bounds", given, workload)
+        case GeneralGaussian():
+            _require(mechanism, "dimension", mechanism.dimension, workload.answers)
+        case LinearCounter() | MatrixMechanism():
+            steps = _as(PrefixSums, workload, mechanism).steps
+            _require(mechanism, "steps", mechanism.steps, steps)
+        case ExponentialMechanism() | PermuteAndFlip() | ReportNoisyMax():
+            if not isinstance(workload, Selection):
+                raise NotApplicableError(
+                    f"{type(mechanism).__name__} chooses by scores, not {workload!r}."
+                )
+            if isinstance(mechanism, ReportNoisyMax):
+                _require(mechanism, "candidates", mechanism.candidates, workload.candidates)
+            _require_at_least(mechanism, "sensitivity", mechanism.sensitivity, workload.sensitivity)
+            if mechanism.monotone and not workload.monotone:
+                _require(mechanism, "monotone", mechanism.monotone, workload.monotone)
+        case _:
+            return _noise_copies(mechanism, workload, budget)
+    return 1
+
+
+def _noise_copies(mechanism: Mechanism, workload: Workload, budget: Budget) -> int:
+    """Return the same for other scalar noise that has a sensitivity."""
+    sensitivity = getattr(mechanism, "sensitivity", None)
+    if mechanism.dimension > 1 or sensitivity is None:
+        raise NotApplicableError(
+            f"It is not known how {type(mechanism).__name__} would release {workload!r}. "
+            "Name a mechanism that adds noise to the answers."
+        )
+    mechanism.variances()  # refuses noise that depends on the answer
+    return _scalar_copies(mechanism, exact(sensitivity), workload, budget)
+
+
+def _scalar_copies(
+    mechanism: Mechanism, sensitivity: ExactReal, workload: Workload, budget: Budget
+) -> int:
+    """Return the counts that one record moves, where noise is added to each."""
+    if isinstance(workload, Count):
+        wanted = ExactReal.of_rational(workload.sensitivity)
+        _require_at_least(mechanism, "sensitivity", sensitivity, wanted)
+        return 1
+    if isinstance(workload, (Counts, GroupedCounts)):
+        return moved(workload, budget)
+    raise NotApplicableError(f"{type(mechanism).__name__} is noise for counts, not {workload!r}.")
+
+
+def _as(kind: type[W], workload: Workload, mechanism: Mechanism) -> W:
+    """Return a workload of the only kind that a mechanism releases."""
+    if not isinstance(workload, kind):
+        raise NotApplicableError(
+            f"{type(mechanism).__name__} releases {kind.__name__}, not {workload!r}."
+        )
+    return workload
+
+
+def _require_counts(
+    mechanism: CorrelatedGaussian | OptimalEllipse | CountEllipse, workload: Counts, budget: Budget
+) -> None:
+    sparsity = mechanism.dimension
+    if not isinstance(mechanism, CorrelatedGaussian):
+        sparsity = mechanism.sparsity
+        if budget.adjacency is not Adjacency.ADD_REMOVE:
+            raise NotApplicableError(f"{type(mechanism).__name__} is for adjacency='add-remove'.")
+    _require(mechanism, "dimension", mechanism.dimension, workload.dimension)
+    if sparsity < workload.sparsity:
+        raise InvalidInputError(
+            f"{mechanism!r} is for at most {sparsity} ones in a record; the workload has "
+            f"sparsity={workload.sparsity}."
+        )
+
+
+def _require_bounds(
+    mechanism: Mechanism, name: str, given: Sequence[ExactReal], workload: Workload
+) -> None:
+    bounds = _as(BoundedSum, workload, mechanism).bounds
+    _require(mechanism, f"len({name})", len(given), len(bounds))
+    for index, (own, bound) in enumerate(zip(given, bounds, strict=True)):
+        _require_at_least(mechanism, f"{name}[{index}]", own, ExactReal.of_rational(bound))
+
+
+def _require(mechanism: Mechanism, name: str, own: object, wanted: object) -> None:
+    if own != wanted:
+        raise InvalidInputError(
+            f"Expected {name}={wanted} of {type(mechanism).__name__}, as the workload has, "
+            f"not {own}."
+        )
+
+
+def _require_at_least(
+    mechanism: Mechanism, name: str, own: ExactReal, wanted: ExactReal | None
+) -> None:
+    if wanted is None:
+        raise NotApplicableError(
+            f"The workload has no exact {name}, which {type(mechanism).__name__} needs."
+        )
+    if own < wanted:
+        raise InvalidInputError(
+            f"Expected {name} ≥ {wanted} of {type(mechanism).__name__}: one person can change the "
+            f"answers of this workload by that much. It is {own}."
+        )

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, ClassVar, final
 
+import msgspec
 from flint import arb
 
+from dpassay.accountant import notation
 from dpassay.accountant.ask import read_mechanism
 from dpassay.accountant.budget.target import Mu, Target, read_target
 from dpassay.accountant.core.adjacency import Adjacency
@@ -32,9 +36,16 @@ from dpassay.accountant.pairs.invert import most
 from dpassay.accountant.questions import accuracy
 from dpassay.accountant.questions.least_mu import limiting_mu
 from dpassay.verifier.compare import output
-from dpassay.verifier.compare.candidate import Budget, Calibrated, Candidate, Layout, LeftOut
-from dpassay.verifier.compare.candidates import candidates_for, regret
-from dpassay.verifier.compare.named import named, read_workload
+from dpassay.verifier.compare.candidates import (
+    Budget,
+    Calibrated,
+    Candidate,
+    Layout,
+    LeftOut,
+    candidates_for,
+    named,
+    regret,
+)
 from dpassay.verifier.foreign import as_mechanism
 from dpassay.verifier.prover import decided
 from dpassay.verifier.verdict import Finding, Verdict
@@ -596,3 +607,78 @@ def ranked(rows: Sequence[Row], measure: Metric, budget: Budget) -> Iterator[Row
         return (not row.is_private, other, False, -size if measure.more_is_better else size)
 
     yield from sorted(rows, key=key)
+
+
+"""Comparison files."""
+
+Text = str | int
+_WORKLOADS = (
+    "Write one such as Count(), Counts(dimension=1000, sparsity=10), "
+    "BoundedSum(bounds=[1, 2, 8]) or PrefixSums(steps=1000000)."
+)
+
+
+class BudgetTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[budget]."""
+
+    epsilon: Text | None = None
+    delta: Text | None = None
+    mu: Text | None = None
+    rho: Text | None = None
+    profile: str | None = None
+    adjacency: str = "add-remove"
+    releases: int = 1
+    sampling_prob: Text = 1
+
+    def read(self) -> Budget:
+        """Return the budget."""
+        target = read_target(msgspec.structs.asdict(self))
+        return Budget(target, self.adjacency, self.releases, self.sampling_prob)
+
+
+class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A comparison, as a file or a command line states it."""
+
+    schema_version: int
+    budget: BudgetTable
+    workload: str
+    candidates: list[str] = []
+    only: list[str] = []
+    metrics: list[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.schema_version != 1:
+            raise ValueError(f"schema_version={self.schema_version} is not 1")
+
+    def read(self) -> dict[str, Any]:
+        """Return the arguments of `compare`."""
+        return {
+            "budget": self.budget.read(),
+            "workload": read_workload(self.workload),
+            "candidates": [notation.parse(text) for text in self.candidates],
+            "only": self.only,
+            "metrics": self.metrics or None,
+        }
+
+
+def read_file(path: Path) -> Document:
+    """Read a comparison file.
+
+    Raises InvalidInputError naming the file and the field that is wrong.
+    """
+    try:
+        found = msgspec.convert(tomllib.loads(path.read_text("utf-8"), parse_float=str), Document)
+        found.read()
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+        raise InvalidInputError(f"{path}: {error}") from None
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{path}: {error}") from error
+    return found
+
+
+def read_workload(text: str) -> Workload:
+    """Read a workload in its notation."""
+    found = notation.parse_description(text, noun="workload", remedy=_WORKLOADS)
+    if isinstance(found, Mechanism) or not isinstance(found, Workload):
+        raise InvalidInputError(f"Expected a workload, not {text!r}. {_WORKLOADS}")
+    return found

@@ -19,7 +19,7 @@ from dpassay.accountant.geometry.workload import Training
 from dpassay.accountant.mechanisms.additive.integers import IntegerNoise
 from dpassay.accountant.numbers.exact import ExactReal, floats_in_short
 from dpassay.accountant.numbers.interval import Interval, enclose
-from dpassay.verifier.compare.candidate import Calibrated, Layout, LeftOut
+from dpassay.verifier.compare.candidates import Calibrated, Layout, LeftOut
 from dpassay.verifier.terminal import columns, fitted, is_pretty, styled
 
 if TYPE_CHECKING:

@@ -37,8 +37,7 @@ from dpassay.accountant.mechanisms.wrappers.sampling import (
 from dpassay.accountant.mechanisms.wrappers.tuned import Tuned
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.training.schemes import TruncatedBatches
-from dpassay.verifier.claim import Claim
-from dpassay.verifier.claims import guarantee
+from dpassay.verifier.claims import Claim, guarantee
 
 
 def number(name: str, value: object) -> ExactReal:

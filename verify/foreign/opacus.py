@@ -14,8 +14,7 @@ from dpassay.accountant.errors import expected
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.mechanisms.wrappers.composed import Composed
 from dpassay.accountant.mechanisms.wrappers.sampling import PoissonSubsampled
-from dpassay.verifier.claim import Claim
-from dpassay.verifier.claims import guarantee
+from dpassay.verifier.claims import Claim, guarantee
 from dpassay.verifier.foreign.events import NOTHING, count, number, reported
 
 _ENTRY = 3

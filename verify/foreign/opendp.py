@@ -26,8 +26,7 @@ from dpassay.accountant.mechanisms.selection.tests import (
 from dpassay.accountant.mechanisms.wrappers.channel import Tabulated
 from dpassay.accountant.mechanisms.wrappers.composed import Composed
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.verifier.claim import Claim
-from dpassay.verifier.claims import Pending, guarantee
+from dpassay.verifier.claims import Claim, Pending, guarantee
 from dpassay.verifier.foreign.events import attribute, number
 
 _SAME_LAW = ("make_zCDP_to_approxDP", "make_pureDP_to_zCDP", "make_fix_delta", "make_approximate")

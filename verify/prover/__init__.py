@@ -19,7 +19,7 @@ from dpassay.verifier.kernel.schema import KINDS, require
 from dpassay.verifier.verdict import Verdict
 
 if TYPE_CHECKING:
-    from dpassay.verifier.claim import Claim
+    from dpassay.verifier.claims import Claim
     from dpassay.verifier.verdict import Finding
 
 __all__ = ["argued", "canonical", "certify", "completed", "decided", "write"]

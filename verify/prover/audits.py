@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.verifier.audit.guarantees import Outcome, shown
-from dpassay.verifier.audit.targets import NOT_REPEATABLE
+from dpassay.verifier.audit.runs import NOT_REPEATABLE
 from dpassay.verifier.prover import completed
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from dpassay.verifier.kernel.schema import KINDS, fit
 from dpassay.verifier.verdict import Verdict
 
 if TYPE_CHECKING:
-    from dpassay.verifier.claim import Claim
+    from dpassay.verifier.claims import Claim
     from dpassay.verifier.decide import Decided
 
 Value = Callable[[str], Number]

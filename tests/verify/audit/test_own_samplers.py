@@ -13,7 +13,7 @@ from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.mechanisms import DESCRIPTIONS
 from dpassay.accountant.notation import parse
 from dpassay.verifier.audit import audit
-from dpassay.verifier.audit.targets import Called
+from dpassay.verifier.audit.runs import Called
 
 LEVEL = 1e-6
 """The significance of each audit; there are fewer than thirty."""

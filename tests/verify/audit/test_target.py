@@ -17,7 +17,7 @@ from dpassay.accountant import notation
 from dpassay.accountant.errors import InvalidInputError
 from dpassay.verifier.audit import Command, MechanismError, audit, guarantee, target
 from dpassay.verifier.audit.features import numeric
-from dpassay.verifier.audit.targets import named, worst_pairs
+from dpassay.verifier.audit.runs import named, worst_pairs
 from tests.quick import quick
 
 MECHANISMS = [

@@ -58,8 +58,7 @@ from dpassay.accountant.questions import profile
 from dpassay.verifier.claims import ApproximateDP
 from dpassay.verifier.compare import Budget, Comparison, Row, compare, output
 from dpassay.verifier.compare.candidates import candidates_for
-from dpassay.verifier.compare.comparison import metric
-from dpassay.verifier.compare.named import read_workload
+from dpassay.verifier.compare.comparison import metric, read_workload
 from dpassay.verifier.compare.output import best_lines, headline, noise, release_code, table
 from dpassay.verifier.kernel import Outcome, check
 from dpassay.verifier.verdict import Verdict

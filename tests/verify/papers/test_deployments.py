@@ -14,7 +14,7 @@ from mpmath import exp, log, mp, mpf
 
 from dpassay.accountant.questions.convert import convert
 from dpassay.verifier import kernel
-from dpassay.verifier.claim import Claim
+from dpassay.verifier.claims import Claim
 from dpassay.verifier.claims.relation import Pending
 from dpassay.verifier.document import DEPLOYMENTS, papers, read_paper
 from dpassay.verifier.prover import decided as certify

@@ -51,7 +51,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from flint import arb
 
-from dpassay.accountant import ask, notation
+from dpassay.accountant import notation
 from dpassay.accountant.aliases import METHODS
 from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho, Target
 from dpassay.accountant.core.adjacency import Adjacency
@@ -295,7 +295,7 @@ class Account(Drawable):
         InvalidInputError
             If the name was used, or the entry cannot be written to the file of the account.
         """
-        entry = Spend(ask.read_mechanism(mechanism), _count(count), _name(name))
+        entry = Spend(notation.read_mechanism(mechanism), _count(count), _name(name))
         with self._lock:
             line = None if self._file is None else self._file.line(entry)
             if name in self._names:
@@ -315,7 +315,7 @@ class Account(Drawable):
 
     def can_spend(self, mechanism: Mechanism | str, count: int = 1) -> bool:
         """Whether `spend` would be proved to keep the budget; nothing is spent."""
-        release = ask.read_mechanism(mechanism)
+        release = notation.read_mechanism(mechanism)
         with self._lock:
             return self._keeps(release, _count(count))
 
@@ -327,7 +327,7 @@ class Account(Drawable):
         """
         if self._budget is None:
             raise NotApplicableError("Without a budget nothing is refused. Give Account a budget.")
-        release = ask.read_mechanism(mechanism)
+        release = notation.read_mechanism(mechanism)
         with self._lock:
             self._worst(release)
             sure = self._by_sum(release)

@@ -14,11 +14,11 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
-from dpassay.accountant import notation
 from dpassay.accountant.aliases import translated
 from dpassay.accountant.core.asking import Results
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.errors import InvalidInputError, misused, no_mechanism
+from dpassay.accountant.errors import misused
+from dpassay.accountant.notation import read_mechanism
 from dpassay.accountant.numbers.exact import Number
 from dpassay.accountant.numbers.interval import Interval
 
@@ -66,7 +66,6 @@ _ELSEWHERE = {
     ("epsilon", "epsilon"): "delta(mechanism, epsilon=…)",
 }
 """Questions that are likely meant, by the question that was asked and the argument it lacks."""
-_WRITE = 'Write a mechanism such as Gaussian(standard_deviation="1.1"), or the same as text.'
 
 
 class Question(Protocol[One_co]):
@@ -157,20 +156,6 @@ class AtLoss(Protocol[Answer]):
     def __call__(
         self, mechanism: Mechanism | str, loss: Sequence[Number] | NDArray[Any], **options: Any
     ) -> Results[Answer]: ...
-
-
-def read_mechanism(value: object) -> Mechanism:
-    """Return a mechanism, read from its notation where it is a text."""
-    if isinstance(value, Mechanism):
-        return value
-    if isinstance(value, str):
-        return notation.parse(value)
-    if isinstance(value, type) and issubclass(value, Mechanism):
-        names = ", ".join(f"{name}=…" for name in list(inspect.signature(value).parameters)[:1])
-        raise InvalidInputError(
-            f"Expected a mechanism, not its class. Write {value.__name__}({names})."
-        )
-    raise no_mechanism("mechanism", value, _WRITE)
 
 
 def is_many(value: object) -> bool:

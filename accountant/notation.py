@@ -20,7 +20,7 @@ from typing import Any
 from dpassay.accountant.aliases import ALIASES
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.density.text import FUNCTIONS
-from dpassay.accountant.errors import InvalidInputError, suggestion
+from dpassay.accountant.errors import InvalidInputError, no_mechanism, suggestion
 from dpassay.accountant.geometry.workload import WORKLOADS
 from dpassay.accountant.mechanisms import DESCRIPTIONS
 from dpassay.accountant.numbers.exact import meant
@@ -32,7 +32,22 @@ _NOUNS = ("mechanism", "workload")
 _MAX_LENGTH = 1_000_000
 """Characters of one text that is read: a longer one is no mechanism, and fills the memory."""
 _ARITHMETIC = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.Load)
+_WRITE = 'Write a mechanism such as Gaussian(standard_deviation="1.1"), or the same as text.'
 _REMEDY = 'Write a mechanism such as Gaussian("1.1"), or Composed(Gaussian("1.1"), 10).'
+
+
+def read_mechanism(value: object) -> Mechanism:
+    """Return a mechanism, read from its notation where it is a text."""
+    if isinstance(value, Mechanism):
+        return value
+    if isinstance(value, str):
+        return parse(value)
+    if isinstance(value, type) and issubclass(value, Mechanism):
+        names = ", ".join(f"{name}=…" for name in list(inspect.signature(value).parameters)[:1])
+        raise InvalidInputError(
+            f"Expected a mechanism, not its class. Write {value.__name__}({names})."
+        )
+    raise no_mechanism("mechanism", value, _WRITE)
 
 
 def parse(text: str) -> Mechanism:

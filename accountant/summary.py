@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeAlias, final
 
-from dpassay.accountant import ask
+from dpassay.accountant import ask, notation
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.asking import Drawable
 from dpassay.accountant.core.mechanism import Mechanism
@@ -226,7 +226,7 @@ def profile(
     >>> [f"{value:.3g}" for value in found["delta"]]
     ['0.127', '0.0209']
     """
-    about, relation = ask.read_mechanism(mechanism), Adjacency.read(adjacency)
+    about, relation = notation.read_mechanism(mechanism), Adjacency.read(adjacency)
     given: dict[str, Any] = {
         "epsilon": epsilon, "delta": delta, "alpha": alpha, "tpr_at_fpr": tpr_at_fpr,
         "membership": membership, "posterior": posterior, "reconstruction": reconstruction,

@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpassay.accountant.account import Account
-from dpassay.accountant.ask import read_mechanism
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError, forgiving
+from dpassay.accountant.notation import read_mechanism
 from dpassay.accountant.summary import Profile
 from dpassay.accountant.training import Schemes, Training
 from dpassay.figures import account, audit, law, profile, schemes, style, tradeoff

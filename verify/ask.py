@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
-from dpassay.accountant.ask import read_mechanism
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.asking import Results
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError, expected, forgiving, suggestion
+from dpassay.accountant.notation import read_mechanism
 from dpassay.accountant.numbers.exact import Number, exact, in_short
 from dpassay.verifier.claims import Claim
 from dpassay.verifier.decide import decide

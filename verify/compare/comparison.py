@@ -14,7 +14,6 @@ import msgspec
 from flint import arb
 
 from dpassay.accountant import notation
-from dpassay.accountant.ask import read_mechanism
 from dpassay.accountant.budget.target import Mu, Target, read_target
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.asking import Drawable
@@ -30,6 +29,7 @@ from dpassay.accountant.errors import (
 )
 from dpassay.accountant.geometry.workload import Quantile, Selection, Workload
 from dpassay.accountant.mechanisms.additive.integers import IntegerNoise
+from dpassay.accountant.notation import read_mechanism
 from dpassay.accountant.numbers.exact import Number, floats_in_short
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.pairs.invert import most

@@ -130,7 +130,7 @@ def ended_after(seconds: float) -> Iterator[None]:
 def _decided(claim: Claim, lemmas: Sequence[Claim]) -> Decided:
     """Decide a claim in its listed cases, and by its proof."""
     started = time.perf_counter()
-    for each in (claim, *reachable(claim, lemmas)):
+    for each in (claim, *(reachable(claim, lemmas) if claim.proof else ())):
         if wrong := errors(each.plain()):
             said = "; ".join(": ".join(filter(None, entry)) for entry in wrong)
             raise InvalidInputError(f"Claim {each.id!r}: {said}.")

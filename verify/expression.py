@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
+import operator
 import re
 from collections import ChainMap
 from collections.abc import Callable, Mapping
@@ -701,41 +702,30 @@ FORMS = {
 """Forms that bind a variable."""
 
 
+_OPERATIONS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+
+
 def _arithmetic(op: ast.operator, left: RealValue, right: RealValue, source: str) -> RealValue:
     """Stay exact where both sides are, else go on in balls."""
     if isinstance(op, ast.Pow):
         return _power(left, right, source)
     if isinstance(op, ast.Div) and isinstance(right, Fraction) and right == 0:
         raise InvalidInputError(f"Division by zero in {source[:80]!r}.")
-    if isinstance(left, Fraction) and isinstance(right, Fraction) and not _long(left, right):
-        match op:
-            case ast.Add():
-                return left + right
-            case ast.Sub():
-                return left - right
-            case ast.Mult():
-                return left * right
-            case _:
-                return left / right
-    irrational = isinstance(left, ExactReal) or isinstance(right, ExactReal)
-    if irrational and not isinstance(left, arb) and not isinstance(right, arb):
+    operate = _OPERATIONS[type(op)]
+    if isinstance(left, Fraction) and isinstance(right, Fraction):
+        if not _long(left, right):
+            return number(operate(left, right))
+    elif isinstance(op, ast.Mult | ast.Div) and not any(isinstance(s, arb) for s in (left, right)):
         one, other = to_exact(left, source), to_exact(right, source)
         a, b = one.signed_square, other.signed_square
         if a is not None and b is not None and not _long(a, b):
-            if isinstance(op, ast.Mult):
-                return number(one * other, source)
-            if isinstance(op, ast.Div):
-                return number(one / other, source)
-    x, y = to_ball(left, source), to_ball(right, source)
-    match op:
-        case ast.Add():
-            return x + y
-        case ast.Sub():
-            return x - y
-        case ast.Mult():
-            return x * y
-        case _:
-            return x / y
+            return number(operate(one, other))
+    return number(operate(to_ball(left, source), to_ball(right, source)))
 
 
 def _long(left: Fraction, right: Fraction) -> bool:

@@ -88,6 +88,53 @@ _TIGHT = 0.99
 """A guess is kept if its tail is at least this part of the level: bounds lose 1 % of it."""
 
 
+class Design(Enum):
+    """How two counts arise."""
+
+    SIDES = "sides"
+    """Independent binomials: runs on one dataset and runs on the other, in one event."""
+    GUESSES = "guesses"
+    """Right and wrong guesses among runs on datasets that fair coins chose."""
+
+
+LEAST_P_VALUE = {Design.SIDES: 2e-10, Design.GUESSES: 1e-280}
+"""The least p-value that is told. Sums for two sides end 6.5 standard deviations out, and what is
+beyond is bounded by 1e-10; tails of guesses end where doubles underflow."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What was counted: `hits` of `runs` for a violation, `misses` of `other_runs` against."""
+
+    hits: int
+    runs: int
+    misses: int
+    other_runs: int
+    design: Design = Design.SIDES
+
+    def __post_init__(self) -> None:
+        if min(self.runs, self.other_runs) < 1:
+            raise expected("runs", min(self.runs, self.other_runs), "≥ 1")
+        if max(self.runs, self.other_runs) > MOST_RUNS:
+            raise expected(
+                "runs",
+                max(self.runs, self.other_runs),
+                f"≤ {MOST_RUNS:.0e}",
+                "Beyond, counts are not exact in floating point.",
+            )
+        if not 0 <= self.hits <= self.runs:
+            raise expected("hits", self.hits, f"in [0, {self.runs}]")
+        if not 0 <= self.misses <= self.other_runs:
+            raise expected("misses", self.misses, f"in [0, {self.other_runs}]")
+        if self.design is Design.GUESSES and self.hits + self.misses > self.runs:
+            raise expected("hits + misses", self.hits + self.misses, f"≤ {self.runs} runs")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {**asdict(self), "design": self.design.value}
+
+
 def masses(k: Array, n: int, p: Array) -> Array:
     """Return P(Bin(n, p) = k), one row per p."""
     return np.asarray(stats.binom.pmf(k, n, np.asarray(p)[:, np.newaxis]))
@@ -160,20 +207,17 @@ def _pushed(
     return np.where(good, guess, low)
 
 
-Triple: TypeAlias = tuple[int, int, int]
-"""Right guesses, wrong guesses, and runs."""
 _LEAST = 1e-300
 """In place of a tail that underflows."""
 
 
-def p_value_of_guesses(counts: Triple, epsilon: float, delta: float, spared: float) -> float:
+def p_value_of_guesses(counts: Counts, epsilon: float, delta: float, spared: float) -> float:
     """Return the exact p-value (with `spared` added where δ > 0).
 
     The tail is that of the wrong guesses: 1 − π keeps its relative accuracy where π is near 1.
     """
-    right, wrong, runs = counts
-    guesses = right + wrong
-    chance = least_chance_of_error(guesses, runs, epsilon, delta, spared)
+    wrong, guesses = counts.misses, counts.hits + counts.misses
+    chance = least_chance_of_error(guesses, counts.runs, epsilon, delta, spared)
     if wrong >= guesses * chance:
         return 1.0
     tail = max(float(at_most(wrong, guesses, chance)), _LEAST)
@@ -193,9 +237,6 @@ def least_chance_of_error(
     return pure * (1 - delta / least) if least > delta else 0.0
 
 
-Quadruple: TypeAlias = tuple[int, int, int, int]
-"""a of n, and b of m."""
-
 _REACH = 6.5
 """How many standard deviations are summed finely; what is beyond is bounded."""
 _WIDEST_TABLE = 2000
@@ -208,9 +249,9 @@ _MOST_B = 240
 """Cells of b in a sum by parts: with fewer the p-value is larger, with more it takes longer."""
 
 
-def p_value_of_sides(counts: Quadruple, epsilon: float, delta: float, spared: float) -> float:
+def p_value_of_sides(counts: Counts, epsilon: float, delta: float, spared: float) -> float:
     """Return an upper bound of the p-value of H₀ (see the module), at least `spared`."""
-    _, n, b, m = counts
+    n, b, m = counts.runs, counts.misses, counts.other_runs
     factor = math.exp(epsilon)
     t = statistic(counts, factor, delta)
     if t <= 0:
@@ -228,10 +269,10 @@ def p_value_of_sides(counts: Quadruple, epsilon: float, delta: float, spared: fl
     return min(1.0, (float(tail.max()) + spared) * (1 + ROUNDING))
 
 
-def statistic(counts: Quadruple, factor: float, delta: float) -> float:
+def statistic(counts: Counts, factor: float, delta: float) -> float:
     """Return T, 0 where the score is not positive."""
-    a, n, b, m = counts
-    u, v = a - n * delta, factor * n / m * b
+    n, m = counts.runs, counts.other_runs
+    u, v = counts.hits - n * delta, factor * n / m * counts.misses
     c0, c1, c2 = _variance(n, m, factor, delta)
     s = (u + v) / 2
     spread = c0 + s * (c1 + s * c2)
@@ -352,53 +393,6 @@ SPARED = 0.01
 """The part of the significance that the nuisance parameter's interval may cost."""
 
 
-class Design(Enum):
-    """How two counts arise."""
-
-    SIDES = "sides"
-    """Independent binomials: runs on one dataset and runs on the other, in one event."""
-    GUESSES = "guesses"
-    """Right and wrong guesses among runs on datasets that fair coins chose."""
-
-
-LEAST_P_VALUE = {Design.SIDES: 2e-10, Design.GUESSES: 1e-280}
-"""The least p-value that is told. Sums for two sides end 6.5 standard deviations out, and what is
-beyond is bounded by 1e-10; tails of guesses end where doubles underflow."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """What was counted: `hits` of `runs` for a violation, `misses` of `other_runs` against."""
-
-    hits: int
-    runs: int
-    misses: int
-    other_runs: int
-    design: Design = Design.SIDES
-
-    def __post_init__(self) -> None:
-        if min(self.runs, self.other_runs) < 1:
-            raise expected("runs", min(self.runs, self.other_runs), "≥ 1")
-        if max(self.runs, self.other_runs) > MOST_RUNS:
-            raise expected(
-                "runs",
-                max(self.runs, self.other_runs),
-                f"≤ {MOST_RUNS:.0e}",
-                "Beyond, counts are not exact in floating point.",
-            )
-        if not 0 <= self.hits <= self.runs:
-            raise expected("hits", self.hits, f"in [0, {self.runs}]")
-        if not 0 <= self.misses <= self.other_runs:
-            raise expected("misses", self.misses, f"in [0, {self.other_runs}]")
-        if self.design is Design.GUESSES and self.hits + self.misses > self.runs:
-            raise expected("hits + misses", self.hits + self.misses, f"≤ {self.runs} runs")
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {**asdict(self), "design": self.design.value}
-
-
 def p_value(counts: Counts, epsilon: float, delta: float, *, spared: float = 1e-4) -> float:
     """Return an upper bound of the exact p-value of P(E) ≤ e^ε Q(E) + δ.
 
@@ -418,10 +412,8 @@ def p_value(counts: Counts, epsilon: float, delta: float, *, spared: float = 1e-
         raise expected("epsilon", epsilon, "≥ 0")
     if epsilon > math.log(counts.other_runs) + 40:  # no number of runs tells it from infinity
         return 1.0
-    if counts.design is Design.GUESSES:
-        guessed = (counts.hits, counts.misses, counts.runs)
-        return p_value_of_guesses(guessed, epsilon, delta, spared)
-    return p_value_of_sides(_sides(counts), epsilon, delta, spared)
+    of = p_value_of_guesses if counts.design is Design.GUESSES else p_value_of_sides
+    return of(counts, epsilon, delta, spared)
 
 
 def nested_p_value(counts: Counts, epsilon: float, delta: float, level: float) -> float:
@@ -448,22 +440,13 @@ def nested_p_value(counts: Counts, epsilon: float, delta: float, level: float) -
     return t
 
 
-def _sides(counts: Counts) -> Quadruple:
-    return counts.hits, counts.runs, counts.misses, counts.other_runs
-
-
 def epsilon_lower_bound(counts: Counts, delta: float, significance: float) -> float:
     """Return ε̲ ≥ 0 at which H₀ is refuted at `significance`, next to where that ends; else 0.
 
     With confidence 1 − significance, ε(δ) ≥ ε̲: refuting at ε̲ refutes at every smaller ε.
     """
     top = math.log(2 * counts.other_runs) + 1
-    return _crossing(
-        lambda eps: p_value(counts, eps, delta, spared=SPARED * significance),
-        lambda eps: _score(counts, eps, delta),
-        top,
-        significance,
-    )
+    return _crossing(lambda eps: (counts, eps, delta), top, significance)
 
 
 def delta_lower_bound(counts: Counts, epsilon: float, significance: float) -> float:
@@ -472,12 +455,7 @@ def delta_lower_bound(counts: Counts, epsilon: float, significance: float) -> fl
     With confidence 1 − significance, δ(ε) ≥ δ̲.
     """
     top = min(counts.hits / counts.runs, 1 - 1e-12)
-    return _crossing(
-        lambda delta: p_value(counts, epsilon, delta, spared=SPARED * significance),
-        lambda delta: _score(counts, epsilon, delta),
-        top,
-        significance,
-    )
+    return _crossing(lambda delta: (counts, epsilon, delta), top, significance)
 
 
 def gaussian_delta(mu: float, epsilons: ArrayLike) -> NDArray[np.float64]:
@@ -512,21 +490,18 @@ def least(enough: Callable[[int], bool], most: int) -> int | None:
 
 def _score(counts: Counts, epsilon: float, delta: float) -> float:
     """Return the standardised excess of the counts, which guides the search for a bound."""
-    n, m, factor = counts.runs, counts.other_runs, math.exp(epsilon)
+    n, factor = counts.runs, math.exp(epsilon)
     if counts.design is Design.SIDES:
-        u, v = counts.hits - n * delta, factor * n / m * counts.misses
-        if u <= v:
-            return -1.0
-        return statistic(_sides(counts), factor, delta)
+        return statistic(counts, factor, delta) or -1.0
     excess = counts.hits - factor * counts.misses - n * delta
     spread = max((counts.hits + factor * counts.misses + n * delta) / 2 * (1 + factor), 1e-9)
     return excess / math.sqrt(spread)
 
 
 def _crossing(
-    tail: Callable[[float], float], score: Callable[[float], float], top: float, significance: float
+    at: Callable[[float], tuple[Counts, float, float]], top: float, significance: float
 ) -> float:
-    """Return x in [0, top] with tail(x) ≤ significance, next to where that ends.
+    """Return x in [0, top] that is refuted at a significance, next to where that ends.
 
     The score is close to the normal quantile of the tail: where it crosses is nearly the answer,
     and each exact tail corrects the level that it is asked to cross.
@@ -534,8 +509,8 @@ def _crossing(
     goal = -float(special.ndtri(significance))
     level, best, worst = goal, 0.0, top
     for _ in range(_STEPS):
-        guess, _ = halved(partial(_above, score, level), best, worst, width=1e-7)
-        value = tail(guess)
+        guess, _ = halved(partial(_above, at, level), best, worst, width=1e-7)
+        value = p_value(*at(guess), spared=SPARED * significance)
         if value <= significance:
             best = max(best, guess)
         else:
@@ -548,5 +523,5 @@ def _crossing(
     return best
 
 
-def _above(score: Callable[[float], float], level: float, x: float) -> bool:
-    return score(x) > level
+def _above(at: Callable[[float], tuple[Counts, float, float]], level: float, x: float) -> bool:
+    return _score(*at(x)) > level

@@ -43,7 +43,7 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Protocol, TypeAlias, final, runtime_checkable
 
@@ -495,48 +495,6 @@ _ENOUGH = 60.0
 so 1e-10 in all where 10⁸ blocks are compared."""
 
 
-@final
-@dataclass(eq=False)
-class Watched:
-    """A target that notes how its first outputs begin."""
-
-    target: Target
-    beginning: bytes = b""
-    """A digest; empty where the outputs tell too little."""
-    _looked: bool = field(default=False)
-
-    @property
-    def name(self) -> str:
-        """That of the target."""
-        return self.target.name
-
-    def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Any:
-        """Return the outputs of the target."""
-        outputs = self.target.sample(dataset, size, rng)
-        if not self._looked:
-            self._looked, self.beginning = True, _beginning(outputs)
-        return outputs
-
-
-@final
-@dataclass(eq=False)
-class Beginnings:
-    """How the blocks that were counted begin."""
-
-    name: str
-    seen: set[bytes] = field(default_factory=set)
-
-    def add(self, beginning: bytes) -> None:
-        """Note one more; raise MechanismError if it was there."""
-        if beginning and beginning in self.seen:
-            raise MechanismError(
-                f"{self.name} returned the same outputs in two blocks of runs: they are not "
-                "independent. Does it seed a generator of its own, or does every worker get a copy "
-                "of one? Use the rng that the audit gives it, or executor=None (--workers 1)."
-            )
-        self.seen.add(beginning)
-
-
 def state(dataset: Any) -> Any:
     """Return what is in a dataset that a mechanism could change; None where that is not known."""
     try:
@@ -564,16 +522,12 @@ def told(outputs: Sequence[bytes]) -> float:
     return sum(times * math.log(count / times) for times in Counter(outputs).values())
 
 
-def _beginning(outputs: Any) -> bytes:
+def beginning(rows: Matrix) -> bytes:
+    """Return a digest of how the rows of a block begin; empty where they tell too little."""
     for length in _LENGTHS:
-        if not hasattr(outputs, "__getitem__") or len(outputs) < length:
-            break
-        first = [
-            one.tobytes() if isinstance(one, (np.ndarray, np.generic)) else repr(one).encode()
-            for one in outputs[:length]
-        ]
-        if told(first) >= _ENOUGH:
-            return hashlib.sha256(b"\0".join(first)).digest()[:16]
+        first = [row.tobytes() for row in rows[:length].astype(np.float64)]
+        if len(first) == length and told(first) >= _ENOUGH:
+            return hashlib.sha256(b"".join(first)).digest()[:16]
     return b""
 
 
@@ -663,7 +617,7 @@ def time_limit(seconds: float | None, what: str) -> Iterator[None]:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Task:
+class Block:
     """One block of the test: what a worker needs to run it."""
 
     target: Target
@@ -677,9 +631,12 @@ class Task:
     key: tuple[int, ...]
     timeout: float | None
 
-    def count(self) -> NDArray[np.int64]:
-        """Run the block; for guesses fair coins choose the dataset of every run."""
-        rows = []
+    def count(self) -> tuple[NDArray[np.int64], bytes]:
+        """Run the block; return its counts, and how its outputs begin.
+
+        For guesses fair coins choose the dataset of every run.
+        """
+        rows, begins = [], b""
         sizes = side_sizes(self.rule.design, self.size, self.seed, self.key)
         for side, (dataset, size) in enumerate(zip(self.datasets, sizes, strict=True)):
             rng = generator(self.seed, *self.key, side)
@@ -688,7 +645,8 @@ class Task:
                 outputs = draw(self.target, dataset, size, rng, alphabet=form, width=self.width)
             misfits = int(np.isnan(outputs).all(axis=1).sum()) if form.width != self.mixed else 0
             rows.append(np.append(self.rule.histograms(outputs), misfits))
-        return np.array(rows)
+            begins = begins if side else beginning(outputs)
+        return np.array(rows), begins
 
 
 def side_sizes(design: Design, size: int, seed: int, key: tuple[int, ...]) -> tuple[int, int]:
@@ -704,7 +662,7 @@ def side_sizes(design: Design, size: int, seed: int, key: tuple[int, ...]) -> tu
 class Blocks:
     """Runs a side cut into blocks that are made when they are asked for."""
 
-    whole: Task
+    whole: Block
     """A block of the full size, with the key that all of them begin with."""
     runs: int
 
@@ -713,7 +671,7 @@ class Blocks:
         size = self.whole.size
         return (self.runs + size - 1) // size
 
-    def __getitem__(self, index: int) -> Task:
+    def __getitem__(self, index: int) -> Block:
         """Return one block: the last one holds what is left."""
         size = min(self.whole.size, self.runs - index * self.whole.size)
         return replace(self.whole, size=size, key=(*self.whole.key, index))
@@ -747,20 +705,28 @@ def run(
     begin with the same outputs.
     """
     waiting = iter(range(len(blocks)))
-    beginnings = Beginnings(blocks.whole.target.name)
+    seen: set[bytes] = set()
     histogram = np.zeros((2, blocks.whole.rule.size + 1), dtype=np.int64)
     done = 0
 
     def add(counted: tuple[NDArray[np.int64], bytes]) -> None:
         nonlocal histogram, done
-        beginnings.add(counted[1])
-        histogram, done = histogram + counted[0], done + 1
+        counts, begins = counted
+        if begins and begins in seen:
+            raise MechanismError(
+                f"{blocks.whole.target.name} returned the same outputs in two blocks of runs: they "
+                "are not independent. Does it seed a generator of its own, or does every worker "
+                "get a copy of one? Use the rng that the audit gives it, or executor=None "
+                "(--workers 1)."
+            )
+        seen.add(begins)
+        histogram, done = histogram + counts, done + 1
         if progress is not None:
             progress(done, len(blocks))
 
     if executor is None:
         for index in waiting:
-            add(_count(blocks[index]))
+            add(blocks[index].count())
         return histogram
     _require_sendable(blocks, executor)
     running: set[Future[tuple[NDArray[np.int64], bytes]]] = set()
@@ -770,7 +736,7 @@ def run(
     try:
         while True:
             for index in waiting:
-                running.add(executor.submit(_count, blocks[index]))
+                running.add(executor.submit(blocks[index].count))
                 if len(running) >= most:
                     break
             if not running:
@@ -795,12 +761,6 @@ def run(
         if any(cancelled):
             with suppress(RuntimeError):
                 executor.submit(int)
-
-
-def _count(block: Task) -> tuple[NDArray[np.int64], bytes]:
-    """Count one block, wherever this runs, and note how its outputs begin."""
-    watched = Watched(block.target)
-    return replace(block, target=watched).count(), watched.beginning
 
 
 def _workers(executor: Executor) -> int:
@@ -1161,7 +1121,7 @@ def train(plan: Plan) -> Prepared:
         require_independent(plan, best, alphabet, notes)
     rule = all_worded(rules[best], sides[best], alphabet.width, alphabet.names)
     fresh = plan.samples - training
-    whole = Task(
+    whole = Block(
         plan.target,
         plan.pairs[best],
         rule,

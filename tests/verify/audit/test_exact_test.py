@@ -29,12 +29,12 @@ SPARED = 1e-4
 
 def test_a_huge_factor_needs_no_huge_table() -> None:
     """At ε = 30 the boundary reaches from p = δ to p = 1: a table of all counts is 4·10⁶ wide."""
-    value = exact_test.p_value_of_sides((40, 4_000_000, 0, 4_000_000), 30.0, 1e-6, 1e-8)
+    value = p_value(Counts(40, 4_000_000, 0, 4_000_000), 30.0, 1e-6, spared=1e-8)
     assert stats.binom.sf(39, 4_000_000, 1e-6) <= value <= 1
 
 
 def test_guesses_of_a_pure_guarantee_are_binomial() -> None:
-    value = exact_test.p_value_of_guesses((80, 20, 1000), 1.0, 0.0, SPARED)
+    value = p_value(Counts(80, 1000, 20, 1000, Design.GUESSES), 1.0, 0.0, spared=SPARED)
     exact = stats.binom.sf(79, 100, math.e / (1 + math.e))
     assert exact <= value <= exact * (1 + 2 * exact_test.ROUNDING)
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Any, ClassVar, TypeAlias, TypeVar, final
+from typing import Any, ClassVar, TypeAlias, final
 
 from flint import arb
 
@@ -37,22 +37,18 @@ from dpassay.verifier.verdict import Verdict
 
 """Shared pieces of the claims about a mechanism's privacy."""
 
-Found = TypeVar("Found")
 Question: TypeAlias = Callable[[Sequence[Pair]], arb]
 """A number of some pairs, to the width that they are asked for."""
 
 VERDICT_WIDTH = Fraction(1, 10**15)
 WIDTHS = tuple(Fraction(1, 10**digits) for digits in (6, 9, 15, 30))
 """Widths that a number whose digits take time is asked for in turn, until a claim is decided."""
-_WIDER = tuple(Fraction(1, 10**digits) for digits in (9, 6, 5, 4, 3, 1))
-"""Widths that do where a narrower one is refused: steps of ten where grids end."""
-_FLOATS_WIDTH = Fraction(1, 10**11)
-"""A width that sums in floats reach as a rule."""
 SHOWN_WIDTH = Fraction(1, 10**13)
 """Width of a number that is only shown, with twelve digits."""
 SEARCH_WIDTH = Fraction(1, 10**9)
 LAW_PRECISION = 256
 """Bits of the laws that a witness is made of."""
+_LINE = Interval(Decimal("-Infinity"), Decimal("Infinity"))
 _LAST_PRECISION = 512
 """Bits of the last comparison before a claim is left undecided."""
 EXCEEDS = {True: "does not exceed", False: "exceeds", None: "could not be told apart from"}
@@ -88,10 +84,12 @@ def reached(number: Question, pairs: Sequence[Pair], first: Fraction = VERDICT_W
 
     The verdict is decided separately, by signs: a wide enclosure may decide it too.
     """
-    with contextlib.suppress(UndecidedError):
-        return _nearest(lambda width: _enclosed(number, pairs, width), first)
-    with ctx.workprec(_LAST_PRECISION):
-        return Interval.of_ball(number(pairs))
+
+    def widely() -> Interval:
+        with ctx.workprec(_LAST_PRECISION):
+            return Interval.of_ball(number(pairs))
+
+    return profile.best(lambda width: _enclosed(number, pairs, width), first, widely, _LINE)
 
 
 def _enclosed(number: Question, pairs: Sequence[Pair], width: Fraction) -> Interval:
@@ -184,26 +182,16 @@ def event(pair: Pair, epsilon: ExactReal) -> dict[str, Any]:
     }
 
 
-def _nearest(enclosed: Callable[[Fraction], Found], first: Fraction) -> Found:
-    """Return an enclosure to a width; where that is refused, to the next wider one that is not."""
-    for width in (first, *(wider for wider in _WIDER if wider > first)):
-        try:
-            return enclosed(width)
-        except UndecidedError as error:
-            refusal = error
-    raise refusal
-
-
 def _tail(tail: Callable[[Pair], arb], pair: Pair) -> Interval:
     """Enclose a tail that is shown; one from slopes is wider than the profile that it is from."""
 
-    def loose(wider: Fraction) -> Interval:
+    def ask(width: Fraction) -> Interval:
+        with contextlib.suppress(UndecidedError):
+            return _enclosed(lambda asked: tail(asked[0]), [pair], width)
         with ctx.workprec(START_PRECISION):
-            return Interval.of_ball(tail(refined(pair, wider)))
+            return Interval.of_ball(tail(refined(pair, width)))
 
-    with contextlib.suppress(UndecidedError):
-        return _enclosed(lambda asked: tail(asked[0]), [pair], first_width([pair]))
-    return _nearest(loose, _FLOATS_WIDTH)
+    return profile.best(ask, first_width([pair]), lambda: profile.PROBABILITIES, _LINE)
 
 
 def margin(true: Interval, claimed: ExactReal) -> dict[str, Interval]:

@@ -292,7 +292,7 @@ def _count(outputs: Matrix, of: str) -> Values:
 
 
 _ODD: dict[str, Callable[[Matrix], NDArray[np.bool_]]] = {
-    "nan": np.isnan,
+    "NaN or no number": np.isnan,
     "infinite": np.isinf,
     "-0.0": lambda outputs: (outputs == 0) & np.signbit(outputs),
 }

@@ -8,11 +8,16 @@ from typing import Any
 import pytest
 
 
+def slow(*case: Any) -> Any:
+    """Return a case that is left to the run of slow tests."""
+    return pytest.param(*case, marks=pytest.mark.slow)
+
+
 def quick(cases: Iterable[Any], *places: int) -> list[Any]:
     """Return the cases of a parametrisation, those at other places marked as slow."""
     return [
         case
         if place in places or hasattr(case, "marks")
-        else pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow)
+        else slow(*(case if isinstance(case, tuple) else (case,)))
         for place, case in enumerate(cases)
     ]

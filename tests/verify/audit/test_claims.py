@@ -33,7 +33,7 @@ from dpassay.verifier.audit.features import Alphabet
 from dpassay.verifier.audit.learn import choose
 from dpassay.verifier.kernel import Outcome, statistics
 from dpassay.verifier.kernel.statistics import binomial_tail
-from tests.quick import quick
+from tests.quick import quick, slow
 
 
 def answers(rate: float) -> Any:
@@ -231,7 +231,7 @@ def test_the_curve_of_a_claimed_mechanism_is_computed_again(text: str) -> None:
     [
         Counts(30, 60, 4, 70),
         Counts(3, 2000, 0, 1000),
-        Counts(30_000, 200_000, 9_000, 150_000),
+        slow(Counts(30_000, 200_000, 9_000, 150_000)),
         Counts(400, 500, 90, 500, Design.GUESSES),
         Counts(300_000, 2_000_000, 70_000, 2_000_000, Design.GUESSES),
     ],

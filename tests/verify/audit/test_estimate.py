@@ -71,6 +71,7 @@ def test_bounds_hold_at_once_and_are_near() -> None:
         assert curve.epsilon(0.1) <= (curve.epsilon_upper(0.1) or 9)
 
 
+@pytest.mark.slow
 def test_distances_bound_a_mechanism_of_many_dimensions_closely() -> None:
     mechanism = dpassay.RankOneGaussian(dimension=20, sigma_star=100)
     found = dpassay.audit(mechanism, significance=LEVEL, samples=20_000, seed=1)

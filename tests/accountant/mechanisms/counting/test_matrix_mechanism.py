@@ -26,6 +26,7 @@ from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.questions import accuracy, guarantees, profile
 from tests.near import narrow
+from tests.quick import quick
 
 Matrix = list[list[Fraction]]
 SCHEMAS = [
@@ -236,7 +237,7 @@ SAMPLED = {
 }
 
 
-@pytest.mark.parametrize("name", SAMPLED)
+@pytest.mark.parametrize("name", quick(SAMPLED, 0, 2, 5))
 def test_samples_are_sampled_gaussian_releases(name: str) -> None:
     """The worst of all first steps, its columns' norms written out."""
     strategy, n, b, bands = SAMPLED[name]

@@ -16,7 +16,7 @@ from dpassay.accountant.errors import InvalidInputError, NotApplicableError, Und
 from dpassay.accountant.mechanisms import AboveThreshold, Composed
 from dpassay.accountant.questions import profile
 from dpassay.verifier.verdict import Verdict
-from tests.quick import quick
+from tests.quick import quick, slow
 
 FALSE_ALARM = 1e-6
 SPARE = 1e-4
@@ -71,7 +71,7 @@ def test_no_short_stream_loses_more(count: int, monotone: bool) -> None:
 
 @pytest.mark.parametrize("variant", ["standard", "fresh-threshold"])
 @pytest.mark.parametrize("monotone", [False, True])
-@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("count", [1, slow(3)])
 def test_streams_come_near_the_largest_loss(variant: str, monotone: bool, count: int) -> None:
     about = AboveThreshold(2, "5/2", count, monotone=monotone, variant=variant)
     each = Fraction(1 if monotone else 2) / Fraction("5/2")

@@ -33,6 +33,7 @@ from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.pairs.shuffling import ShuffledReports
 from dpassay.accountant.questions import guarantees, profile
 from tests.near import narrow
+from tests.quick import slow
 
 
 def law(rows: Sequence[Sequence[Any]], records: Sequence[int], one: Any) -> dict[Any, Any]:
@@ -107,7 +108,7 @@ def names(value: object) -> str:
 
 
 @pytest.mark.parametrize(("mechanism", "rows"), responses(), ids=names)
-@pytest.mark.parametrize("epsilon", ["0", "0.3"])
+@pytest.mark.parametrize("epsilon", [slow("0"), "0.3"])
 def test_every_report_of_every_user(
     mechanism: Mechanism, rows: list[list[mpf]], epsilon: str
 ) -> None:

@@ -211,6 +211,7 @@ def test_releases_that_are_made_for_different_relations_are_no_guarantee() -> No
     assert profile.delta(alike, 1) == profile.delta(alike, 1, adjacency="replace-one")
 
 
+@pytest.mark.slow
 def test_a_width_out_of_reach_is_refused_with_what_was_reached() -> None:
     million = Composed(Laplace(scale=10**6), 10**6)
     with pytest.raises(UndecidedError, match="Reached delta in") as caught:

@@ -1,4 +1,4 @@
-"""Write the tables of verdicts: docs/findings, field.md, deployments.md, verdicts.md.
+"""Write the tables of verdicts: docs/findings.md, field.md, deployments.md, verdicts.md.
 
 The first have counts; docs/verdicts.md has all statements, and what `dpassay check` says of the
 certificates.
@@ -106,12 +106,6 @@ def counts_table(ledgers: list[tuple[Document, list[Finding]]]) -> str:
     total = sum((each for _, each in counted), Counter())
     lines = [_row(["paper", *HEAD]), "|---|" + "---|" * len(HEAD)]
     return "\n".join(lines + [_row([name, *cells(c)]) for name, c in [*counted, ("all", total)]])
-
-
-def page_table(document: Document, findings: list[Finding]) -> str:
-    """Return the counts of one paper, for its page."""
-    row = cells(tally(document, findings))
-    return "\n".join([_row(HEAD), "|" + "---|" * len(HEAD), _row(row)])
 
 
 def _row(cells: Sequence[str]) -> str:
@@ -296,8 +290,6 @@ def main() -> None:
         ledgers.append((document, findings))
         checked.append((document, [kernel.check(data) for data in certificates]))
     _write(ROOT / "docs" / "findings.md", counts_table(ledgers))
-    for document, findings in ledgers:
-        _write(ROOT / "docs" / "findings" / f"{document.name}.md", page_table(document, findings))
     field = read_paper(FIELD)
     found = decide(field)
     _write(ROOT / "docs" / "field.md", counts(found))

@@ -104,8 +104,6 @@ def test_the_tables_of_verdicts_are_those_of_a_run(
     assert tables.with_table(counts, tables.counts_table(ledgers)) == counts
     page = (ROOT / "docs" / "verdicts.md").read_text("utf-8")
     for ledger, findings in ledgers:
-        own = (ROOT / "docs" / "findings" / f"{ledger.name}.md").read_text("utf-8")
-        assert tables.with_table(own, tables.page_table(ledger, findings)) == own
         section = page.split(f"## {ledger.name}\n")[1].split("\n## ")[0]
         rows = [row for row in section.splitlines() if row.startswith("| `")]
         assert len(rows) == len(findings)

@@ -27,14 +27,13 @@ _HEAD = """\
 # Figures
 
 `dpassay figures` makes every figure below: PNG, PDF, SVG, the plotted numbers as CSV, provenance as
-JSON, and a gallery page with each paper's statement and its verdicts. `--column` draws for the
-width of a paper's column (3.4 inches), `--fast` takes a reduced grid, `--check` compares recomputed
-numbers with the tables in `figures/tables/`, `--full` takes the papers' own sizes, `--data DIR` the
-original data: `mnist.npz` and `cifar10.npz` with the arrays x_train, y_train, x_test and y_test,
+JSON, and a gallery page with the verdicts. `--fast` takes a reduced grid, `--check` compares
+recomputed numbers with the tables in `figures/tables/`, `--data DIR` takes the original data:
+`mnist.npz` and `cifar10.npz` with the arrays x_train, y_train, x_test and y_test,
 `uber-raw-data-apr14.csv`, and `Swarm_Behaviour.csv`.
 
-Each title is the finding of the figure, with its numbers. Beside it are the paper's own words; "…"
-stands for what is left out. Only a title that says "Printed" quotes a number of the paper.
+Each title is the finding of the figure. Beside it are the paper's own words. Only a title that says
+"Printed" quotes a number of the paper.
 
 | id | title | the paper's sentence |
 |---|---|---|

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import pytest
 
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.mechanisms import DESCRIPTIONS
+from tests.scripts import script
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SLOW = {
@@ -16,30 +16,26 @@ SLOW = {
     "RandomAllocation",
     "RankOneGaussian",
     "SampledWithoutReplacement",
+    "Tuned",
 }
-"""More than five seconds each."""
+"""More than three seconds each."""
 NAMES = [name for name, kind in DESCRIPTIONS.items() if issubclass(kind, Mechanism)]
 
 
 @pytest.fixture(scope="module")
-def table() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("capabilities", DOCS / "make_capabilities.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def table() -> Any:
+    return script("docs/make_capabilities.py")
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in NAMES]
 )
-def test_what_a_mechanism_lacks_is_listed_with_its_reason(table: ModuleType, name: str) -> None:
+def test_what_a_mechanism_lacks_is_listed_with_its_reason(table: Any, name: str) -> None:
     """Close the gap, or explain it in `NOT_YET` of docs/make_capabilities.py."""
     assert table.lacks(table.examples()[name]).keys() == table.expected_gaps(name)
 
 
-def test_the_page_has_a_row_for_every_mechanism(table: ModuleType) -> None:
+def test_the_page_has_a_row_for_every_mechanism(table: Any) -> None:
     text = (DOCS / "capabilities.md").read_text(encoding="utf-8")
     missing = [name for name in NAMES if f"|[{name}](" not in text]
     assert not missing, "run python docs/make_capabilities.py"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ import dpassay
 from dpassay.verifier import document
 from dpassay.verifier.ask import verify
 from dpassay.verifier.verdict import Finding
+from tests.scripts import script
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -68,13 +68,7 @@ def test_the_documented_kinds_are_the_kinds() -> None:
 
 
 def made_tables(name: str = "make_verdicts") -> Any:
-    location = ROOT / "docs" / f"{name}.py"
-    specification = importlib.util.spec_from_file_location(name, location)
-    assert specification is not None
-    assert specification.loader is not None
-    tables = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(tables)
-    return tables
+    return script(f"docs/{name}.py")
 
 
 def test_every_numbered_statement_of_a_paper_is_in_its_ledger() -> None:

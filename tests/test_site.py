@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import io
 import json
 import re
@@ -14,7 +13,6 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -27,6 +25,7 @@ from dpassay.figures.cli import COMMAND as FIGURES
 from dpassay.figures.comparison.cli import COMMAND
 from dpassay.verifier.cli import main
 from tests.quick import quick
+from tests.scripts import script
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -46,13 +45,8 @@ EXAMPLES = [
 ]
 
 
-def module(name: str) -> ModuleType:
-    specification = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
-    assert specification is not None
-    assert specification.loader is not None
-    found = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(found)
-    return found
+def module(name: str) -> Any:
+    return script(f"docs/{name}.py")
 
 
 def consoles(page: str) -> list[tuple[str, str]]:

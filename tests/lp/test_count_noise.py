@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import warnings
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import mpmath
@@ -36,6 +34,7 @@ from dpassay.verifier.cli import main
 from dpassay.verifier.prover import optima
 from tests.near import narrow
 from tests.quick import quick
+from tests.scripts import script
 
 # The programs of count noise written out, as a route of their own
 
@@ -147,9 +146,6 @@ def test_its_certificate_is_narrow_for_every_size(epsilon: str, eta: str, suppor
     assert narrow(found.delta, Fraction(1, 10**29))
 
 
-LOCATION = Path(__file__).resolve().parents[2] / "benchmarks" / "closed_form.py"
-
-
 @pytest.mark.slow
 def test_an_eta_of_1e_12_has_its_digits() -> None:
     problem = CountNoiseProblem(ratio="3/2", eta="1e-12", support=30, max_count=33)
@@ -168,12 +164,7 @@ def test_a_solver_that_turns_in_a_circle_is_stopped(monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture(scope="module")
 def confrontation() -> Any:
-    specification = importlib.util.spec_from_file_location("closed_form_grid", LOCATION)
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
+    return script("benchmarks/closed_form.py")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from flint import arb
 
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.verifier.kernel.statistics import binomial_tail, guesses, one_run_bound, sides
+from tests.quick import slow
 
 BITS = 192
 
@@ -19,7 +20,7 @@ def mass(k: int, n: int, p: Fraction) -> Fraction:
     return math.comb(n, k) * p**k * (1 - p) ** (n - k)
 
 
-@pytest.mark.parametrize("level", [0.3, 0.05, 0.01])
+@pytest.mark.parametrize("level", [slow(0.3), 0.05, slow(0.01)])
 @pytest.mark.parametrize(("epsilon", "delta"), [("0", "0"), ("1", "0"), ("0.5", "0.1")])
 def test_sides_accuse_at_most_at_their_level(epsilon: str, delta: str, level: float) -> None:
     """P(p-value ≤ level) ≤ level for p = e^ε q + δ, at 40 rates q, by exact sums."""

@@ -15,6 +15,8 @@ import dpassay
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.notation import parse
 from dpassay.accountant.questions import profile
+from tests.near import narrow
+from tests.quick import slow
 
 KINDS = {
     "Laplace": lambda i: f"Laplace({5 + i})",
@@ -33,12 +35,11 @@ def calls(kinds: int, law: Callable[[int], str]) -> int:
     counter = cProfile.Profile()
     with counter:
         found = profile.epsilon(whole, "1e-3", adjacency=Adjacency.ADD_REMOVE)
-    assert found.relative_width is not None
-    assert found.relative_width <= 1e-6
+    assert narrow(found, 1e-6)
     return sum(entry.callcount for entry in counter.getstats())
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", [slow("Laplace"), *("fractions", "integers", "mixed")])
 def test_no_number_of_kinds_takes_far_more_work_than_others(name: str) -> None:
     """700,000 calls take less than a second; sums over the signs of 16 kinds took 16 million."""
     for kinds in (5, 10, 12, 15, 16, 17, 20, 30):

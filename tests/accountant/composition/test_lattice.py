@@ -37,6 +37,7 @@ from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.discrete import DiscreteGaussianPair
 from dpassay.accountant.questions import profile
 from dpassay.accountant.questions import profile as methods
+from tests.near import narrow
 from tests.quick import quick
 
 STAIRCASE = Staircase(epsilon=1, gamma="1/3")
@@ -278,5 +279,4 @@ def test_ends_without_a_mass_of_their_own_place_no_points() -> None:
     """Losses near their bounds are so rare that floats see none: 0/0 would warn."""
     noise = dpassay.AdditiveNoise("1/cosh(sqrt(2)*x)", scale="2.671")
     found = dpassay.beta(Composed(noise, 3), "0.0132")
-    assert found.relative_width is not None
-    assert found.relative_width < 1e-5
+    assert narrow(found, 1e-5)

@@ -216,8 +216,7 @@ def test_levels_far_below_the_width_are_answered() -> None:
     least = NormalDist().cdf(-NormalDist().inv_cdf(level) - mu)
     assert float(found.lower) <= 1 - level
     assert float(found.upper) >= least
-    assert found.relative_width is not None
-    assert found.relative_width <= Fraction(1, 10**6)
+    assert narrow(found, Fraction(1, 10**6))
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import multiprocessing
 import os
 import sys
@@ -19,19 +18,9 @@ from dpassay.accountant.errors import InvalidInputError
 from dpassay.verifier.audit import Command, MechanismError, audit
 from dpassay.verifier.audit import runs as blocks
 from tests.quick import quick
+from tests.scripts import importable
 
-HERE = Path(__file__).parent
-
-
-def _mechanisms() -> Any:
-    sys.path.insert(0, str(HERE))
-    try:
-        return importlib.import_module("bad")
-    finally:
-        sys.path.remove(str(HERE))
-
-
-bad = _mechanisms()
+bad: Any = importable("bad", Path(__file__).parent)
 
 
 def at_work() -> None:

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
+from tests.scripts import importable
+
 HERE = Path(__file__).parent
 
 
-def _program() -> ModuleType:
-    """Import the program beside this file under a name that processes can import too."""
-    sys.path.insert(0, str(HERE))
-    try:
-        return importlib.import_module("executed")
-    finally:
-        sys.path.remove(str(HERE))
-
-
-executed = _program()
+executed: Any = importable("executed", HERE)
 
 
 @pytest.fixture(scope="module")

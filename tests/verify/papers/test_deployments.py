@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Callable
 from datetime import date
@@ -19,6 +18,7 @@ from dpassay.verifier.claims.relation import Pending
 from dpassay.verifier.document import DEPLOYMENTS, papers, read_paper
 from dpassay.verifier.prover import decided as certify
 from dpassay.verifier.verdict import Finding, Verdict
+from tests.scripts import script
 
 ROOT = Path(__file__).resolve().parents[3]
 CLAIMS = read_paper(DEPLOYMENTS).claims
@@ -59,12 +59,7 @@ def test_every_verdict_and_the_page(decided: Callable[[str], dict[str, Finding]]
     for claim in CLAIMS:
         otherwise = Verdict.PENDING if isinstance(claim, Pending) else Verdict.HOLDS
         assert findings[claim.id].verdict is FALSE.get(claim.id, otherwise), claim.id
-    location = ROOT / "docs" / "make_verdicts.py"
-    specification = importlib.util.spec_from_file_location("make_verdicts", location)
-    assert specification is not None
-    assert specification.loader is not None
-    tables = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(tables)
+    tables = script("docs/make_verdicts.py")
     page = (ROOT / "docs" / "deployments.md").read_text("utf-8")
     assert tables.with_table(page, tables.deployments([*findings.values()])) == page
 

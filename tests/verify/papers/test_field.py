@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from dpassay.verifier.document import FIELD, Document, every_paper, papers, read
 from dpassay.verifier.proof import corrected_by
 from dpassay.verifier.prover import decided as certify
 from dpassay.verifier.verdict import Finding, Verdict
+from tests.scripts import script
 
 ROOT = Path(__file__).resolve().parents[3]
 REFUTED = {
@@ -131,12 +131,7 @@ def test_every_certificate_is_accepted(
 
 @pytest.mark.slow
 def test_the_page_is_that_of_a_run(decided: Callable[[str], dict[str, Finding]]) -> None:
-    location = ROOT / "docs" / "make_verdicts.py"
-    specification = importlib.util.spec_from_file_location("make_verdicts", location)
-    assert specification is not None
-    assert specification.loader is not None
-    tables = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(tables)
+    tables = script("docs/make_verdicts.py")
     findings = [*decided(FIELD).values()]
     page = (ROOT / "docs" / "field.md").read_text("utf-8")
     assert tables.with_table(page, tables.counts(findings)) == page

@@ -7,7 +7,6 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,47 +31,14 @@ from dpassay.accountant.mechanisms import (
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.pairs.shuffling import ShuffledReports
 from dpassay.accountant.questions import guarantees, profile
+from tests.accountant.mechanisms.wrappers.histograms import bits, law, worst
 from tests.near import narrow
 from tests.quick import slow
 
 
-def law(rows: Sequence[Sequence[Any]], records: Sequence[int], one: Any) -> dict[Any, Any]:
-    """Return the law of the histogram of all reports, user by user."""
-    found: dict[tuple[int, ...], Any] = {(0,) * len(rows[0]): one}
-    for record in records:
-        after: dict[tuple[int, ...], Any] = {}
-        for counts, chance in found.items():
-            for j, share in enumerate(rows[record]):
-                more = (*counts[:j], counts[j] + 1, *counts[j + 1 :])
-                after[more] = after.get(more, 0 * one) + chance * share
-        found = after
-    return found
-
-
-def worst(rows: Sequence[Sequence[Any]], others: Sequence[int], bound: Any, one: Any) -> Any:
-    """Return δ(ln bound) over all changes of one input, the others being given."""
-    held = [c for c, m in enumerate(others) for _ in range(m)]
-    laws = [law(rows, [own, *held], one) for own in range(len(rows))]
-    gaps = (
-        sum((max(p[h] - bound * q[h], 0 * one) for h in p), start=0 * one)
-        for p, q in itertools.permutations(laws, 2)
-    )
-    return max(gaps)
-
-
-def bits(p: mpf, q: mpf, k: int) -> list[list[mpf]]:
-    """Return the rows of a report of independent bits."""
-    found = []
-    for own in range(k):
-        odds = [p if place == own else q for place in range(k)]
-        rows = itertools.product((0, 1), repeat=k)
-        found.append(
-            [
-                math.prod((o if b else 1 - o for o, b in zip(odds, r, strict=True)), start=mpf(1))
-                for r in rows
-            ]
-        )
-    return found
+def records(counts: Sequence[int]) -> list[int]:
+    """Return as many records of each category as it says."""
+    return [category for category, count in enumerate(counts) for _ in range(count)]
 
 
 def sets(epsilon: mpf, k: int, d: int) -> list[list[mpf]]:
@@ -116,7 +82,7 @@ def test_every_report_of_every_user(
     for others in ([3] + [0] * (k - 1), [0] * k, [1] * 2 + [0] * (k - 2), [0] * (k - 1) + [2]):
         found = profile.delta(ShuffledAmong(mechanism, others), epsilon)
         with mp.workdps(40):
-            true = worst(rows, others, exp(mpf(epsilon)), mpf(1))
+            true = worst(rows, records(others), exp(mpf(epsilon)), mpf(1))
             assert mpf(str(found.lower)) * (1 - mpf(10) ** -25) <= true
             assert true <= mpf(str(found.upper)) * (1 + mpf(10) ** -25)
         assert narrow(found, 1e-11)
@@ -140,7 +106,7 @@ def test_any_table_in_exact_fractions(rows: list[list[Fraction]], data: st.DataO
     inputs = len(rows)
     others = data.draw(st.lists(st.integers(0, 2), min_size=inputs, max_size=inputs))
     ratio = data.draw(st.fractions(1, 4, max_denominator=6))
-    true = worst(rows, others, ratio, Fraction(1))
+    true = worst(rows, records(others), ratio, Fraction(1))
     channel = Channel([[str(entry) for entry in row] for row in rows])
     found = profile.delta(ShuffledAmong(channel, others), f"log({ratio})")
     assert Fraction(found.lower) <= true <= Fraction(found.upper)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
 
@@ -21,28 +20,13 @@ from dpassay.accountant.mechanisms import (
 )
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.questions import guarantees, profile
+from tests.accountant.mechanisms.wrappers.histograms import law, worst_of_all
 from tests.near import narrow
 
 
-def law(records: tuple[int, ...], epsilon: mpf, k: int) -> Counter[tuple[int, ...]]:
-    """Return the law of the histogram: every list of reports with its probability."""
-    odds, found = exp(epsilon), Counter[tuple[int, ...]]()
-    for reports in itertools.product(range(k), repeat=len(records)):
-        chance = mpf(1)
-        for report, record in zip(reports, records, strict=True):
-            chance *= (odds if report == record else 1) / (odds + k - 1)
-        found[tuple(reports.count(c) for c in range(k))] += chance
-    return found
-
-
-def worst(k: int, users: int, epsilon0: str, epsilon: str) -> mpf:
-    """Return δ(ε) over all datasets and all changes of one record, without any symmetry."""
-    largest, bound = mpf(0), exp(mpf(epsilon))
-    for others in itertools.combinations_with_replacement(range(k), users - 1):
-        laws = [law((own, *others), mpf(epsilon0), k) for own in range(k)]
-        for p, q in itertools.permutations(laws, 2):
-            largest = max(largest, sum(max(p[h] - bound * q[h], mpf(0)) for h in p))
-    return largest
+def response(epsilon: str, k: int) -> list[list[mpf]]:
+    odds = exp(mpf(epsilon))
+    return [[(odds if i == j else mpf(1)) / (odds + k - 1) for j in range(k)] for i in range(k)]
 
 
 @pytest.mark.parametrize(("k", "users"), [(2, 1), (2, 4), (2, 7), (3, 1), (3, 3), (4, 3), (5, 2)])
@@ -50,7 +34,7 @@ def worst(k: int, users: int, epsilon0: str, epsilon: str) -> mpf:
 def test_all_datasets_are_covered(k: int, users: int, epsilon0: str, epsilon: str) -> None:
     found = profile.delta(Shuffled(RandomizedResponse(epsilon0, k), users), epsilon)
     with mp.workdps(30):
-        true = worst(k, users, epsilon0, epsilon)
+        true = worst_of_all(response(epsilon0, k), users, exp(mpf(epsilon)), mpf(1))
         assert mpf(str(found.lower)) * (1 - mpf(10) ** -25) <= true
         assert true <= mpf(str(found.upper)) * (1 + mpf(10) ** -25)
     assert narrow(found, 1e-11)
@@ -94,7 +78,7 @@ def test_histograms_are_drawn_with_their_law() -> None:
         seen = Counter(
             map(tuple, made.outputs(counts, draws, rng=np.random.default_rng(7)).tolist())
         )
-        for histogram, chance in law(records, mpf(1), 3).items():
+        for histogram, chance in law(response("1", 3), records, mpf(1)).items():
             share = float(chance)
             spread = math.sqrt(share * (1 - share) / draws)
             assert abs(seen[histogram] / draws - share) < 5.5 * spread

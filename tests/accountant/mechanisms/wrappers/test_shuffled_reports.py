@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -28,6 +27,7 @@ from dpassay.accountant.mechanisms import (
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.pairs.shuffling import ShuffledReports
 from dpassay.accountant.questions import profile
+from tests.accountant.mechanisms.wrappers.histograms import bits, worst_of_all
 from tests.quick import quick
 
 
@@ -65,20 +65,9 @@ def test_no_randomiser_is_above_the_bound_by_clones(seed: int, epsilon0: float) 
     reached = math.log((channel.max(axis=0) / channel.min(axis=0)).max())
     bound = ShuffledReports(exact(reached * (1 + 1e-12)), 0, users)
 
-    def law(records: tuple[int, ...]) -> Counter[tuple[int, ...]]:
-        found: Counter[tuple[int, ...]] = Counter()
-        for reports in itertools.product(range(kinds), repeat=users):
-            chance = math.prod(channel[r, s] for r, s in zip(records, reports, strict=True))
-            found[tuple(reports.count(s) for s in range(kinds))] += chance
-        return found
-
     for epsilon in (0.0, reached / 3, 0.9 * reached):
         most = float(bound.upper(exact(epsilon)))
-        for others in itertools.combinations_with_replacement(range(3), users - 1):
-            laws = [law((own, *others)) for own in range(3)]
-            for p, q in itertools.permutations(laws, 2):
-                gap = sum(max(p[h] - math.exp(epsilon) * q[h], 0.0) for h in p)
-                assert gap <= most * (1 + 1e-9)
+        assert worst_of_all(channel.tolist(), users, math.exp(epsilon)) <= most * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(("users", "epsilon0", "epsilon"), [(1000, 2, 0.35), (500, 1, 0.01)])
@@ -112,32 +101,9 @@ def test_encodings_lie_between_their_bounds(
     report: UnaryEncoding | Rappor, epsilon0: float, chances: tuple[float, float], users: int
 ) -> None:
     """Every dataset of three categories, by the law of the multiset of rows of bits."""
-    rows = list(itertools.product((0, 1), repeat=3))
-    p, q = chances
-
-    def one(category: int, row: tuple[int, ...]) -> float:
-        odds = [p if place == category else q for place in range(3)]
-        return math.prod(o if bit else 1 - o for o, bit in zip(odds, row, strict=True))
-
-    def law(records: tuple[int, ...]) -> dict[tuple[int, ...], float]:
-        found: dict[tuple[int, ...], float] = {(0,) * len(rows): 1.0}
-        for record in records:
-            after: dict[tuple[int, ...], float] = {}
-            for counts, chance in found.items():
-                for i, row in enumerate(rows):
-                    more = (*counts[:i], counts[i] + 1, *counts[i + 1 :])
-                    after[more] = after.get(more, 0.0) + chance * one(record, row)
-            found = after
-        return found
-
-    alone = Shuffled(report, users)
+    alone, rows = Shuffled(report, users), bits(*chances, 3)
     for epsilon in (0.0, 0.2 * epsilon0, 0.8 * epsilon0):
-        most = 0.0
-        for others in itertools.combinations_with_replacement(range(3), users - 1):
-            first, second = law((0, *others)), law((1, *others))
-            for a, b in ((first, second), (second, first)):
-                gap = sum(max(a[h] - math.exp(epsilon) * b[h], 0.0) for h in a)
-                most = max(most, gap)
+        most = worst_of_all(rows, users, math.exp(epsilon))
         (pair,) = alone.worst_case(None).remove
         assert isinstance(pair, ShuffledReports)
         low, high = (float(end(exact(epsilon))) for end in (pair.lower, pair.upper))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from fractions import Fraction
 
 import mpmath
@@ -111,26 +110,6 @@ def test_several_worst_pairs_compose_to_an_enclosure_of_every_choice() -> None:
     pair = profile.delta(Composed(Tabulated(made.matrix[0], made.matrix[1]), 10), "1/2")
     assert Fraction(found.lower) >= Fraction(pair.lower) * Fraction(99, 100)
     assert Fraction(found.upper) <= Fraction(pair.upper) * Fraction(5, 4)
-
-
-@pytest.mark.parametrize("epsilon", ["1/4", "1", "5/2"])
-def test_every_choice_by_earlier_reports_lies_between_the_bounds(epsilon: str) -> None:
-    """The best of all adaptive choices by a recursion over the loss so far, in doubles."""
-    table = [["1/2", "1/2", "0"], ["1/4", "1/2", "1/4"], ["1/3", "1/6", "1/2"]]
-    made = Channel(table)
-    rows = [[float(Fraction(entry)) for entry in row] for row in table]
-
-    def best(left: int, factor: float) -> float:
-        """The largest H at e^ε = factor of the releases that are left."""
-        if left == 0:
-            return max(1 - factor, 0)
-        return max(
-            sum(a * best(left - 1, factor * b / a) for a, b in zip(p, q, strict=True) if a)
-            for p, q in itertools.permutations(rows, 2)
-        )
-
-    found = profile.delta(Composed(made, 3), epsilon, relative_width=Fraction(1))
-    assert found.lower <= best(3, math.exp(Fraction(epsilon))) <= found.upper
 
 
 def test_a_thousand_choices_are_bounded_by_moments() -> None:

@@ -10,6 +10,7 @@
 | *Fourier line* | |
 | random allocations, and Gaussian laws with them | `pairs.allocation` |
 | Gaussian laws and samples of them | `fourier.engine` |
+| samples of Gaussian laws with Laplace laws, where they fall soon | `fourier.engine` |
 | *lattice* | |
 | Laplace, Gaussian and discrete Gaussian laws and short lists | `blur`, then `lattice` |
 | few and rare Gaussian samples, to widths down to 1e-7 | `lattice`, then `fourier.engine` |
@@ -37,9 +38,10 @@ from dpassay.accountant.composition.blur import BLURRED
 from dpassay.accountant.composition.exact import convolution
 from dpassay.accountant.composition.exact.convolution import Value
 from dpassay.accountant.composition.fourier import engine as fourier
-from dpassay.accountant.composition.fourier.engine import FOURIER, transform
+from dpassay.accountant.composition.fourier.engine import FOURIER
 from dpassay.accountant.composition.fourier.measure import takes_apart
 from dpassay.accountant.composition.lattice import GRID, SELDOM_BELOW, Grid
+from dpassay.accountant.composition.losses.transform import GaussianTransform
 from dpassay.accountant.composition.product import (
     Engine,
     Factor,
@@ -76,7 +78,7 @@ RENAMED = {"saddle": "fourier", "atoms": "grid", "pieces": "grid", "lists": "exa
 """Former names of engines, and what they are called now."""
 FOR = {
     "exact": "A closed form or an exact sum is not known for these losses.",
-    "fourier": "Fourier inversion is for (subsampled) Gaussian noise.",
+    "fourier": "Fourier inversion is for (subsampled) Gaussian noise, alone or with Laplace noise.",
     "grid": "The grid has two laws of one product of worst pairs.",
 }
 """Why an engine may not apply."""
@@ -85,6 +87,8 @@ MAX_LAPLACE = 100_000
 MOST_FEW, MOST_OF_SEVERAL, RARE = 24, 100, 2.0
 """Samples in all, of one kind and of several, and the mean number of draws, up to which a grid is
 faster than inversion."""
+LEAST_NOISE = 1e-3
+"""Share of the variance from which on Gaussian noise ends a line soon that atoms would not."""
 SELDOM, SEVERAL = 1e-4, 32.0
 """Sampling probability up to which a mean number of draws is small: nine digits take twice as long
 as six there, and seconds at worst."""
@@ -202,8 +206,10 @@ def _blurred_first(whole: Product) -> Product:
 
 def _numerically(factors: tuple[Factor, ...]) -> Product:
     """Return the product for engines that reach a width, not any width."""
-    last = _last(factors)
-    if not blur.applies([pair for pair, _ in factors]):
+    last, pairs = _last(factors), [pair for pair, _ in factors]
+    if not blur.applies(pairs) and fourier.applies(pairs) and _falls(lines := _on_lines(factors)):
+        return lines
+    if not blur.applies(pairs):
         return last
     return Product(factors, Ladder((last,), Product(factors, BLURRED)))
 
@@ -230,6 +236,15 @@ def _on_lines(factors: tuple[Factor, ...]) -> Product:
     return Product(factors, Ladder((Product(factors, FOURIER), _on_grid(factors))))
 
 
+def _falls(pair: Product) -> bool:
+    """Whether Gaussian noise, or samples, make the transform fall soon, also with atoms."""
+    if (drawn := _drawn(pair)[0]) < math.inf:
+        return round(drawn, 3) >= RARE
+    parts = [(part.estimate().cumulants(0.0)[2], part, n) for part, n in FOURIER.loss(pair).factors]
+    noise = sum(n * variance for variance, part, n in parts if isinstance(part, GaussianTransform))
+    return noise >= LEAST_NOISE * sum(n * variance for variance, _, n in parts)
+
+
 def _are_few(pair: Product) -> bool:
     """Whether a product is of few and rare samples, whose transforms decay slowly."""
     most = MOST_FEW if len(pair.factors) == 1 else MOST_OF_SEVERAL
@@ -239,10 +254,11 @@ def _are_few(pair: Product) -> bool:
 def _drawn(pair: Product) -> tuple[float, float]:
     """Return the mean number of samples with the record, and the largest probability of one.
 
-    Infinity, unless a product is of samples alone that contours serve.
+    Infinity, unless a product is of samples that contours serve, and perhaps of Laplace noise.
     """
     samples = [(each, n) for each, n in pair.factors if isinstance(each, SubsampledPair)]
-    if smooth(pair) is None or len(samples) < len(pair.factors):
+    laplace = sum(isinstance(each, LaplacePair) for each in pair.pairs)
+    if smooth(pair) is None or len(samples) + laplace < len(pair.factors):
         return math.inf, 1.0
     shares = [(float(each.sampling_prob.ball().mid()), n) for each, n in samples]
     return sum(n * p for p, n in shares), max(p for p, _ in shares)
@@ -267,10 +283,10 @@ def _commensurable(factors: Sequence[tuple[LaplacePair, int]]) -> bool:
 
 def _smooth(factors: list[Factor]) -> list[Factor]:
     """Put smooth losses together, where there are several."""
-    known = [factor for factor in factors if transform(factor[0]) is not None]
+    known = [factor for factor in factors if fourier.applies([factor[0]])]
     if sum(count for _, count in known) < 2:
         return factors
-    rest = [factor for factor in factors if transform(factor[0]) is None]
+    rest = [factor for factor in factors if factor not in known]
     return [(_on_lines(tuple(known)), 1), *rest]
 
 

@@ -1,7 +1,7 @@
 """Products of losses by a contour integral: Gaussian releases and samples of them.
 
-Their losses have densities, so that |M| falls to 0 along a line. Losses with atoms are for exact
-sums, on the circle where they lie on one lattice, and for the lattice engine.
+Their losses have densities, so that |M| falls to 0 along a line, also where Laplace noise is
+composed with them. Other losses with atoms are for exact sums and for the lattice engine.
 
 `Contour` is what a product asks of contour integrals, whichever way they are formed.
 """
@@ -45,6 +45,7 @@ from dpassay.accountant.composition.fourier.measure import (
 )
 from dpassay.accountant.composition.fourier.measure import measure_near as near
 from dpassay.accountant.composition.fourier.saddle import Strip, saddle
+from dpassay.accountant.composition.losses.laplace import LaplaceMoments
 from dpassay.accountant.composition.losses.transform import (
     GaussianTransform,
     MixtureTransform,
@@ -53,6 +54,7 @@ from dpassay.accountant.composition.losses.transform import (
 from dpassay.accountant.composition.product import Engine, Product
 from dpassay.accountant.core.pair import Pair, Tails, max_finite_loss
 from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.numbers.precision import note
@@ -79,17 +81,20 @@ _MIRROR = {
 
 
 def transform(pair: Pair) -> Transform | None:
-    """Return the transform of a smooth loss, None for any other pair."""
+    """Return the transform of a smooth loss or of Laplace noise, None for any other pair."""
     if isinstance(pair, GaussianPair):
         return GaussianTransform(pair)
+    if isinstance(pair, LaplacePair):
+        return LaplaceMoments(pair.distance)
     if isinstance(pair, SubsampledPair) and isinstance(pair.inner, GaussianPair):
         return MixtureTransform(pair.inner, pair.sampling_prob, pair.mixed_first)
     return None
 
 
 def applies(pairs: Sequence[Pair]) -> bool:
-    """Whether every loss is Gaussian, or of a sample of Gaussian noise."""
-    return all(transform(pair) is not None for pair in pairs)
+    """Whether every loss is Gaussian, of a sample of Gaussian noise, or Laplace with some such."""
+    known = [transform(pair) for pair in pairs]
+    return None not in known and not all(isinstance(part, LaplaceMoments) for part in known)
 
 
 class Contour(Engine):

@@ -181,8 +181,6 @@ def _product_of_sums(
     mean, blur, h = arb(0), 0.0, float(step)
     with np.errstate(under="ignore"):
         for part, times in loss.factors:
-            if not isinstance(part, MixtureTransform):
-                return None
             found = part.quick_sums(c, step, count, rate / times)
             if found is None:
                 return None

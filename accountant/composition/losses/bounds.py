@@ -950,6 +950,15 @@ class GaussianDecay(Decay):
 
 
 @final
+class NoDecay(Decay):
+    """r(t) = 1."""
+
+    def log_ratio(self, t: float) -> float:
+        """Return 0."""
+        return 0.0
+
+
+@final
 class MixtureDecay(Decay):
     """The decay of |Λ(s + it)|/Λ(s).
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
-from flint import arb
+from flint import acb, arb
 
-from dpassay.accountant.composition.fourier.estimates import FloatMoments
-from dpassay.accountant.composition.losses.bounds import excess_of_exp
-from dpassay.accountant.composition.losses.transform import Moments, Quadrature
+from dpassay.accountant.composition.fourier.estimates import FloatMoments, FloatTransform
+from dpassay.accountant.composition.losses.bounds import Decay, NoDecay, excess_of_exp
+from dpassay.accountant.composition.losses.transform import Moments, Quadrature, Transform
 from dpassay.accountant.core.arrays import NDArray, np
 from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.errors import UndecidedError
@@ -228,10 +228,25 @@ _SMALL = 0.5
 
 @final
 @dataclass(frozen=True)
-class LaplaceMoments(Moments):
-    """M(c) = ((c + 1) e^{τc} + c e^{−τ(c + 1)})/(2c + 1), τ the distance."""
+class LaplaceMoments(Transform):
+    """M(z) = ((z + 1) e^{τz} + z e^{−τ(z + 1)})/(2z + 1), τ the distance."""
+
+    is_closed = True
 
     distance: ExactReal
+
+    def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
+        """Return the closed form, where 2z + 1 is not 0."""
+        t, whole = self.distance.ball(), self.value(c)
+        points = (acb(ball(c), ball(j * step)) for j in range(1, count))
+        return [acb(1)] + [
+            ((z + 1) * (t * z).exp() + z * (-t * (z + 1)).exp()) / ((2 * z + 1) * whole)
+            for z in points
+        ]
+
+    def decay(self, c: Fraction) -> Decay:
+        """Return 1: atoms keep |M| from falling."""
+        return NoDecay()
 
     def value(self, c: Fraction) -> arb:
         """Return the closed form."""
@@ -241,7 +256,7 @@ class LaplaceMoments(Moments):
         z = ball(c)
         return ((z + 1) * (t * z).exp() + z * (-t * (z + 1)).exp()) / (2 * z + 1)
 
-    def estimate(self) -> FloatMoments:
+    def estimate(self) -> FloatTransform:
         """Return the closed form in floats."""
         return FloatLaplace(float(self.distance))
 
@@ -260,6 +275,18 @@ class FloatLaplace:
     """
 
     tau: float
+
+    def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
+        """Return ln M(c + it) − ln M(c) − it (ln M)'(c), M(z) = M(−1 − z) = r e^{τz}.
+
+        With s = z + ½ it is r = (s + ½ + (s − ½) e^{−2τs})/2s.
+        """
+        side = 1.0 if c + _SMALL >= 0 else -1.0
+        s = max(abs(c + _SMALL), _NEAR) + 1j * np.append(0.0, t)
+        r = (s + _SMALL + (s - _SMALL) * np.exp(-2 * self.tau * s)) / (2 * s)
+        logs = np.log(r[1:] / r[0])
+        angle = logs.imag + t * (self.tau - side * self.cumulants(c)[1])
+        return logs.real, side * angle
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """Return ln M(c) and its first two derivatives."""

@@ -109,6 +109,16 @@ class Transform(Moments):
         """Return the same from floats, with an error of about rate·t; None where that is no use."""
         return None
 
+    def quick_sums(self, c: Fraction, step: Fraction, count: int, rate: float) -> QuickSums | None:
+        """Return the ratios as floats with their errors, for an error of about rate·t, or None.
+
+        Without sums that are faster, those of balls are rounded.
+        """
+        ratios = [value - 1 for value in self.line(c, step, count)]
+        values = np.array([complex(value.mid()) for value in ratios])
+        radii = np.array([float(value.rad().upper()) for value in ratios])
+        return QuickSums(0.0, values, radii * (1 + 1e-9) + 2.0**-52, 0.0)
+
     @abstractmethod
     def decay(self, c: Fraction) -> Decay:
         """Return what is known of |M(c + it)|/M(c)."""

@@ -166,7 +166,7 @@ def test_refusals_say_what_was_reached_and_what_more_would_take() -> None:
         )
     mixed = Composed([Laplace(scale=5), Gaussian(standard_deviation=4)], 3)
     assert "larger relative_width" in str(caught.value)
-    with pytest.raises(NotApplicableError, match="'auto' or 'grid'"):
+    with pytest.raises(NotApplicableError, match="'auto' or 'fourier' or 'grid'"):
         profile.delta(mixed, 1, method="exact")
     with pytest.raises(InvalidInputError, match="fourier"):
         profile.delta(mixed, 1, method="saddle")

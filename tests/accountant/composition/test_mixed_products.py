@@ -56,6 +56,21 @@ def test_a_grid_of_all_and_a_sum_over_lists_agree(
     assert 2 * found.rad() < 1e-5 * found
 
 
+@pytest.mark.parametrize("noise", [(Gaussian("1.2"),), ()], ids=["noise", "samples alone"])
+@pytest.mark.parametrize("epsilon", ["-1/4", "3/4", "4"])
+def test_laplace_noise_on_a_line_and_on_a_grid(noise: tuple[Gaussian, ...], epsilon: str) -> None:
+    """Lines know nine digits, and the grid of the same losses six of them."""
+    releases = [Composed(STEP, 300), Laplace("5/2"), Composed(Laplace(7), 2), *noise]
+    line = profile.delta(Composed(releases), epsilon, adjacency=BOTH)
+    assert narrow(line, Fraction(1, 10**8))
+    for method, width in (("fourier", Fraction(1, 10**8)), ("grid", Fraction(1, 10**5))):
+        found = profile.delta(
+            Composed(releases), epsilon, adjacency=BOTH, method=method, relative_width=width
+        )
+        assert narrow(found, width)
+        assert found.overlaps(line)
+
+
 def test_a_mixture_of_normal_laws_composes() -> None:
     """Pairs that know their loss at a point are not taken for pairs with a transform."""
     noise = MixtureOfGaussians(1, [0, 1], ["1/2", "1/2"])

@@ -21,6 +21,7 @@ from dpassay.accountant.composition.blur import moments
 from dpassay.accountant.composition.fourier.engine import transform
 from dpassay.accountant.composition.fourier.measure import Loss
 from dpassay.accountant.composition.losses.bounds import Mixture
+from dpassay.accountant.composition.losses.laplace import LaplaceMoments
 from dpassay.accountant.composition.losses.transform import (
     Cut,
     MixtureTransform,
@@ -180,8 +181,14 @@ def test_no_point_of_a_line_exceeds_its_bounds(
 
 @each_loss
 def test_bounds_are_close_near_zero(loss: Transform) -> None:
-    """1 − r is at least a third of what the variance gives: a line is at most √3 too long."""
+    """1 − r is at least a third of what the variance gives: a line is at most √3 too long.
+
+    Of Laplace noise, whose atoms keep |M| up, nothing is known.
+    """
     c = Fraction(1, 4)
+    if isinstance(loss, LaplaceMoments):
+        assert loss.decay(c).log_ratio(10.0) == 0
+        return
     t = 1e-3 / math.sqrt(loss.estimate().cumulants(float(c))[2])
     assert loss.decay(c).log_ratio(t) < -1e-6 / 2 / 3.5
 
@@ -204,7 +211,7 @@ def test_a_line_of_many_kinds_from_floats_contains_the_one_in_balls(
     add: bool, counts: tuple[int, ...]
 ) -> None:
     texts = [f"PoissonSubsampled(Gaussian('{10 + i}/10'), '{i}/100')" for i in range(1, 13)]
-    kinds = [lines_of(text, add=add) for text in texts]
+    kinds = [lines_of(text, add=add) for text in (*texts, *WHOLE[:2])]
     loss = Loss(tuple((kind, counts[i % len(counts)]) for i, kind in enumerate(kinds)))
     c, step, count = Fraction(7, 2), Fraction(1, 8), 400
     with ctx.workprec(64):

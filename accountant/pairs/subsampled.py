@@ -35,12 +35,13 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TypeAlias, final
 
-from flint import arb
+from flint import acb, arb
 
 from dpassay.accountant.composition.losses.transform import MixtureTransform
 from dpassay.accountant.core.pair import (
@@ -56,16 +57,13 @@ from dpassay.accountant.core.pair import (
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
 from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.integral import integral
 from dpassay.accountant.numbers.interval import COMPOSED_WIDTH, ball
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.numbers.solve import fraction
 from dpassay.accountant.pairs.finite import FinitePair, SubsampledLaws, finite
 from dpassay.accountant.pairs.gaussian import GaussianPair, normal_cdf
 from dpassay.accountant.pairs.invert import hockey_stick_at, hull, least, most, tails_at
-
-if TYPE_CHECKING:
-    from dpassay.accountant.pairs.own_density import Base
-
 
 _MOST_ORDER = 10_000
 """Largest order whose binomial sum is written out: the sum has a term for each integer below it."""
@@ -172,8 +170,14 @@ class SubsampledPair(Pair):
         the latter Minkowski's inequality, agree to the precision, they are returned for any order.
 
         E_Q[(1 − q + q e^l)^a] = 1 + Σ_{k ≥ 2} C(a, k) (1 − q)^{a−k} q^k (e^{(k−1) D_k(P‖Q)} − 1).
-        Sampled Gaussian, discrete Gaussian, Laplace and logistic noise has every order above 1, in
-        both directions, by quadrature or a sum (`dpassay.accountant.pairs.own_density`).
+
+        Mixture last, of a pair that is its own reverse, a ball from 0 up to that of the mixture
+        first: with H and H' the profiles of these two,
+
+            e^{(a−1) D_a} = 1 + a(a − 1) ∫ (e^{(a−1)ε} H(ε) + e^{−aε} H'(ε)) dε over ε > 0,
+
+        which is no more with H' ≤ H in the place of H (*The two directions of a sample*). Sampled
+        Gaussian noise has every order, in both directions.
         """
         if order == 1:
             return self._mean_loss()
@@ -183,17 +187,13 @@ class SubsampledPair(Pair):
         if not self.mixed_first or whole is None or not 2 <= whole <= _MOST_ORDER:
             if isinstance(self.inner, GaussianPair):
                 return self._gaussian_renyi(order)
-            base = self._base()
-            if base is not None:
-                from dpassay.accountant.pairs.own_density import sampled_renyi
-
-                q = self.sampling_prob.ball()
-                return sampled_renyi(base, q, order, mixed_first=self.mixed_first)
+            if not self.mixed_first and self.inner == self.inner.reverse():
+                return arb(0).union(self.reverse().renyi(order))
             raise NotApplicableError(
                 "The Rényi divergence of a subsampled release is computed at all orders of "
-                "Gaussian, discrete Gaussian, Laplace and logistic noise, and at integer orders "
-                f"from 2 to {_MOST_ORDER} of the pair in direction REMOVE of other noise. Ask for "
-                "delta, epsilon or the trade-off function, which are exact in both directions."
+                f"Gaussian noise, and at integer orders from 2 to {_MOST_ORDER} of the pair in "
+                "direction REMOVE of other noise. Ask for one of these, or for delta, epsilon or "
+                "the trade-off function, which are exact in both directions."
             )
         a, q = int(whole), self.sampling_prob.ball()
         total, weight = arb(0), (1 - q) ** a
@@ -232,40 +232,17 @@ class SubsampledPair(Pair):
             return None
         return (least + arb(0).union(excess.upper())) / (order - 1)
 
-    def _base(self) -> Base | None:
-        """Return the means over the loss of the noise under the law that is not mixed."""
-        from dpassay.accountant.mechanisms.additive.laplace import LaplacePair, LogisticPair
-        from dpassay.accountant.pairs import own_density as moments
-        from dpassay.accountant.pairs.discrete import DiscreteGaussianPair
-
-        match self.inner:  # each is its own reverse
-            case LaplacePair(distance):
-                return moments.laplace(distance)
-            case LogisticPair(distance):
-                return moments.logistic(distance)
-            case DiscreteGaussianPair(parameter, shift, count=1, last_shift=0):
-                return moments.discrete_gaussian(parameter, shift)
-        return None
-
     def _mean_loss(self) -> arb:
-        """Return D_1 of Gaussian, discrete Gaussian, Laplace, logistic noise: an integral or sum.
-
-        Raises NotApplicableError for other noise.
-        """
-        from dpassay.accountant.pairs import own_density as moments
-
+        """Return D_1 of Gaussian noise, an integral; raise NotApplicableError for other noise."""
+        if not isinstance(self.inner, GaussianPair):
+            raise NotApplicableError(
+                "The Kullback–Leibler divergence of a subsampled release has no closed form. Ask "
+                "for delta, epsilon, the trade-off function or a Rényi divergence of integer order."
+            )
         q = self.sampling_prob.ball()
-        if isinstance(self.inner, GaussianPair):
-            mixed, plain = [(1 - q, arb(0)), (q, self.inner.mu())], [(arb(1), arb(0))]
-            sides = (mixed, plain) if self.mixed_first else (plain, mixed)
-            return moments.mixture_kullback_leibler(*sides)
-        base = self._base()
-        if base is not None:
-            return moments.sampled_kullback_leibler(base, q, mixed_first=self.mixed_first)
-        raise NotApplicableError(
-            "The Kullback–Leibler divergence of a subsampled release has no closed form. Ask for "
-            "delta, epsilon, the trade-off function or a Rényi divergence of integer order."
-        )
+        mixed, plain = [(1 - q, arb(0)), (q, self.inner.mu())], [(arb(1), arb(0))]
+        sides = (mixed, plain) if self.mixed_first else (plain, mixed)
+        return _mixture_kullback_leibler(*sides)
 
     def _rho(self) -> arb | None:
         """Return that of the pair, mixture first: q^a E_Q[e^{al}] ≤ E_Q[(1 − q + q e^l)^a], so that
@@ -564,8 +541,6 @@ class GaussianMixturePair(Pair):
         """Return D_a, an integral, or a closed form where the largest shift dominates it."""
         if order == 1:
             return self._mean_loss()
-        from dpassay.accountant.pairs.own_density import mixture_renyi
-
         extreme = self._renyi_of_large_losses(order)
         if extreme is not None:
             return extreme
@@ -595,9 +570,7 @@ class GaussianMixturePair(Pair):
 
     def _mean_loss(self) -> arb:
         """Return D_1, an integral."""
-        from dpassay.accountant.pairs.own_density import mixture_kullback_leibler
-
-        return mixture_kullback_leibler(_in_balls(self.p), _in_balls(self.q))
+        return _mixture_kullback_leibler(_in_balls(self.p), _in_balls(self.q))
 
     def largest_shift(self) -> arb:
         """Return the largest a_i − b_j."""
@@ -706,3 +679,96 @@ def mixture(weights: Sequence[Fraction], means: Sequence[ExactReal]) -> Mixture:
         if weight:
             found[mean] = found.get(mean, Fraction(0)) + weight
     return tuple((found[mean], mean) for mean in sorted(found))
+
+
+"""Rényi and Kullback–Leibler divergences of two mixtures, which are integrals.
+
+With w the density of P against Q and a > 1 the order, D_a = ln E_Q[w^a]/(a − 1); D_1 = E_Q[w ln w].
+
+They are integrals over [−R, R'] in balls. Right of all means p ≤ φ(x − M) and q ≥ vφ(x − m), M the
+largest a_i, (v, m) the rightmost component of Q, so that with c = aM − (a − 1)m
+
+    p^a q^{1−a} ≤ v^{1−a} e^{a(a−1)(M−m)²/2} φ(x − c),
+
+and the same holds on the left with the least means. For a = 1: −q ≤ p ln(p/q) ≤ p²/q.
+"""
+
+Components: TypeAlias = Sequence[tuple[arb, arb]]
+"""Weights > 0 and means."""
+_FOLLOWED = 16
+"""Bits below the precision to which densities are followed."""
+
+
+def mixture_renyi(p: Components, q: Components, order: arb) -> arb:
+    """Return D_a of two mixtures of normal laws, for an order a > 1."""
+    less = order - 1
+
+    def curve(log_p: acb, log_q: acb) -> acb:
+        return (order * log_p - less * log_q).exp()
+
+    moment = _over_normals(p, q, curve, order) + arb(0).union(_rest(p, q, order))
+    return moment.log() / less
+
+
+def _mixture_kullback_leibler(p: Components, q: Components) -> arb:
+    """Return D_1 of two mixtures of normal laws."""
+
+    def curve(log_p: acb, log_q: acb) -> acb:
+        return log_p.exp() * (log_p - log_q)
+
+    two = arb(2)
+    return _over_normals(p, q, curve, two) + (-_outside(p, q, two)).union(_rest(p, q, two))
+
+
+def _over_normals(
+    p: Components, q: Components, curve: Callable[[acb, acb], acb], order: arb
+) -> arb:
+    """Return the integral of φ(x)·curve(ln p/φ, ln q/φ) between the ends for an order."""
+
+    def density(parts: Components, x: acb, analytic: bool) -> acb:
+        total = acb(0)
+        for weight, mean in parts:
+            total += weight * (mean * x - mean * mean / 2).exp()
+        return total.log(analytic=analytic)
+
+    def integrand(x: acb, analytic: bool) -> acb:
+        bell = (-x * x / 2).exp() / (2 * arb.pi()).sqrt()
+        return bell * curve(density(p, x, analytic), density(q, x, analytic))
+
+    left, right = _range(p, q, order)
+    return integral(integrand, left, right).real
+
+
+def _range(p: Components, q: Components, order: arb) -> tuple[arb, arb]:
+    """Return exact points beyond which what is left out is negligible."""
+    away = arb(math.sqrt(2 * math.log(2) * (ctx.prec + _FOLLOWED)) + 1)
+    found = []
+    for side in (-1, 1):
+        means = [_outermost(parts, side)[1] for parts in (p, q)]
+        centre = order * means[0] - (order - 1) * means[1]
+        farthest = max(float((side * mean).upper()) for mean in (*means, centre))
+        found.append(arb(math.ceil(side * farthest)) + side * away)
+    return found[0], found[1]
+
+
+def _outermost(parts: Components, side: int) -> tuple[arb, arb]:
+    return max(parts, key=lambda part: float(side * part[1].mid()))
+
+
+def _rest(p: Components, q: Components, order: arb) -> arb:
+    """Return an upper bound of ∫ p^a q^{1−a} beyond the ends."""
+    total = arb(0)
+    for side, end in zip((-1, 1), _range(p, q, order), strict=True):
+        (_, most), (weight, mean) = _outermost(p, side), _outermost(q, side)
+        centre = order * most - (order - 1) * mean
+        growth = order * (order - 1) * (most - mean) ** 2 / 2 - (order - 1) * weight.log()
+        total += growth.exp() * normal_cdf(-side * (end - centre))
+    return total.upper()
+
+
+def _outside(p: Components, q: Components, order: arb) -> arb:
+    """Return an upper bound of the mass of Q beyond the ends."""
+    total = arb(0)
+    for side, end in zip((-1, 1), _range(p, q, order), strict=True):
+        total += normal_cdf(-side * (end - _outermost(q, side)[1]))
+    return total.upper()

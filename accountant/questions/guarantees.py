@@ -31,6 +31,7 @@ from dpassay.accountant.numbers.interval import (
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.pairs.invert import least, most
+from dpassay.accountant.pairs.subsampled import EnvelopePair, GaussianMixturePair, SubsampledPair
 from dpassay.accountant.questions import profile
 from dpassay.accountant.questions.profile import (
     NONNEGATIVE,
@@ -148,6 +149,7 @@ def renyi(
     gaussian = all(isinstance(pair, GaussianPair) for pair in pairs)
     if a.sign <= 0 or (a < ExactReal.of_rational(1) and not gaussian):
         raise expected("order", order, "≥ 1", "Order 1 is the Kullback–Leibler divergence.")
+    deciding = [pair for pair in pairs if not (_shows_less(pair) and pair.reverse() in pairs)]
     enveloped = direction is None and mechanism.worst_case(Adjacency.read(adjacency)).enveloped
 
     def all_together() -> arb:
@@ -157,7 +159,7 @@ def renyi(
 
     def ask(width: Fraction) -> Interval:
         found = enclose(
-            lambda: nonnegative(most([pair.renyi(a.ball()) for pair in pairs])),
+            lambda: nonnegative(most([pair.renyi(a.ball()) for pair in deciding])),
             relative_width=width,
         )
         if not enveloped:
@@ -169,6 +171,18 @@ def renyi(
         return found
 
     return answer(ask, relative_width, usual(pairs), lambda: NONNEGATIVE, whole=NONNEGATIVE)
+
+
+def _shows_less(pair: Pair) -> bool:
+    """Whether no Rényi divergence of a pair exceeds that of its reverse, as `SubsampledPair` says.
+
+    Those of compositions add up.
+    """
+    if isinstance(pair, SubsampledPair):
+        return not pair.mixed_first and pair.inner == pair.inner.reverse()
+    if not isinstance(pair, Product) or not pair.is_product or pair == pair.reverse():
+        return False
+    return all(_shows_less(part) or part == part.reverse() for part, _ in pair.factors)
 
 
 def enveloped_renyi(pairs: Sequence[Pair], order: arb) -> arb:
@@ -328,8 +342,6 @@ def _apart(pair: Pair) -> tuple[arb, list[Factor]]:
 
 def _largest_order(pair: Pair) -> float:
     """Return the order from which on a Rényi divergence takes seconds; ∞ in closed form."""
-    from dpassay.accountant.pairs.subsampled import EnvelopePair, GaussianMixturePair
-
     match pair:
         case GaussianMixturePair(q=(_, _, *_)):  # integrals of two mixtures
             return 64

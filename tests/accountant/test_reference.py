@@ -82,7 +82,8 @@ def test_inverses(text: str) -> None:
 def test_divergences(text: str) -> None:
     mechanism, adjacency = parse(text), relation(text)
     known = Reference.of(mechanism, adjacency)
-    for order in ("1", "2", "7/2"):
+    sampled = text.startswith("PoissonSubsampled(mechanism=DiscreteGaussian")  # at integers alone
+    for order in ("2", "5") if sampled else ("1", "2", "7/2"):
         found = known.renyi(order)
         enclosure = guarantees.renyi(mechanism, order, adjacency=adjacency)
         if math.isinf(found):

@@ -21,8 +21,7 @@ from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.pairs.between import Between, passes
 from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 from dpassay.accountant.pairs.gaussian import GaussianPair
-from dpassay.accountant.pairs.own_density import mixture_renyi
-from dpassay.accountant.pairs.subsampled import GaussianMixturePair
+from dpassay.accountant.pairs.subsampled import GaussianMixturePair, mixture_renyi
 from dpassay.accountant.questions import profile
 
 PARAMETERS = ["1e-3", "0.15", "1/6", "0.17", "1", "sqrt(2)", "30.5", "2500"]

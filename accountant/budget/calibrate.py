@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, ROUND_UP, Decimal
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
@@ -315,11 +315,8 @@ def _calibrated(family: _Family, width: Fraction | None, digits: int) -> Calibra
     for each in (max(_COARSE, width), width) if width else reversed(widths):
         if found and COMPOSED_WIDTH < usual > each != width:
             break
-        near = family.near(found, each) if found else family.start(each)
-        if near is None:
-            break
         try:
-            found = family.searched(each, found, min(digits, _digits(each)), near)
+            found = family.searched(each, found, min(digits, _digits(each)))
         except UndecidedError:
             if found is None or each == width:
                 raise
@@ -333,25 +330,14 @@ def _digits(width: Fraction) -> int:
     return max(1, len(str(width.denominator // width.numerator)) - 1)
 
 
-def _width(relative_width: Fraction, steepness: int = 1) -> Fraction:
-    """Return how finely an excess is asked for that changes so many times as fast as the noise."""
-    return min(steepness * relative_width / _SHARE_OF_WIDTH, _WIDEST)
+def _width(relative_width: Fraction) -> Fraction:
+    """Return how finely an excess is asked for where the noise is asked for to this width."""
+    return min(relative_width / _SHARE_OF_WIDTH, _WIDEST)
 
 
 def _ends(known: Calibration) -> solve.Bracket:
     """Return the ends of the least noise, which were proved to be on both sides of it."""
     return Fraction(known.least.lower), Fraction(known.least.upper)
-
-
-class _Near(NamedTuple):
-    """What is known of an excess near its root."""
-
-    steepness: int
-    """How many times as fast as the noise it changes, at least 1."""
-    guess: Fraction
-    """About where it is 0."""
-    width: Fraction
-    """The relative distance of points whose signs may be told."""
 
 
 @final
@@ -402,60 +388,16 @@ class _Family:
         return self._calibration(found.least, point, whole, found.achieved(self.pairs(whole)))
 
     def searched(
-        self,
-        relative_width: Fraction,
-        coarser: Calibration | None,
-        digits: int,
-        near: _Near | None = None,
+        self, relative_width: Fraction, coarser: Calibration | None, digits: int
     ) -> Calibration:
         """Enclose the least noise, inside what is known of it, and certify so many digits."""
-        width = _width(relative_width, near.steepness if near else 1)
-        excess, enclosure = partial(self.signed_excess, width=width), None
-        if near:
-            enclosure = solve.beside(excess, near.guess, relative_width=near.width)
-        if enclosure is None:
-            between = self.bracket(width) if coarser is None else _ends(coarser)
-            enclosure = solve.root(excess, between, relative_width=relative_width)
+        width = _width(relative_width)
+        excess = partial(self.signed_excess, width=width)
+        between = self.bracket(width) if coarser is None else _ends(coarser)
+        enclosure = solve.root(excess, between, relative_width=relative_width)
         point = self.rounded(enclosure, digits, width)
         whole = self.whole(point)
         return self._calibration(enclosure, point, whole, self.target.met(whole, self.relation))
-
-    def near(self, known: Calibration, relative_width: Fraction) -> _Near | None:
-        """Return how the excess falls between two ends, None where it is not told so finely."""
-        low, high = _ends(known)
-        apart = (high - low) / abs(low)
-        if not apart:
-            return None
-
-        def values(width: Fraction) -> list[arb]:
-            ends = (ExactReal.of_rational(end) for end in (low, high))
-            with ctx.workprec(_SEARCH_PRECISION):
-                return [self.signed_excess(end, width) for end in ends]
-
-        steep, narrow = 1, Fraction(0)
-        for asked in (min(apart, _WIDEST), None):
-            width = asked or _width(relative_width, steep)
-            found = values(width)
-            first, last = (float(value.mid()) for value in found)
-            fall = (first - last) / float(apart)
-            if not 0 < fall < math.inf:
-                return None
-            steep = max(1, math.floor(fall))
-            reached = max(float(value.rad()) for value in found)
-            widest = reached / fall / float(relative_width)
-            narrow = relative_width / (4 if widest < 1 / 8 else 1)
-            if widest < 1 / 8 or reached > width:  # enough, or all that there is
-                break
-        share = Fraction(min(max(first / (first - last), 0.0), 1.0))
-        return _Near(steep, low + (high - low) * share, narrow) if widest < 1 / 2 else None
-
-    def start(self, relative_width: Fraction) -> _Near:
-        """Return the same from values as coarse as the noise is asked for."""
-        with ctx.workprec(_SEARCH_PRECISION):
-            between = self.bracket(min(relative_width, _WIDEST))
-            rough = partial(self.signed_excess, width=min(relative_width, _WIDEST))
-            bits = math.ceil(64 / relative_width).bit_length()
-            return _Near(1, solve.approximate(rough, *between, bits), relative_width / 4)
 
     def _calibration(
         self, least: Interval, point: ExactReal, whole: Mechanism, achieved: dict[str, Interval]

@@ -27,7 +27,7 @@ from dpassay.accountant.numbers.interval import START_PRECISION, Interval, ball,
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs import invert
 from dpassay.accountant.questions import guarantees, profile
-from dpassay.accountant.questions.threshold import Family, Threshold, threshold, touching
+from dpassay.accountant.questions.threshold import Family, Threshold, threshold
 
 Width: TypeAlias = Fraction | None
 """The relative width that a δ is asked for; None for flint's precision."""
@@ -229,27 +229,6 @@ class Mu(Target):
             )
             return {"ratio": ratio}
         return {"mu": enclose(lambda: _least_mu(mechanism, adjacency) or arb(0))}  # 0 is false
-
-    def beside_estimates(
-        self, family: Family, first: Fraction, relative_width: Fraction
-    ) -> Found | None:
-        """Enclose the argument at which the profile of bounded losses keeps below δ_μ."""
-        from dpassay.accountant.composition.exact.laplace_product import is_laplace
-
-        pairs = family(ExactReal.of_rational(first))
-        if not all(map(is_laplace, pairs)):
-            return None
-        found = touching(family, self._curve, first, relative_width=relative_width)
-        if found is None:
-            return None
-
-        def achieved(pairs: Sequence[Pair]) -> dict[str, Interval]:
-            with ctx.workprec(START_PRECISION):
-                value = invert.hockey_stick(invert.to_width(pairs, relative_width), found.at)
-                ratio = value / self._curve(found.at)
-            return {"ratio": Interval(Interval.of_ball(ratio, _MET_DIGITS).lower, Decimal(1))}
-
-        return Found(found.least, achieved)
 
     def _curve(self, epsilon: ExactReal) -> arb:
         """Return δ_μ(ε)."""

@@ -55,11 +55,6 @@ def largest_ratio(value: Profile, limit: Profile, stop: Fraction, *, enough: int
         return found if found > enough or not found.is_finite() else found.union(found * stretch)
 
 
-def proved_below(value: Profile, limit: Profile, stop: Fraction) -> bool:
-    """Whether value(ε) ≤ limit(ε) is proved for 0 ≤ ε ≤ stop; functions as for `largest_ratio`."""
-    return _Pieces(value, limit).below(stop)
-
-
 class _Pieces:
     """Branch and bound over pieces of [0, stop]; every profile value is computed once."""
 
@@ -83,20 +78,6 @@ class _Pieces:
             f"The largest ratio of the profiles was not found within {_MAX_PIECES} pieces: they "
             "come too near each other. Ask for delta or epsilon."
         )
-
-    def below(self, stop: Fraction) -> bool:
-        """Whether no piece exceeds the limit, as far as a fixed number of pieces tells."""
-        pieces = [(Fraction(0), stop)]
-        for _ in range(_MAX_PIECES):
-            if not pieces:
-                return True
-            low, high = pieces.pop()
-            middle = (low + high) / 2
-            if not self._ratio(middle) < 1:
-                return False
-            if not self._bounded(low, middle, high, arb(1)):
-                pieces += [(low, middle), (middle, high)]
-        return False
 
     def _ratio(self, at: Fraction) -> arb:
         value, limit = self._value(at), self._limit(at)

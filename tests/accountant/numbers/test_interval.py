@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from dpassay.accountant.errors import InvalidInputError, UndecidedError
 from dpassay.accountant.mechanisms import SquareRootFactorization
-from dpassay.accountant.numbers.dominance import proved_below
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import MAX_PRECISION, Interval, ball, enclose, sign
 from dpassay.accountant.numbers.solve import log_peak, rough_log_peak
@@ -209,26 +208,6 @@ def test_it_is_the_value_at_the_peak_and_no_other_value_is_larger(c: str) -> Non
         assert mpmath.almosteq(log_value(peak), upper, 1e-20, 0)
         assert all(log_value(peak * share) < upper for share in (0.01, 0.9, 0.999, 1.001, 3))
     assert rough_log_peak(float(c)) == pytest.approx(float(found.mid()), rel=1e-6, abs=0)
-
-
-def test_a_limit_that_ends_first_is_not_kept() -> None:
-    """On (1, 1.001) the limit is 0 and the value is not, although both are 0 at the end."""
-
-    def value(at: ExactReal) -> arb:
-        return ((1 - (at.ball() - arb("1.001")).exp()) / 10).max(arb(0))
-
-    def limit(at: ExactReal) -> arb:
-        return (1 - (at.ball() - 1).exp()).max(arb(0))
-
-    with ctx.workprec(128):
-        assert not proved_below(value, limit, Fraction(101, 100))
-        assert proved_below(value, limit, Fraction(99, 100))
-        assert proved_below(lambda at: limit(at) / 2, value_later, Fraction(101, 100))
-
-
-def value_later(at: ExactReal) -> arb:
-    """A limit that ends at 1.005, above half of one that ends at 1."""
-    return (1 - (at.ball() - arb("1.005")).exp()).max(arb(0))
 
 
 @pytest.mark.parametrize("count", [1, 2, 63, 64, 65, 200, 257, 1000, 3000])

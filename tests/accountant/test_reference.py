@@ -20,7 +20,7 @@ from dpassay.accountant.notation import parse
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions import guarantees, profile, tradeoff
 from dpassay.accountant.reference import Reference
-from tests.quick import quick
+from tests.quick import quick, slow
 
 SINGLE = [
     "Laplace(2)",
@@ -126,15 +126,12 @@ def test_no_epsilon_serves_where_some_outcomes_are_impossible() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    quick(
-        [
-            "Composed([Gaussian(3), Guaranteed(epsilon='0.1', delta='1e-3')])",
-            "Gaussian(standard_deviation='1/50')",
-            "Laplace('1/30')",
-            "Composed(Laplace('1/9'), count=6)",
-        ],
-        *(1, 2, 3),
-    ),
+    [
+        slow("Composed([Gaussian(3), Guaranteed(epsilon='0.1', delta='1e-3')])"),
+        "Gaussian(standard_deviation='1/50')",
+        "Laplace('1/30')",
+        "Composed(Laplace('1/9'), count=6)",
+    ],
 )
 def test_large_losses_and_infinite_ones(text: str) -> None:
     mechanism = parse(text)

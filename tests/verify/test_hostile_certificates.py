@@ -19,7 +19,7 @@ from dpassay.verifier.kernel import Outcome
 from dpassay.verifier.kernel.schema import KINDS as SHAPES
 from dpassay.verifier.kernel.theorem import quoted, safe
 from dpassay.verifier.processes import Limited, check_all
-from tests.quick import quick
+from tests.quick import slow
 from tests.verify.forge import Data, certified, decided, put
 
 
@@ -151,24 +151,19 @@ def test_foreign_texts_are_printed_on_one_line_between_quotes() -> None:
 @pytest.mark.parametrize("form", [[], ["--json"]])
 @pytest.mark.parametrize(
     ("name", "path"),
-    quick(
-        [
-            ("relation/equal", "theorem.id"),
-            ("relation/equal", "theorem.statement"),
-            ("relation/equal", "theorem.kind"),
-            ("relation/equal", "theorem.verdict"),
-            ("relation/equal", "lemmas"),
-            ("relation/equal", FOREIGN),
-            ("approximate-dp/supported", "theorem.for_all.x.statement"),
-            ("approximate-dp/holds", "theorem.mechanism"),
-            ("audit", "theorem.target"),
-            ("audit", "theorem.claim.description"),
-            ("audit", "theorem.kind"),
-        ],
-        1,
-        5,
-        8,
-    ),
+    [
+        slow("relation/equal", "theorem.id"),
+        ("relation/equal", "theorem.statement"),
+        slow("relation/equal", "theorem.kind"),
+        slow("relation/equal", "theorem.verdict"),
+        slow("relation/equal", "lemmas"),
+        ("relation/equal", FOREIGN),
+        slow("approximate-dp/supported", "theorem.for_all.x.statement"),
+        slow("approximate-dp/holds", "theorem.mechanism"),
+        ("audit", "theorem.target"),
+        slow("audit", "theorem.claim.description"),
+        slow("audit", "theorem.kind"),
+    ],
 )
 def test_no_text_forges_a_line(
     form: list[str], name: str, path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -344,7 +339,7 @@ def _fail(_: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "why"), quick([(_spin, "1 s"), (_fill, "200 MB"), (_fail, "Overf")], 0)
+    ("function", "why"), [(_spin, "1 s"), slow(_fill, "200 MB"), slow(_fail, "Overf")]
 )
 def test_what_takes_too_long_or_too_much_ends(function: Callable[[Any], Any], why: str) -> None:
     with Limited(function, seconds=1, memory=2 * 10**8) as calls:

@@ -26,7 +26,7 @@ from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.pairs.finite import FinitePair
 from dpassay.accountant.questions import profile
 from tests.near import narrow
-from tests.quick import quick
+from tests.quick import slow
 
 BOTH = Adjacency.ADD_REMOVE
 FIVE = Fraction(1, 10**5)
@@ -37,7 +37,8 @@ LEAKY = Composed([Guaranteed(epsilon="1/3", delta="1e-9"), Composed(STEP, 50)], 
 
 @pytest.mark.parametrize("add", [False, True])
 @pytest.mark.parametrize(
-    ("mechanism", "epsilon"), quick([(WHOLE, "5"), (WHOLE, "11"), (LEAKY, "5"), (LEAKY, "-1/2")], 2)
+    ("mechanism", "epsilon"),
+    [slow(WHOLE, "5"), slow(WHOLE, "11"), (LEAKY, "5"), slow(LEAKY, "-1/2")],
 )
 def test_a_grid_of_all_and_a_sum_over_lists_agree(
     mechanism: Composed, epsilon: str, *, add: bool
@@ -92,7 +93,7 @@ def test_ten_of_each_to_six_digits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "delta", "near"), quick([(2, "1e-6", 3.29214037), (10, "1e-12", 11.98563303)], 0)
+    ("count", "delta", "near"), [(2, "1e-6", 3.29214037), slow(10, "1e-12", 11.98563303)]
 )
 def test_sampled_laplace_noise_beside_integers(count: int, delta: str, near: float) -> None:
     """Atoms of two lattices: a grid has two digits. Reference: Fourier inversion to nine digits."""

@@ -29,7 +29,7 @@ from dpassay.accountant.questions import profile
 from dpassay.accountant.questions.estimate import estimate_log_delta
 from dpassay.accountant.questions.profile import answer
 from dpassay.verifier.cli import main
-from tests.quick import quick
+from tests.quick import slow
 
 MIXED = (
     "Composed(mechanism=[Laplace(scale=5), Laplace(scale='sqrt(3)'), Laplace(scale='sqrt(2)')], "
@@ -124,7 +124,7 @@ def test_losses_beyond_which_floats_have_no_grid() -> None:
         sure_cut(loss, 11_670.0, -250.0, 1.0)
 
 
-@pytest.mark.parametrize("epsilon", quick(["1e200", "1e300"], 1))
+@pytest.mark.parametrize("epsilon", [slow("1e200"), "1e300"])
 def test_losses_that_nothing_tells_from_zero_beside_epsilon(epsilon: str) -> None:
     mechanism = Composed([Laplace("1"), Gaussian(standard_deviation="1")], 2)
     with pytest.raises(UndecidedError, match=r"nearer to 0|Reached delta in"):

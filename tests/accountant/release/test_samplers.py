@@ -21,7 +21,7 @@ from dpassay.accountant.mechanisms.additive.integers import DiscreteGaussian, In
 from dpassay.accountant.release import sampling
 from dpassay.accountant.release import sampling as lazy_reals
 from dpassay.accountant.release.sampling import LazyReals, normal
-from tests.quick import quick
+from tests.quick import slow
 
 
 @pytest.mark.parametrize("bound", [2, 3, 7, 16, 17, 200, 2**24, 2**24 + 1, 2**52, 3 * 2**52])
@@ -190,14 +190,11 @@ def test_ties_keep_the_law(
 
 @pytest.mark.parametrize(
     ("law", "start", "mass"),
-    quick(
-        [
-            ("normal", 2, lambda j: math.exp(-2 * j - j * j / 2)),
-            ("normal", 1, lambda j: math.exp(-j - j * j / 2)),
-            ("exponential", 40, lambda j: math.exp(-j)),
-        ],
-        2,
-    ),
+    [
+        slow("normal", 2, lambda j: math.exp(-2 * j - j * j / 2)),
+        slow("normal", 1, lambda j: math.exp(-j - j * j / 2)),
+        ("exponential", 40, lambda j: math.exp(-j)),
+    ],
 )
 def test_tail(law: str, start: int, mass: Callable[[int], float]) -> None:
     rng, size = np.random.default_rng(3), 4000
@@ -280,7 +277,7 @@ def grid(spread: float) -> list[int]:
     return [step * k for k in range(-40, 41)]
 
 
-@pytest.mark.parametrize("scale", quick(["1/3", 2, 0.3, "12345/7", "1e9", "1e25"], *range(5)))
+@pytest.mark.parametrize("scale", ["1/3", 2, 0.3, "12345/7", "1e9", slow("1e25")])
 def test_discrete_laplace(scale: Any) -> None:
     mechanism = DiscreteLaplace(scale)
     values = mechanism.sample(SIZE, rng=np.random.default_rng(101))

@@ -33,7 +33,7 @@ from dpassay.verifier.audit.features import Alphabet
 from dpassay.verifier.audit.learn import choose
 from dpassay.verifier.kernel import Outcome, statistics
 from dpassay.verifier.kernel.statistics import binomial_tail
-from tests.quick import quick, slow
+from tests.quick import slow
 
 
 def answers(rate: float) -> Any:
@@ -200,17 +200,13 @@ def test_a_claimed_curve_is_checked() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    quick(
-        [
-            "Gaussian(standard_deviation=2)",
-            "Laplace(scale='sqrt(2)')",
-            "DiscreteLaplace(scale=2)",
-            "DiscreteGaussian(parameter=2)",
-            "Staircase(epsilon=1, gamma=0.4)",
-        ],
-        1,
-        3,
-    ),
+    [
+        slow("Gaussian(standard_deviation=2)"),
+        "Laplace(scale='sqrt(2)')",
+        slow("DiscreteLaplace(scale=2)"),
+        "DiscreteGaussian(parameter=2)",
+        slow("Staircase(epsilon=1, gamma=0.4)"),
+    ],
 )
 def test_the_curve_of_a_claimed_mechanism_is_computed_again(text: str) -> None:
     """A claim of a billionth less than δ(1/8) is found out, of a billionth more is not."""

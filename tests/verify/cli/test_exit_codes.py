@@ -16,7 +16,7 @@ from dpassay.accountant.errors import InvalidInputError
 from dpassay.verifier import batch, document
 from dpassay.verifier.cli import main
 from dpassay.verifier.cli.shell import Command
-from tests.quick import quick
+from tests.quick import slow
 
 PROGRAM = [sys.executable, "-m", "dpassay"]
 REFUTED = ["verify", "Laplace(scale=1)", "--epsilon", "0.5"]
@@ -129,16 +129,12 @@ def in_shell(*arguments: str, redirection: str) -> subprocess.CompletedProcess[s
 
 @pytest.mark.parametrize(
     ("arguments", "code", "redirection"),
-    quick(
-        [
-            (["--help"], 0, ">&- 2>&-"),
-            (REFUTED, 1, ">&-"),
-            (["doctor"], 0, ">&- <&-"),
-            (["stream"], 2, ">&- <&-"),
-        ],
-        0,
-        1,
-    ),
+    [
+        (["--help"], 0, ">&- 2>&-"),
+        (REFUTED, 1, ">&-"),
+        slow(["doctor"], 0, ">&- <&-"),
+        slow(["stream"], 2, ">&- <&-"),
+    ],
 )
 def test_a_stream_closed_before_the_start(
     arguments: list[str], code: int, redirection: str
@@ -159,14 +155,11 @@ def test_what_is_written_does_not_take_the_place_of_a_closed_stream(tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("arguments", "redirection"),
-    quick(
-        [
-            (LONG, "| head -c 1 >/dev/null"),
-            (["--help"], "| true"),
-            (["verify", "x.toml"], "2>&1 | true"),
-        ],
-        0,
-    ),
+    [
+        (LONG, "| head -c 1 >/dev/null"),
+        slow(["--help"], "| true"),
+        slow(["verify", "x.toml"], "2>&1 | true"),
+    ],
 )
 def test_a_reader_that_leaves(arguments: list[str], redirection: str) -> None:
     result = in_shell(*arguments, redirection=redirection)

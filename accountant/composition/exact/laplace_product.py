@@ -1,10 +1,26 @@
-"""Products of Laplace laws, each coordinate shifted by its own distance.
+"""Products of Laplace laws, each coordinate shifted by its own distance, by exact sums.
 
 Coordinate i contributes to the loss L an atom +t with mass 1/2, an atom −t with mass e^{−t}/2 and
-the density (1/4) e^{(l − t)/2} on (−t, t), t = t_i. The tails are in
-`dpassay.accountant.composition.exact.laplace_product`. Reflection of every coordinate
-exchanges P and Q, so −L under Q has the law of L under P: P(L ≤ ε) = Q(L ≥ −ε), and H(ε) = e^ε
-H(−ε) + 1 − e^ε.
+the density (1/4) e^{(l − t)/2} on (−t, t), t = t_i. Reflection of every coordinate exchanges P and
+Q, so −L under Q has the law of L under P: P(L ≤ ε) = Q(L ≥ −ε), and H(ε) = e^ε H(−ε) + 1 − e^ε.
+
+Tilting by e^{l/2} makes every coordinate symmetric: dP = e^{l/2} dm and dQ = e^{−l/2} dm, and the
+two-sided Laplace transform of m is e^{−T/2} Φ(s), T = Σ t_i, with
+
+    Φ(s) = Π (C_i + S_i/(2s)),   C_i = cosh(t_i s), S_i = sinh(t_i s).
+
+What is asked for is ∫_{l > ε} of e^{l/2}, e^{−l/2}, or e^{(l−ε)/2} − e^{(ε−l)/2} times e^{ε/2};
+each is (1/2πi) ∫ e^{−sε} Φ(s)/κ(s) ds with κ = s − ½, s + ½, s² − ¼. Of d coordinates
+
+    Φ(s) = 2^{−d} Σ_{m ≤ d} (2s)^{−m} Σ_J w_m(J) e^{Js},
+
+w_m(J) the coefficient of y^m in the sum, over the sign choices with Σ ±t_i = J, of (1 + y)^{plus
+signs} (1 − y)^{minus signs}. With z = (J − ε)/2 the function of e^{Js} (2s)^{−m}/κ is, for J > ε
+and 0 elsewhere,
+
+    s − ½:  Σ_{i ≥ m} z^i/i!,     s + ½:  (−1)^m Σ_{i ≥ m} (−z)^i/i!,     s² − ¼:  their difference,
+
+so that a jump J contributes an exponential and a polynomial of degree ≤ d in z.
 """
 
 from __future__ import annotations
@@ -14,7 +30,7 @@ import enum
 import functools
 import math
 import sys
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,9 +41,6 @@ from typing import TypeAlias, final
 
 from flint import arb, arb_poly, fmpz, fmpz_poly
 
-from dpassay.accountant.composition.fourier.estimates import ABOVE_P, ABOVE_Q, CALL, FloatSum
-from dpassay.accountant.composition.fourier.saddle import Strip, saddle
-from dpassay.accountant.composition.losses.laplace import FloatLaplace
 from dpassay.accountant.composition.product import Engine, Product, T
 from dpassay.accountant.core.pair import Pair, Tails
 from dpassay.accountant.errors import InvalidInputError, UndecidedError
@@ -41,46 +54,13 @@ from dpassay.accountant.numbers.interval import (
     Interval,
 )
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.numbers.solve import log_peak
 from dpassay.accountant.pairs.invert import chernoff_epsilon, rough_root
 
-"""Tails and hockey-stick divergences of products of Laplace laws, by exact sums.
-
-Tilting by e^{l/2} makes every coordinate symmetric: dP = e^{l/2} dm and dQ = e^{−l/2} dm, and the
-two-sided Laplace transform of m is e^{−T/2} Φ(s), T = Σ t_i, with
-
-    Φ(s) = Π (C_i + S_i/(2s)),   C_i = cosh(t_i s), S_i = sinh(t_i s).
-
-The powers of 1/(2s) count the coordinates that are between their two atoms: Φ = Σ_m Φ_m, Φ_m ≥ 0
-the transform of a measure. What is asked for is ∫_{l > ε} of e^{l/2}, e^{−l/2}, or e^{(l−ε)/2} −
-e^{(ε−l)/2} times e^{ε/2}; each is (1/2πi) ∫ e^{−sε} Φ(s)/κ(s) ds with κ = s − ½, s + ½, s² − ¼.
-
-*The terms m < M exactly.* Φ_m is 2^{−d} (2s)^{−m} Σ_J w_m(J) e^{Js}, w_m(J) the coefficient of y^m
-in the sum, over the sign choices with Σ ±t_i = J, of (1 + y)^{plus signs} (1 − y)^{minus signs}.
-With z = (J − ε)/2 the function of e^{Js} (2s)^{−m}/κ is, for J > ε and 0 elsewhere,
-
-    s − ½:  Σ_{i ≥ m} z^i/i!,     s + ½:  (−1)^m Σ_{i ≥ m} (−z)^i/i!,     s² − ¼:  their difference,
-
-so that a jump J contributes an exponential and a polynomial of degree < M in z.
-
-*The terms m ≥ M* add at least 0, and at most Φ_{≥M}(c) e^{−cε} sup_y e^{−cy} k(y), k the function
-that is integrated. As m is a sum of independent indicators under the tilt c, Φ_{≥M}(c)/Φ(c) is a
-tail of it, which Chernoff's inequality bounds: M is the least for which that does not matter.
-
-Floats choose c and M (`choose`); they prove nothing.
-"""
-
-Distances: TypeAlias = Sequence[tuple[arb, int]]
-"""The t_i, and how many coordinates have each."""
 Groups: TypeAlias = tuple[tuple[int, int], ...]
 """Multiples of the unit, ascending, and how many coordinates have each."""
 
 MAX_TERMS = 2_000_000
 """Most pairs (J, m) of the exact sum."""
-_FEW = 20_000
-"""Terms up to which none is left out: finding out which do not matter takes as long."""
-_PARTS_STEP = 16
-"""M is rounded up to a multiple, so that neighbouring ε share their tables."""
 _COEFFICIENT, _ROW = 2.0, 3.0  # microseconds
 """Microseconds of a coefficient of a jump and of a row of weights, roughly."""
 _PATIENCE, _LONG_PATIENCE = 2e6, 1.5e7  # microseconds
@@ -93,15 +73,13 @@ _WIDE = Fraction(1, 10**10)
 _PRECISION_STEP = 128
 """The precision is rounded up to a multiple, so that questions share their tables."""
 _SPARE_BITS = 12
-"""Bits by which what is left out lies below the goal."""
+"""Bits beyond those that were missing."""
 _ROUNDS = 8
 """Times that the sum is formed anew for digits that cancelled: each adds what was missing."""
 _LEAST_MORE = 32
-"""Bits by which each round is finer at least, in what it leaves out and in its precision."""
+"""Bits by which each round is finer at least."""
 _MOST_BITS = 1 << 15
 """Most bits of precision, where nearly all digits cancel."""
-_BESIDE_0 = 2.0**-30
-"""c instead of 0, where sinh(tc)/c has no ball: Φ is even, and flat there."""
 _SHARED = 0.75
 """Share of the jumps of a table that one question takes at least: with less fewer tables are made,
 and each is longer."""
@@ -110,29 +88,11 @@ _SUMS_MANY = 7000
 
 
 class Kernel(enum.Enum):
-    """κ: what is integrated over l > ε, with the poles by s − ½."""
+    """κ: what is integrated over l > ε."""
 
-    P = "s - 1/2", ABOVE_P
-    Q = "s + 1/2", ABOVE_Q
-    EXCESS = "s^2 - 1/4", CALL
-
-    @property
-    def strip(self) -> Strip:
-        """Where s − ½ may be, and the poles."""
-        found: Strip = self.value[1]
-        return found
-
-
-@final
-@dataclass(frozen=True)
-class Plan:
-    """c and M, and how many bits cancel in the exact terms, roughly."""
-
-    line: float
-    parts: int
-    lost: int = 0
-    cost: float = 0.0
-    """Roughly how many microseconds it takes."""
+    P = "s - 1/2"
+    Q = "s + 1/2"
+    EXCESS = "s^2 - 1/4"
 
 
 def above(
@@ -154,32 +114,28 @@ def above(
         If the sums would be too long.
     """
     integral = _Integral(groups, unit, epsilon, kernel, at_least)
-    goal = wanted = _goal(asked)
-    precision, value = goal + 2 * integral.coordinates.bit_length() + 24, arb(0)
+    _cost(groups, float(unit), float(epsilon))  # or it is refused
+    goal, value = _goal(asked), arb(0)
+    bits = goal + 2 * _coordinates(groups).bit_length() + 24
     for _ in range(_ROUNDS):
-        plan = choose(groups, float(unit), float(epsilon), kernel, wanted + _SPARE_BITS)
-        bits = min(precision + plan.lost, _MOST_BITS)
         with ctx.workprec(-(-bits // _PRECISION_STEP) * _PRECISION_STEP):
-            value = integral.by(plan)
+            value = integral.value()
         if value.rel_accuracy_bits() > goal or value.is_zero():
             break
         short = max(goal - value.rel_accuracy_bits(), _LEAST_MORE)
-        precision = min(precision + short + _SPARE_BITS, _MOST_BITS)
-        wanted += _LEAST_MORE
+        bits = min(bits + short + _SPARE_BITS, _MOST_BITS)
     return +value
 
 
-def is_short(
-    groups: Groups, unit: ExactReal, epsilon: ExactReal, kernel: Kernel, asked: Fraction | None
-) -> bool:
+def is_short(groups: Groups, unit: ExactReal, epsilon: ExactReal, asked: Fraction | None) -> bool:
     """Whether the sums are short enough; shorter ones if another engine meets the goal too."""
     if asked is not None and asked < _WIDE:
         return True  # they are the only way
     try:
-        plan = choose(groups, float(unit), float(epsilon), kernel, _goal(asked) + _SPARE_BITS)
+        cost = _cost(groups, float(unit), float(epsilon))
     except UndecidedError:
         return False
-    return asked is None or plan.cost < (_LONG_PATIENCE if asked < _FINE else _PATIENCE)
+    return asked is None or cost < (_LONG_PATIENCE if asked < _FINE else _PATIENCE)
 
 
 def _goal(asked: Fraction | None) -> int:
@@ -204,43 +160,13 @@ class _Integral:
     kernel: Kernel
     at_least: bool
 
-    @property
-    def coordinates(self) -> int:
-        """The number of coordinates."""
-        return sum(count for _, count in self.groups)
-
-    def by(self, plan: Plan) -> arb:
-        """Return the sum of the plan, and what it leaves out."""
-        distances = [(multiple * self.unit.ball(), count) for multiple, count in self.groups]
-        top = sum((count * t for t, count in distances), start=arb(0))
-        eps = self.epsilon.ball()
-        total = self._exact(plan.parts)
-        if plan.parts <= self.coordinates:
-            total += _rest(distances, eps, self.kernel, plan)
-        shift = -eps if self.kernel is Kernel.Q else eps
-        return ((shift - top) / 2).exp() * total
-
-    def _bar(self, parts: int) -> tuple[int, int]:
-        """Return the last jump in units that does not count, and one below it that others share.
-
-        The latter leaves `_SHARED` to some power of the jumps ≥ 0, so that all small ε share it.
-        """
-        bar, on_grid = in_units(self.epsilon, self.unit)
-        bar -= self.at_least and on_grid
-        reach = _reach(self.groups)
-        if bar >= reach:
-            return bar, bar
-        power = math.floor(math.log((reach - bar) / (reach + 1)) / math.log(_SHARED))
-        below = min(reach - math.ceil((reach + 1) * _SHARED**power), bar)
-        long = _count_jumps(self.groups, below) * parts > MAX_TERMS
-        return bar, bar if long else below
-
-    def _exact(self, parts: int) -> arb:
-        """Return the terms m < M."""
-        bar, below = self._bar(parts)
-        jumps, terms = _terms(self.groups, self.kernel, parts, below, ctx.prec)
+    def value(self) -> arb:
+        """Return the sum."""
+        bar, below = self._bar()
+        jumps, terms = _terms(self.groups, self.kernel, below, ctx.prec)
         start = bisect_right(jumps, bar)
-        half, eps, total = self.unit.ball() / 2, self.epsilon.ball() / 2, arb(0)
+        unit, epsilon = self.unit.ball(), self.epsilon.ball()
+        half, eps, total = unit / 2, epsilon / 2, arb(0)
         growth, last, exponential = half.exp(), 0, (-eps).exp()
         for jump, (first, second, polynomial) in zip(jumps[start:], terms[start:], strict=True):
             exponential *= growth ** (jump - last)
@@ -250,7 +176,24 @@ class _Integral:
             if self.kernel is not Kernel.P:
                 total += second / exponential
             total -= polynomial(jump * half - eps)
-        return total / fmpz(2) ** self.coordinates
+        shift = -epsilon if self.kernel is Kernel.Q else epsilon
+        scale = ((shift - _reach(self.groups) * unit) / 2).exp()
+        return scale * total / fmpz(2) ** _coordinates(self.groups)
+
+    def _bar(self) -> tuple[int, int]:
+        """Return the last jump in units that does not count, and one below it that others share.
+
+        The latter leaves `_SHARED` to some power of the jumps ≥ 0, so that all small ε share it.
+        """
+        bar, on_grid = _in_units(self.epsilon, self.unit)
+        bar -= self.at_least and on_grid
+        reach = _reach(self.groups)
+        if bar >= reach:
+            return bar, bar
+        power = math.floor(math.log((reach - bar) / (reach + 1)) / math.log(_SHARED))
+        below = min(reach - math.ceil((reach + 1) * _SHARED**power), bar)
+        long = _count_jumps(self.groups, below) * (1 + _coordinates(self.groups)) > MAX_TERMS
+        return bar, bar if long else below
 
 
 def _reach(groups: Groups) -> int:
@@ -258,7 +201,11 @@ def _reach(groups: Groups) -> int:
     return sum(multiple * count for multiple, count in groups)
 
 
-def in_units(epsilon: ExactReal, unit: ExactReal) -> tuple[int, bool]:
+def _coordinates(groups: Groups) -> int:
+    return sum(count for _, count in groups)
+
+
+def _in_units(epsilon: ExactReal, unit: ExactReal) -> tuple[int, bool]:
     """Return ⌊ε/unit⌋, and whether nothing was rounded."""
     ratio = epsilon / unit
     floor = math.floor(ratio)
@@ -267,15 +214,15 @@ def in_units(epsilon: ExactReal, unit: ExactReal) -> tuple[int, bool]:
 
 @lru_cache(maxsize=8)
 def _terms(
-    groups: Groups, kernel: Kernel, parts: int, bar: int, precision: int
+    groups: Groups, kernel: Kernel, bar: int, precision: int
 ) -> tuple[list[int], list[tuple[fmpz, fmpz, arb_poly]]]:
     """Return the jumps above the bar, and for each the factors of e^z and e^{−z}, and a polynomial.
 
     They depend on the number of coordinates only, not on the unit: a calibration asks for the
     same ones at every step.
     """
-    table = _weights(groups, parts, bar)
-    falling = [math.factorial(parts - 1)]  # (M − 1)!/i!
+    parts, table = 1 + _coordinates(groups), _weights(groups, bar)
+    falling = [math.factorial(parts - 1)]  # d!/i!
     for i in range(1, parts):
         falling.append(falling[-1] // i)
     jumps, found = sorted(table), []
@@ -299,20 +246,20 @@ def _terms(
 
 
 @lru_cache(maxsize=8)
-def _weights(groups: Groups, parts: int, bar: int) -> dict[int, fmpz_poly]:
-    """Return Σ_m w_m(J) y^m, m < M, of the jumps J above the bar."""
-    table = {0: fmpz_poly([1])}
+def _weights(groups: Groups, bar: int) -> dict[int, fmpz_poly]:
+    """Return Σ_m w_m(J) y^m of the jumps J above the bar."""
+    table, parts = {0: fmpz_poly([1])}, 1 + _coordinates(groups)
     left = _reach(groups)
     for multiple, count in groups:
         left -= multiple * count
-        rows = _rows(count, parts, (max(table) + multiple * count + left - bar) // (2 * multiple))
+        rows = _rows(count, (max(table) + multiple * count + left - bar) // (2 * multiple))
         grown: dict[int, fmpz_poly] = {}
         for jump, weights in table.items():
             for minus, row in enumerate(rows):
                 place = jump + (count - 2 * minus) * multiple
                 if place + left <= bar:
                     break
-                term = weights.mul_low(row, parts)
+                term = weights * row
                 grown[place] = grown[place] + term if place in grown else term
             if len(grown) * parts > MAX_TERMS:
                 raise too_long(len(grown) * parts)
@@ -320,105 +267,35 @@ def _weights(groups: Groups, parts: int, bar: int) -> dict[int, fmpz_poly]:
     return table
 
 
-def _rows(count: int, parts: int, last: int) -> list[fmpz_poly]:
-    """Return C(n, k) (1 + y)^{n−k} (1 − y)^k, k = 0, …, min(n, last), up to y^{M−1}."""
-    row = fmpz_poly([math.comb(count, m) for m in range(min(parts, count + 1))])
-    step = fmpz_poly([1] + [-2 if i % 2 else 2 for i in range(1, parts)])  # (1 − y)/(1 + y)
-    rows, ways = [], 1
+def _rows(count: int, last: int) -> list[fmpz_poly]:
+    """Return C(n, k) (1 + y)^{n−k} (1 − y)^k, k = 0, …, min(n, last)."""
+    plus, minus = fmpz_poly([1, 1]), fmpz_poly([1, -1])
+    row, rows = plus**count, []
     for k in range(min(count, last) + 1):
-        rows.append(row * ways)
-        ways = ways * (count - k) // (k + 1)
-        row = row.mul_low(step, parts)
+        rows.append(row * math.comb(count, k))
+        if k < count:
+            row = row // plus * minus
     return rows
 
 
-def _rest(distances: Distances, eps: arb, kernel: Kernel, plan: Plan) -> arb:
-    """Return a ball from 0 to Φ_{≥M}(c) e^{−cε} times the largest e^{−cy} k(y), y > 0."""
-    c = arb(plan.line)
-    peak = log_peak(c - arb("0.5")).exp() if kernel is Kernel.EXCESS else arb(1)
-    return arb(0).union((_many(distances, c, plan.parts) * (-c * eps).exp() * peak).upper())
+def _cost(groups: Groups, unit: float, epsilon: float) -> float:
+    """Return roughly how many microseconds the sums above ε take.
 
-
-def _many(distances: Distances, c: arb, parts: int) -> arb:
-    """Return Φ(c) P(m ≥ M), m a sum of independent indicators, by Chernoff."""
-    log_phi, shares = arb(0), []
-    for t, count in distances:
-        cosh, sinh = (t * c).cosh(), (t * c).sinh() / (2 * c)
-        log_phi += count * (cosh + sinh).log()
-        shares.append((sinh / (cosh + sinh), count))
-    mean = float(sum((count * share for share, count in shares), start=arb(0)))
-    v = arb(max(parts / mean, 1.0))
-    log_tail = -parts * v.log()
-    for share, count in shares:
-        log_tail += count * (share * (v - 1)).log1p()
-    return (log_phi + log_tail.min(arb(0))).exp()
-
-
-def choose(groups: Groups, unit: float, epsilon: float, kernel: Kernel, bits: int) -> Plan:
-    """Choose c near the saddle of Φ(s) e^{−sε}/κ(s), and M, all terms where they are few.
-
-    Raises UndecidedError if the sum is too long.
+    Raises UndecidedError if they are too long.
     """
-    whole = sum(count for _, count in groups) + 1
     if not unit * MAX_TERMS > sys.float_info.min:  # of scales whose ratios have long denominators
         raise too_long(math.inf)
+    coordinates = _coordinates(groups)
     jumps = _count_jumps(groups, min(epsilon / unit, sys.float_info.max))
-    line, lost = 0.0, 0
-    if jumps * whole > _FEW:
-        distances = [(multiple * unit, count) for multiple, count in groups]
-        losses = FloatSum([(FloatLaplace(t), count) for t, count in distances])
-        with contextlib.suppress(ArithmeticError):  # at the largest loss all terms are few
-            s = saddle(losses, kernel.strip, epsilon).c
-            line = s + 0.5 or _BESIDE_0
-            whole = _parts(distances, line, bits)
-            lost = _lost(distances, epsilon, whole, losses.cumulants(s)[0] - s * epsilon)
-    terms = jumps * whole
+    terms = jumps * (coordinates + 1)
     if terms > MAX_TERMS:
         raise too_long(float(terms))
     rows, known = 0, 1
     for _, count in groups:  # a table grows with each group, up to all jumps
         rows += min(known, jumps) * count
         known *= count + 1
-    build = _ROW * rows
-    slower = 1 + sum(count for _, count in groups) / _SUMS_MANY
-    return Plan(line, whole, lost, slower * (_COEFFICIENT * terms + build * (1 + whole / 64)))
-
-
-def _lost(
-    distances: Sequence[tuple[float, int]], epsilon: float, parts: int, log_value: float
-) -> int:
-    """Return about the bits by which the largest C(d, m) z^m/m!, m < M, exceeds the sum."""
-    coordinates = sum(count for _, count in distances)
-    z = max(math.fsum(count * t for t, count in distances) - epsilon, 0.0) / 2
-    log_z = math.log(z) if z > 0 else -math.inf
-    most = max(
-        math.lgamma(coordinates + 1)
-        - math.lgamma(coordinates - m + 1)
-        - 2 * math.lgamma(m + 1)
-        + m * log_z
-        for m in range(1, parts)
-    )
-    return max(0, math.ceil((most - log_value) / math.log(2)))
-
-
-def _parts(distances: Sequence[tuple[float, int]], c: float, bits: int) -> int:
-    """Return the least M for which the terms m ≥ M are negligible, by Chernoff's inequality."""
-    shares, coordinates = [], 0
-    for t, count in distances:
-        flat = math.tanh(t * c) / (2 * c) if c else t / 2
-        shares.append((flat / (1 + flat), count))
-        coordinates += count
-    mean = math.fsum(count * share for share, count in shares)
-
-    def negligible(m: int) -> bool:
-        v = max(m / mean, 1.0)
-        tail = math.fsum(n * math.log1p(p * (v - 1)) for p, n in shares) - m * math.log(v)
-        return tail < -bits * math.log(2)
-
-    low = math.ceil(mean)
-    low += bisect_left(range(low, coordinates + 1), True, key=negligible)
-    step = _PARTS_STEP if low > _PARTS_STEP else 1
-    return max(2, min(-(-low // step) * step, coordinates + 1))
+    slower = 1 + coordinates / _SUMS_MANY
+    return slower * (_COEFFICIENT * terms + _ROW * rows * (1 + coordinates / 64))
 
 
 def _count_jumps(groups: Groups, bar: float) -> int:
@@ -487,11 +364,6 @@ class LaplaceSums(Engine):
                 return sooner.hockey_stick(epsilon)
         if not law.is_short(epsilon, asked):
             return by_bounds(product, lambda form: form.hockey_stick(epsilon))
-        if float(epsilon) < law.mean - math.sqrt(2 * law.mean):  # most of P has a larger loss
-            with ctx.workprec(ctx.prec + _GUARD_BITS):
-                rest = law.above(-epsilon, Kernel.Q, asked, at_least=True)
-                value = 1 - rest - epsilon.ball().exp() * law.above(epsilon, Kernel.Q, asked)
-            return +value
         return law.above(epsilon, Kernel.EXCESS, asked)
 
     def inverse(
@@ -621,7 +493,7 @@ class Lattice:
 
     def is_short(self, epsilon: ExactReal, asked: Fraction | None) -> bool:
         """Whether the sums at ε have few enough terms, for a width that is asked for."""
-        return is_short(self.groups, self.unit, epsilon, Kernel.EXCESS, asked)
+        return is_short(self.groups, self.unit, epsilon, asked)
 
 
 @functools.lru_cache(maxsize=64)

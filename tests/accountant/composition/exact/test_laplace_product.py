@@ -12,13 +12,7 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpassay.accountant.composition.exact.laplace_product import (
-    Kernel,
-    Plan,
-    _Integral,
-    choose,
-    of_distances,
-)
+from dpassay.accountant.composition.exact.laplace_product import of_distances
 from dpassay.accountant.composition.product import Product
 from dpassay.accountant.core.pair import Tails
 from dpassay.accountant.mechanisms import Composed, Laplace, LaplaceVector
@@ -164,28 +158,6 @@ def test_estimates_of_epsilon_are_near(log_delta: float) -> None:
     assert near is not None
     # the slope of ln H is below 1e3 here, and the estimate aims at 1e-11 of ε ≤ 24
     assert abs(pair.hockey_stick(exact(Fraction(near))).log() - log_delta) < 1e-6
-
-
-@pytest.mark.parametrize("kernel", list(Kernel))
-def test_what_few_terms_leave_out_is_bounded(kernel: Kernel) -> None:
-    groups, unit, epsilon = ((1, 60), (3, 20)), exact(2), exact(200)
-    line = choose(groups, float(unit), float(epsilon), kernel, 64).line
-    integral = _Integral(groups, unit, epsilon, kernel, at_least=False)
-    with ctx.workprec(300):
-        whole = integral.by(Plan(line, 81))  # no coordinate is left
-        assert whole.rel_accuracy_bits() > 250
-        for parts in (16, 40):
-            assert integral.by(Plan(line, parts)).overlaps(whole)
-
-
-def test_the_bits_that_cancel_are_known_before_the_sum_is_formed() -> None:
-    groups, unit, epsilon = ((1, 1000),), exact("1/80"), exact(1)
-    plan = choose(groups, float(unit), float(epsilon), Kernel.EXCESS, 64)
-    integral = _Integral(groups, unit, epsilon, Kernel.EXCESS, at_least=False)
-    with ctx.workprec(96 + plan.lost):
-        assert integral.by(plan).rel_accuracy_bits() > 60
-    with ctx.workprec(96):
-        assert integral.by(plan).rel_accuracy_bits() < 0
 
 
 def test_forty_shifts_on_a_grid_to_nine_digits() -> None:

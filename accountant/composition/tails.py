@@ -55,7 +55,6 @@ from dpassay.accountant.pairs.subsampled import (
     Family,
     GaussianMixturePair,
     SubsampledPair,
-    two_directions,
 )
 
 """Probabilities P(A) and Q(A) of the sets A = {L > l}, at many losses l at once, in floats.
@@ -379,25 +378,6 @@ def sampled(inner: Survival, q: float, rest: float, *, mixed_first: bool) -> Sur
     return survival
 
 
-def switched(positive: Survival, negative: Survival) -> Survival:
-    """Return the tails of a pair whose losses above 0 are those of one, below 0 of another.
-
-    Its profile is that of the first at l ≥ 0, of the second at l ≤ 0, and never below either: so
-    P(A) − zQ(A) ≤ H for the sets of both. A set {L > l'} of the first with l' < 0 ≤ l, or of the
-    second with l ≤ 0 ≤ l', |l' − l| a rounding, stands for one that parts the atom at 0.
-    """
-
-    def survival(l: Array) -> Tail:  # noqa: E741
-        columns = np.empty((4, len(l)))
-        for known, chosen in ((positive, l >= 0), (negative, l < 0)):
-            if chosen.any():
-                tail = known(l[chosen])
-                columns[:, chosen] = tail.above_p, tail.above_q, tail.error_p, tail.error_q
-        return Tail(*columns)
-
-    return survival
-
-
 @final
 @dataclass(frozen=True)
 class Largest:
@@ -487,8 +467,6 @@ def finite_or_none(value: arb) -> float | None:
 
 _PRECISION = 128
 """Bits of the balls that become floats."""
-_PLAIN_ATOM = 1e-9
-"""Least Q(L = 0) of an envelope that is asked in floats: far above what roundings can part."""
 
 Table: TypeAlias = tuple[Sequence[Fraction], Sequence[Fraction]]
 
@@ -615,19 +593,13 @@ def _asks_balls(pair: Pair) -> bool:
 
 
 def _envelope(family: Family) -> Survival | None:
-    """Return the tails of the envelope of tables, of the two directions of a sample, or of all."""
+    """Return the tails of the envelope of tables, or of any pairs."""
     known_tables = tables(family)
     if known_tables is not None:
         return listed(envelope_of(known_tables))
-    ordered = two_directions(family)
-    parts = [known for known in map(_survival, ordered or family) if known is not None]
+    parts = [known for known in map(_survival, family) if known is not None]
     if len(parts) < len(family):
         return None
-    if ordered is not None:
-        zero = ExactReal.of_rational(0)
-        ahead, behind = (pair.tails(zero) for pair in ordered)
-        if behind.q_above - ahead.q_above > _PLAIN_ATOM:
-            return switched(*parts)
     return Largest(tuple(parts))
 
 

@@ -55,7 +55,6 @@ from dpassay.accountant.core.pair import (
     rho_bound,
 )
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
-from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.integral import integral
 from dpassay.accountant.numbers.interval import COMPOSED_WIDTH, ball
@@ -416,18 +415,6 @@ class EnvelopePair(Pair):
 def envelope(family: Family, *, listed: bool = False) -> Pair:
     """Return the pair with the largest profile of a family, itself where there is one only."""
     return family[0] if len(family) == 1 else EnvelopePair(family, listed)
-
-
-def two_directions(family: Family) -> tuple[SubsampledPair, SubsampledPair] | None:
-    """Return (M, B) and (B, M) where the family is these, of a symmetric (A, B); else None."""
-    match family:
-        case (SubsampledPair() as one, SubsampledPair() as other):
-            ahead, behind = (one, other) if one.mixed_first else (other, one)
-            same = one.inner == other.inner and one.sampling_prob == other.sampling_prob
-            symmetric = isinstance(one.inner, GaussianPair | LaplacePair)
-            if same and symmetric and ahead.mixed_first and not behind.mixed_first:
-                return ahead, behind
-    return None
 
 
 """Two mixtures of normal laws with one variance, the first shifted to the right of the second."""

@@ -21,7 +21,7 @@ from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import asked_width, refined
 from dpassay.accountant.mechanisms import Composed, Gaussian, Laplace, SampledWithoutReplacement
 from dpassay.accountant.numbers.exact import exact
-from dpassay.accountant.pairs.subsampled import EnvelopePair, envelope, two_directions
+from dpassay.accountant.pairs.subsampled import EnvelopePair, envelope
 from dpassay.accountant.training import dpsgd
 
 SAMPLES = [
@@ -48,21 +48,12 @@ def test_a_width_is_that_of_the_family() -> None:
 
 
 @pytest.mark.parametrize("mechanism", SAMPLES)
-def test_the_larger_direction_is_known(mechanism: SampledWithoutReplacement) -> None:
-    known = two_directions(enveloped(mechanism).family)
-    assert known is not None
-    for at in ("-2", "-0.3", "-0.001", "0", "0.001", "0.3", "2"):
-        eps = exact(at)
-        ahead, behind = (pair.hockey_stick(eps) for pair in known)
-        assert not ahead < behind if eps.sign >= 0 else not behind < ahead
-
-
-@pytest.mark.parametrize("mechanism", SAMPLES)
 def test_tails_in_floats_are_those_in_balls(mechanism: SampledWithoutReplacement) -> None:
     pair = enveloped(mechanism)
     ((release, _),) = releases([(pair, 1)])
     assert not release.slow
-    losses = np.array([-3.0, -0.7, -0.1, -1e-6, 0.0, 1e-6, 0.05, 0.1, 0.2, 0.7, 3.0])
+    # at 0, where the profiles cross, the event is that of either pair
+    losses = np.array([-3.0, -0.7, -0.1, -1e-6, 1e-6, 0.05, 0.1, 0.2, 0.7, 3.0])
     found, exact_tails = release.survival(losses), in_balls(pair)(losses)
     for name in ("above_p", "above_q"):
         error = getattr(found, "error" + name[5:]) + getattr(exact_tails, "error" + name[5:])

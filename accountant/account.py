@@ -53,7 +53,14 @@ from flint import arb
 
 from dpassay.accountant import notation
 from dpassay.accountant.aliases import METHODS
-from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho, Target
+from dpassay.accountant.budget.target import (
+    MOST_RELEASES,
+    EpsilonDelta,
+    Mu,
+    Rho,
+    decided,
+    largest_count,
+)
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.asking import Drawable
 from dpassay.accountant.core.mechanism import Mechanism
@@ -73,10 +80,8 @@ from dpassay.accountant.mechanisms.wrappers.composed import Composed, Guaranteed
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.interval import START_PRECISION, Interval
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.pairs import invert
 from dpassay.accountant.questions import guarantees, profile
 from dpassay.accountant.questions.convert import convert
-from dpassay.accountant.questions.estimate import estimate_log_delta
 
 if sys.platform == "win32":
     import msvcrt
@@ -84,13 +89,9 @@ else:
     import fcntl
 
 Budget: TypeAlias = EpsilonDelta | Mu | Rho
-MOST_RELEASES = 10**12
-"""Most releases of an entry, and most that `remaining` counts: what costs nothing has no end."""
 _NOTHING = Guaranteed(0, 0)
 _ORDERS = (*range(2, 65), *(2**k for k in range(7, 21)))
 """Orders of which the filter of an (ε, δ) budget takes one; whole ones are computed fastest."""
-_WIDTHS = tuple(Fraction(1, 10**digits) for digits in (3, 6, 9, 12))
-"""Relative widths of δ by which a composition is told from its budget, the fastest first."""
 _FORMAT = "dpassay account 1"
 _FIRST = f'{{"format": "{_FORMAT}", '.encode()
 """How the file of an account begins."""
@@ -333,7 +334,7 @@ class Account(Drawable):
             sure = self._by_sum(release)
             if sure == MOST_RELEASES or (self._adaptive and not self._sum.is_exact):
                 return sure
-            return self._counted(release, sure)
+            return largest_count(lambda count: self._keeps(release, count), sure)
 
     def epsilon(self, delta: Number) -> Interval:
         """Enclose ε(δ) of all that was spent.
@@ -462,7 +463,7 @@ class Account(Drawable):
             return True
         if self._adaptive and not self._sum.is_exact:
             return False
-        return _holds(self._budget, self._whole(release, count), self._adjacency)
+        return bool(decided(self._budget, self._whole(release, count), self._adjacency))
 
     def _by_sum(self, release: Mechanism) -> int:
         """Return how many more the sum allows."""
@@ -476,48 +477,6 @@ class Account(Drawable):
         if cost is None or room is None or room < 0:
             return 0
         return min(MOST_RELEASES, math.floor(room / cost)) if cost else MOST_RELEASES
-
-    def _counted(self, release: Mechanism, sure: int) -> int:
-        """Return how many more the composition allows, at least as many as the sum does."""
-
-        def keeps(count: int) -> bool:
-            return count <= sure or self._keeps(release, count)
-
-        near = self._estimated(release, sure)
-        if near is not None and keeps(near):
-            low, step = near, 1
-        else:
-            low, step = sure, max(1, sure // 8)
-        high = None
-        while high is None and low < MOST_RELEASES:
-            tried = min(low + step, MOST_RELEASES)
-            low, high, step = (tried, None, 2 * step) if keeps(tried) else (low, tried, step)
-        while high is not None and high - low > 1:
-            tried = (low + high) // 2
-            low, high = (tried, high) if keeps(tried) else (low, tried)
-        return low
-
-    def _estimated(self, release: Mechanism, sure: int) -> int | None:
-        """Return the same by estimates in floats; None for budgets without."""
-        if not isinstance(self._budget, EpsilonDelta) or self._budget.delta.sign == 0:
-            return None
-        epsilon, limit = float(self._budget.epsilon), math.log(float(self._budget.delta))
-
-        def over(count: int) -> bool:
-            whole = self._whole(release, count)
-            return float(estimate_log_delta(whole, epsilon, adjacency=self._adjacency)) > limit
-
-        low, high = sure, min(2 * sure + 1, MOST_RELEASES)
-        with contextlib.suppress(DpassayError, ArithmeticError):
-            while not over(high):
-                if high == MOST_RELEASES:
-                    return high
-                low, high = high, min(2 * high, MOST_RELEASES)
-            while high - low > 1:
-                tried = (low + high) // 2
-                low, high = (low, tried) if over(tried) else (tried, high)
-            return low
-        return None
 
     def _answer(self, name: str, at: Number) -> Interval:
         with self._lock:
@@ -668,24 +627,6 @@ def _order_for(budget: EpsilonDelta, orders: Sequence[int]) -> tuple[int, Fracti
     with ctx.workprec(START_PRECISION):
         order = max(orders, key=lambda a: float(limit(a).mid()) / a)
         return order, Fraction(Interval.of_ball(limit(order), 30).lower)
-
-
-def _holds(budget: Target, whole: Mechanism, adjacency: Adjacency | None) -> bool:
-    """Whether a composition is proved to keep a budget, with as few digits as tell."""
-    if isinstance(budget, EpsilonDelta) and budget.delta.sign:
-        pairs, limit = whole.worst_case(adjacency).pairs(budget.direction), budget.delta.ball()
-        for width in _WIDTHS:
-            with contextlib.suppress(UndecidedError), ctx.workprec(START_PRECISION):
-                value = invert.hockey_stick(invert.to_width(pairs, width), budget.epsilon)
-                if value < limit or value > limit:
-                    return bool(value < limit)
-        if all(pair.known.width() <= _WIDTHS[-1] for pair in pairs):  # it may be met exactly
-            return budget.holds(whole, adjacency)
-        return False
-    try:
-        return budget.holds(whole, adjacency)
-    except UndecidedError:
-        return False
 
 
 def _times(entry: Spend) -> str:

@@ -6,7 +6,6 @@ far as the enclosure says.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,10 +15,14 @@ from typing import final
 from flint import arb
 
 from dpassay.accountant.budget.calibrate import calibrate
-from dpassay.accountant.budget.target import EpsilonDelta, Target, Width
-from dpassay.accountant.composition.choose import smooth
-from dpassay.accountant.composition.fourier.engine import FOURIER
-from dpassay.accountant.composition.product import Product
+from dpassay.accountant.budget.target import (
+    MOST_RELEASES,
+    EpsilonDelta,
+    Target,
+    Width,
+    decided,
+    largest_count,
+)
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair
@@ -35,22 +38,10 @@ from dpassay.accountant.mechanisms.wrappers.composed import Composed, Guaranteed
 from dpassay.accountant.mechanisms.wrappers.sampling import PoissonSubsampled
 from dpassay.accountant.numbers import solve
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
-from dpassay.accountant.numbers.interval import Interval, sign
-from dpassay.accountant.numbers.solve import first
+from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions import profile
-from dpassay.accountant.questions.estimate import estimate_log_delta
-from dpassay.accountant.questions.threshold import to_zero
 
 WIDTH = Fraction(1, 10**12)
-MOST_RELEASES = 10**12
-"""Most releases that are counted: more than any budget is shared among; a search ends here."""
-_SIGN_PRECISION = 512
-"""Bits up to which a count is told from the budget: a tie would take all of them."""
-_SIGN_WIDTH = Fraction(1, 10**9)
-_LEAST_WIDTH, _MOST_WIDTH = 1e-14, 1e-3
-"""Finest and coarsest relative width of δ by which neighbouring counts are told apart."""
-_LEAP = 4
-"""Factor by which a first count grows while none is too large: large counts are slower."""
 _SPLIT_WIDTH = Fraction(1, 10**15)
 
 
@@ -80,111 +71,18 @@ def most_releases(
     """
     relation = Adjacency.read(adjacency)
 
-    def fits(count: int, width: Width = None) -> bool:
-        whole = Composed(mechanism, count)
-        found = _sign(target, whole, relation, width)
-        if found is None and not target.holds(whole, relation, width):
+    def fits(count: int) -> bool:
+        found = decided(target, Composed(mechanism, count), relation)
+        if found is None:
             raise UndecidedError(f"It is undecided whether {count} releases meet {target}.")
-        return found is None or found <= 0
+        return found
 
-    near = _estimated_count(mechanism, target, relation)
-    if near and fits(near.count, near.width) and not fits(near.count + 1, near.width):
-        return near.count
-
-    def is_too_much(count: int) -> bool:
-        if count > MOST_RELEASES:
-            raise NotApplicableError(f"{MOST_RELEASES} releases still meet {target}.")
-        return count > 0 and not fits(count)
-
-    found = first(is_too_much, 1) - 1
+    found = largest_count(fits)
+    if found == MOST_RELEASES:
+        raise NotApplicableError(f"{MOST_RELEASES} releases still meet {target}.")
     if not found:
         raise NotApplicableError(f"Not even one release meets {target}.")
     return found
-
-
-def _sign(target: Target, whole: Mechanism, relation: Adjacency | None, width: Width) -> int | None:
-    """Return the sign of the excess, at a width that is reached fast wherever that tells it."""
-
-    def found(width: Width) -> int | None:
-        return sign(lambda: target.excess(whole, relation, width), max_precision=_SIGN_PRECISION)
-
-    known = None
-    with contextlib.suppress(UndecidedError):
-        known = found(width or _SIGN_WIDTH)
-    return found(width) if known is None else known
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Count:
-    """A count by estimates, and the relative width of δ that tells it from the next."""
-
-    count: int
-    width: Fraction
-
-
-def _estimated_count(
-    mechanism: Mechanism, target: Target, relation: Adjacency | None
-) -> _Count | None:
-    """Return the count by estimates in floats, None where there are none; it is proved later."""
-    if not isinstance(target, EpsilonDelta) or target.delta.sign == 0:
-        return None
-    pair = _smooth(mechanism, relation)
-    if pair is None:
-        return None
-    epsilon, log_delta = float(target.epsilon), float(target.delta.ball().log().mid())
-
-    def excess(count: int) -> float:
-        try:
-            found = estimate_log_delta(Composed(mechanism, count), epsilon, adjacency=relation)
-        except UndecidedError:  # few releases and a rare loss
-            return -math.inf
-        return float(found) - log_delta
-
-    return _search_count(excess, _normal_count(pair, epsilon, log_delta))
-
-
-def _smooth(mechanism: Mechanism, relation: Adjacency | None) -> Product | None:
-    """Return the first pair of two releases where all are products of smooth losses, else None."""
-    pair, *others = Composed(mechanism, 2).worst_case(relation).pairs(None)
-    return None if None in map(smooth, others) else smooth(pair)
-
-
-def _search_count(excess: Callable[[int], float], count: int) -> _Count:
-    """Return the largest count without an excess, which grows with it, from a first guess."""
-    low, high = 1, MOST_RELEASES
-    points: list[tuple[float, float]] = []
-    while high - low > 1:
-        value = excess(count)
-        low, high = (low, count) if value > 0 else (count, high)
-        points = [*points[-2:], (value, math.log(count))] if math.isfinite(value) else points
-        root = to_zero(points) if len(points) > 1 else math.nan
-        if not math.log(low) <= root <= math.log(high):
-            few = high == MOST_RELEASES
-            count = min(_LEAP * low, (low + high) // 2) if few else math.isqrt(low * high)
-        elif math.floor(math.exp(root)) in (count - 1, count):
-            return _Count(math.floor(math.exp(root)), _width(points, root))
-        else:
-            count = round(math.exp(root))
-        count = min(max(count, low + 1), high - 1)
-    return _Count(low, _SIGN_WIDTH)
-
-
-def _normal_count(pair: Product, epsilon: float, log_delta: float) -> int:
-    """Return the count for which ε is as far out as δ, were the losses of a pair of two normal."""
-    _, mean, variance = FOURIER.loss(pair).cumulants(0.0)
-    spread = -2 * log_delta * variance / 2
-    root = (math.sqrt(spread + 2 * mean * max(epsilon, 0.0)) - math.sqrt(spread)) / mean
-    return min(max(round(root * root), 2), MOST_RELEASES - 1)
-
-
-def _width(points: Sequence[tuple[float, float]], root: float) -> Fraction:
-    """Return a relative width of δ that tells the counts next to a root from it."""
-    (first, left), (second, right) = points[-2:]
-    count = math.floor(math.exp(root))
-    nearest = min(root - math.log(count), math.log(count + 1) - root)
-    slope = (second - first) / (right - left)
-    return Fraction(min(max(slope * nearest / 4, _LEAST_WIDTH), _MOST_WIDTH))
 
 
 def largest_sampling_prob(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,12 @@ _TIE_PRECISION = 2048
 """Bits after which a budget counts as met exactly where no exact number is known."""
 _FAR_ABOVE = 16
 """A ratio of profiles that need not be known any better."""
+MOST_RELEASES = 10**12
+"""Most releases of one kind, and most that are counted: what costs nothing has no end."""
+_FIRST_COUNT, _LEAP = 1024, 8
+"""Where a search for a count begins, and the factor by which it goes on: few samples are slow."""
+_WIDTHS = tuple(Fraction(1, 10**digits) for digits in (3, 6, 9, 12))
+"""Relative widths of δ by which a mechanism is told from a budget, the fastest first."""
 _UNBOUNDED = 10**9
 """Stands for an infinite excess: roots are searched among finite numbers."""
 
@@ -287,6 +294,42 @@ class Rho(Target):
 
     def __str__(self) -> str:
         return f"rho={in_short(self.rho)}"
+
+
+def decided(target: Target, whole: Mechanism, adjacency: Adjacency | None) -> bool | None:
+    """Whether a mechanism has a guarantee, with as few digits as tell; None where none do."""
+    if not isinstance(target, EpsilonDelta) or not target.delta.sign:
+        try:
+            return target.holds(whole, adjacency)
+        except UndecidedError:
+            return None
+    pairs, limit = whole.worst_case(adjacency).pairs(target.direction), target.delta.ball()
+    for width in _WIDTHS:
+        with contextlib.suppress(UndecidedError), ctx.workprec(START_PRECISION):
+            value = invert.hockey_stick(invert.to_width(pairs, width), target.epsilon)
+            if value < limit or value > limit:
+                return bool(value < limit)
+    if all(pair.known.width() <= _WIDTHS[-1] for pair in pairs):  # it may be met exactly
+        return target.holds(whole, adjacency)
+    return None
+
+
+def largest_count(keeps: Callable[[int], bool], known: int = 0) -> int:
+    """Return the largest count, up to 10^12, that is proved to keep a budget.
+
+    `known` does; whoever keeps it with more also keeps it with fewer.
+    """
+    low, high = known, min(max(_FIRST_COUNT, 2 * known + 1), MOST_RELEASES)
+    while keeps(high):
+        if high == MOST_RELEASES:
+            return high
+        low, high = high, min(_LEAP * high, MOST_RELEASES)
+    while high // _LEAP > low and not keeps(high // _LEAP):
+        high //= _LEAP
+    while high - low > 1:
+        tried = (low + high) // 2
+        low, high = (tried, high) if keeps(tried) else (low, tried)
+    return low
 
 
 def _least_mu(mechanism: Mechanism, adjacency: Adjacency | None) -> arb | None:

@@ -18,7 +18,7 @@ import ast
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any, Unpack, final, overload
@@ -42,7 +42,6 @@ from dpassay.verifier.ask import (
 )
 from dpassay.verifier.audit.guarantees import (
     Claim,
-    Guarantee,
     guarantee,
     read_count,
     read_seed,
@@ -67,8 +66,6 @@ from dpassay.verifier.claims import guarantee as claimed_by
 from dpassay.verifier.decide import decide
 from dpassay.verifier.verdict import Finding, Verdict
 
-_WORDS = ({"epsilon"}, {"epsilon", "delta"}, {"mu"}, {"rho"}, {"order", "renyi"})
-
 
 def known(mechanism: Any, claim: Claim, adjacency: Adjacency | str | None = None) -> Finding | None:
     """Decide a claim about a mechanism of this package: HOLDS or REFUTED; None where neither is.
@@ -78,7 +75,9 @@ def known(mechanism: Any, claim: Claim, adjacency: Adjacency | str | None = None
 
     Raises AdjacencyError where the verdict depends on a relation that is not given.
     """
-    if not isinstance(mechanism, Mechanism) or not (listed := _words(claim)):
+    is_own = isinstance(mechanism, Mechanism)
+    listed = guarantee(claim, adjacency=adjacency).words if is_own else ()
+    if not listed:
         return None
     relation = Adjacency.read(adjacency)
     near = None if relation is None else relation.value
@@ -107,24 +106,6 @@ def told(finding: Finding | None) -> list[str]:
     if finding is None:
         return []
     return [f"known exactly, without any run: {finding.verdict}: {finding.formal}"]
-
-
-def _words(claim: Claim) -> list[dict[str, Any]]:
-    """Return the points of a claim, each in the words of `guarantee`."""
-    if isinstance(claim, Guarantee):
-        return [point.to_json() for point in claim.points]
-    if isinstance(claim, Mapping):
-        return [dict(claim)] if set(claim) in _WORDS else []
-    if isinstance(claim, Mechanism) or callable(claim):
-        return []
-    if isinstance(claim, Sequence) and not isinstance(claim, str):
-        points: list[Any] = list(claim)
-        if len(points) == 2 and not isinstance(points[0], (list, tuple)):
-            points = [points]
-        if any(not isinstance(point, (list, tuple)) or len(point) != 2 for point in points):
-            return []  # as `guarantee` says
-        return [{"epsilon": epsilon, "delta": delta} for epsilon, delta in points]
-    return [{"epsilon": claim}]
 
 
 _STEP, _SMALLEST = 8, 250

@@ -75,6 +75,8 @@ class Guarantee:
     """An upper bound of the claimed δ(ε), for curves."""
     parameter: str = ""
     """μ, or the notation of the mechanism whose profile is claimed."""
+    words: tuple[Mapping[str, str], ...] = ()
+    """The claim as `claims.guarantee` reads it, exactly, one entry a point; none of a profile."""
 
     def delta_at(self, epsilon: float) -> float:
         """Return the claimed δ(ε), or an upper bound of it: +∞ where nothing is claimed.
@@ -133,14 +135,14 @@ def guarantee(claim: Claim, *, adjacency: Adjacency | str | None = None) -> Guar
         entries: list[Any] = list(claim)
         if len(entries) == 2 and not isinstance(entries[0], (list, tuple)):
             return epsilon_delta(*entries)
-        return _of_points([_point(*entry) for entry in entries])
+        return _of_points(entries)
     number: Any = claim
     return epsilon_delta(number, 0)
 
 
 def epsilon_delta(epsilon: Number, delta: Number = 0) -> Guarantee:
     """Return the guarantee of (ε, δ)-DP."""
-    return _of_points([_point(epsilon, delta)])
+    return _of_points([(epsilon, delta)])
 
 
 def gaussian(mu: Number) -> Guarantee:
@@ -151,7 +153,8 @@ def gaussian(mu: Number) -> Guarantee:
     if number.sign <= 0:
         raise expected("mu", mu, "> 0")
     noise = Gaussian(ExactReal.of_rational(1) / number)
-    return Guarantee("gaussian", f"{number}-GDP", (), _profile_of(noise, None), str(number))
+    profile, words = _profile_of(noise, None), ({"mu": str(number)},)
+    return Guarantee("gaussian", f"{number}-GDP", (), profile, str(number), words)
 
 
 def zcdp(rho: Number) -> Guarantee:
@@ -166,7 +169,8 @@ def zcdp(rho: Number) -> Guarantee:
     if number.sign <= 0:
         raise expected("rho", rho, "> 0")
     said = f"the (epsilon, delta)-curve that {number}-zCDP implies"
-    return Guarantee("profile", said, (), _up(lambda eps: delta_of_zcdp(rho, eps).upper))
+    curve = _up(lambda eps: delta_of_zcdp(rho, eps).upper)
+    return Guarantee("profile", said, (), curve, words=({"rho": str(number)},))
 
 
 def renyi(order: Number, divergence: Number) -> Guarantee:
@@ -179,7 +183,8 @@ def renyi(order: Number, divergence: Number) -> Guarantee:
     delta_of_renyi(order, divergence, 1)  # says what is wrong with the numbers
     said = f"the (epsilon, delta)-curve that Rényi divergence {divergence} at order {order} implies"
     curve = _up(lambda eps: delta_of_renyi(order, divergence, eps).upper)
-    return Guarantee("profile", said, (), curve)
+    words = {"order": str(exact(order)), "renyi": str(exact(divergence))}
+    return Guarantee("profile", said, (), curve, words=(words,))
 
 
 def _up(upper: Callable[[float], Any]) -> Callable[[float], float]:
@@ -227,11 +232,13 @@ def _of_mapping(claim: Mapping[str, Any], adjacency: Adjacency | str | None) -> 
     )
 
 
-def _of_points(points: Sequence[Point]) -> Guarantee:
-    if not points:
+def _of_points(entries: Sequence[tuple[Number, Number]]) -> Guarantee:
+    if not entries:
         raise InvalidInputError("Expected a claim with at least one point (epsilon, delta).")
+    points = tuple(_point(*entry) for entry in entries)
     shown = ", ".join(f"({_text(p.epsilon)}, {_text(p.delta)})" for p in points)
-    return Guarantee("epsilon-delta", f"{shown}-DP", tuple(points))
+    words = tuple({"epsilon": str(exact(e)), "delta": str(exact(d))} for e, d in entries)
+    return Guarantee("epsilon-delta", f"{shown}-DP", points, words=words)
 
 
 def _point(epsilon: Number, delta: Number) -> Point:

@@ -140,7 +140,7 @@ def _audited(
 
     arguments: dict[str, Any] = {
         "pairs": pairs,
-        "samples": _samples(options.samples),
+        "samples": options.samples,
         "significance": significance(options.confidence),
         "bits": options.bits,
     }
@@ -200,12 +200,6 @@ def _pairs(options: argparse.Namespace) -> list[tuple[Any, Any]] | None:
             '--pair "[0]" "[0, 1]", or --search count, number, vector, table or rows.'
         )
     return pairs or None
-
-
-def _samples(value: float) -> int:
-    if not value >= 1 or not value < 1e15 or value != int(value):
-        raise expected("samples", value, "to be an integer", "Write 100000 or 1e5.")
-    return int(value)
 
 
 def significance(confidence: float) -> float:

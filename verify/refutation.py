@@ -79,7 +79,7 @@ def by_hand(finding: Finding) -> ByHand | None:
     witness = finding.witness
     if witness.get("fact") != "event":
         return None
-    p, q = (_enclosure(witness[side]) for side in "pq")
+    p, q = (Interval.of_json(witness[side]) for side in "pq")
     found, inequality, decides = None, "", ""
     with suppress(*_BEYOND_FLOATS):
         found = _described(witness, p, q)
@@ -114,7 +114,7 @@ def _inequality(finding: Finding, p: Interval, q: Interval) -> tuple[str, str]:
     claimed, loss = finding.claimed, exact(finding.witness["loss_above"])
     if "delta" in claimed:
         delta, true = exact(claimed["delta"]), finding.true.get("delta")
-        excess = None if true is None else _enclosure(true)
+        excess = None if true is None else Interval.of_json(true)
         if excess is None or excess.digits < _FEW_DIGITS:
             excess = p - enclose(lambda: loss.ball().exp()) * q
         clear = float(excess) - float(delta) > _CLEAR * float(p)
@@ -153,7 +153,7 @@ def _gaussian(mechanism: Any, law: Mapping[str, Any], loss: float, p: float, q: 
         shift, sigma = float(base.l2_sensitivity), float(base.standard_deviation)
         datasets = _truth(_text(shift))
     else:
-        shift, sigma, count = float(_enclosure(law["mu"])), 1.0, 1
+        shift, sigma, count = float(Interval.of_json(law["mu"])), 1.0, 1
         datasets = f"scaled to noise of standard deviation 1, {_truth(_text(shift))}"
         what = "release, along the difference of the true answers,"
     spread = sigma / math.sqrt(count)
@@ -320,11 +320,7 @@ def _shift(rows: Sequence[tuple[Any, float, float]]) -> int | None:
 
 
 def _mass(value: str | Mapping[str, str]) -> float:
-    return float(exact(value) if isinstance(value, str) else _enclosure(value))
-
-
-def _enclosure(value: Mapping[str, str]) -> Interval:
-    return Interval(Decimal(value["lower"]), Decimal(value["upper"]))
+    return float(exact(value) if isinstance(value, str) else Interval.of_json(value))
 
 
 def _truth(shift: str) -> str:

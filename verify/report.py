@@ -79,7 +79,7 @@ class Comparison:
 
 def comparisons(finding: Finding) -> list[Comparison]:
     """Return the true numbers of a finding, each with what it is compared with."""
-    true = {name: interval(value) for name, value in finding.true.items()}
+    true = {name: Interval.of_json(value) for name, value in finding.true.items()}
     for name, other in _PAIRS:
         if {name, other} <= true.keys():
             return [Comparison(name, true[name], true[other], other)]
@@ -200,7 +200,7 @@ def _name(finding: Finding) -> str:
 def _factor(finding: Finding) -> str:
     """Return the factor by which the worst case exceeds what is claimed: above 1 it fails."""
     value = finding.margin.get("factor")
-    return "" if value is None else reading.ratio(middle(interval(value)))
+    return "" if value is None else reading.ratio(middle(Interval.of_json(value)))
 
 
 def _in_words(entry: Comparison, finding: Finding) -> str:
@@ -240,11 +240,6 @@ def _case(case: Mapping[str, str]) -> str:
 def _footer(finding: Finding) -> str:
     cases = f"; {finding.cases} cases, the worst one shown" if finding.cases > 1 else ""
     return finding.rigour.value + cases
-
-
-def interval(value: Mapping[str, str]) -> Interval:
-    """Return an enclosure that a finding holds as plain data."""
-    return Interval(Decimal(value["lower"]), Decimal(value["upper"]))
 
 
 def _number(text: str | None) -> Interval | None:

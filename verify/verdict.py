@@ -13,6 +13,7 @@ import msgspec
 from dpassay.accountant.core.asking import Drawable
 from dpassay.accountant.errors import NeitherTrueNorFalse, no_attribute, one_line
 from dpassay.accountant.numbers.exact import floats_in_short
+from dpassay.accountant.numbers.interval import Interval
 
 _SYMBOLS = {"epsilon": "ε", "delta": "δ", "mu": "μ", "rho": "ρ"}
 _INSTEAD = {
@@ -220,24 +221,18 @@ def distinct_errors(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
 
 def _short(value: Any) -> str:
     """Return the digits that both ends share."""
-    from dpassay.accountant.numbers.reading import text
-
-    if isinstance(value, dict) and {"lower", "upper"} <= set(value):
-        return text(Decimal(value["lower"]), Decimal(value["upper"]))
-    return str(value)
+    return str(Interval.of_json(value) if isinstance(value, dict) else value)
 
 
 def _ends(value: Any) -> str:
     from dpassay.accountant.core.asking import escape
 
-    if isinstance(value, dict) and {"lower", "upper"} <= set(value):
-        return f"[{escape(str(value['lower']))}, {escape(str(value['upper']))}]"
-    return escape(str(value))
+    return escape("[{lower}, {upper}]".format_map(value) if isinstance(value, dict) else str(value))
 
 
 def _rounded_up(value: Any, claimed: str) -> Decimal | None:
     """Round a true number up, to the digits that tell it from the claimed one."""
-    if not isinstance(value, dict) or "upper" not in value:
+    if not isinstance(value, dict):
         return None
     upper, digits = Decimal(value["upper"]), _DIGITS
     with suppress(ArithmeticError):  # a claimed root or ratio

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -173,6 +173,11 @@ class Interval:
     def to_json(self) -> dict[str, str]:
         """Return {"lower": "…", "upper": "…"}, with every digit."""
         return {"lower": reading.written(self.lower), "upper": reading.written(self.upper)}
+
+    @staticmethod
+    def of_json(data: Mapping[str, str]) -> Interval:
+        """Return the enclosure that `to_json` gives as plain data."""
+        return Interval(Decimal(data["lower"]), Decimal(data["upper"]))
 
     def to_dict(self) -> dict[str, str]:
         """Return the same: plain data with every digit."""

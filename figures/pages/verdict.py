@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpassay.accountant import notation
 from dpassay.accountant.errors import DpassayError
+from dpassay.accountant.numbers.interval import Interval
 from dpassay.figures.pages import template
 from dpassay.figures.pages.template import render
 from dpassay.verifier import report
@@ -148,4 +149,4 @@ def _attacker(table: Table) -> tuple[str, str, Figure]:
 
 
 def _number(value: dict[str, str]) -> float:
-    return float(report.middle(report.interval(value)))
+    return float(report.middle(Interval.of_json(value)))

@@ -93,7 +93,7 @@ def decide(claim: Claim, lemmas: Iterable[Claim] = ()) -> Decided:
     try:
         with ended_after(SECONDS):
             return _decided(claim, lemmas)
-    except (TimeoutError, MemoryError) as spent:
+    except (LateError, MemoryError) as spent:
         why = str(spent) or "it takes more memory than there is"
         raise UndecidedError(f"Claim {claim.id!r} is not decided: {why}.") from None
 
@@ -102,29 +102,35 @@ class _Spent(BaseException):
     """Raised inside a block whose time is spent; nothing there may catch it."""
 
 
+class LateError(TimeoutError):
+    """A block took too long."""
+
+
 @contextmanager
-def ended_after(seconds: float) -> Iterator[None]:
-    """Raise TimeoutError where a block takes more processor time.
+def ended_after(seconds: float, *, by_the_clock: bool = False) -> Iterator[None]:
+    """Raise LateError where a block takes more processor time, or more time by the clock.
 
     Only in the main thread, where the system has interval timers; a block inside shares its time.
     """
     timed = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
-    if not timed or signal.getitimer(signal.ITIMER_VIRTUAL)[0]:
+    timer = (signal.ITIMER_REAL if by_the_clock else signal.ITIMER_VIRTUAL) if timed else 0
+    if not timed or signal.getitimer(timer)[0]:
         yield
         return
+    alarm = signal.SIGALRM if by_the_clock else signal.SIGVTALRM
 
     def stop(*_: object) -> None:
         raise _Spent
 
-    before = signal.signal(signal.SIGVTALRM, stop)
+    before = signal.signal(alarm, stop)
     try:
-        signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+        signal.setitimer(timer, seconds)
         yield
     except _Spent:
-        raise TimeoutError(f"it takes more than {seconds:g} s of processor time") from None
+        raise LateError(f"it takes more than {seconds:g} s of processor time") from None
     finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before or signal.SIG_DFL)
+        signal.setitimer(timer, 0)
+        signal.signal(alarm, before or signal.SIG_DFL)
 
 
 def _decided(claim: Claim, lemmas: Sequence[Claim]) -> Decided:

@@ -28,10 +28,8 @@ import math
 import os
 import pickle
 import shlex
-import signal
 import subprocess
 import sys
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import (
@@ -42,7 +40,7 @@ from concurrent.futures import (
     ProcessPoolExecutor,
     wait,
 )
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Protocol, TypeAlias, final, runtime_checkable
@@ -75,6 +73,7 @@ from dpassay.verifier.audit.features import (
 )
 from dpassay.verifier.audit.guarantees import Guarantee, read_count, read_seed, read_significance
 from dpassay.verifier.audit.learn import VALUES, bits_of, choose, shares_of
+from dpassay.verifier.decide import LateError, ended_after
 
 """What is audited: something that can be asked for independent runs on a dataset.
 
@@ -332,8 +331,6 @@ class Called:
             if not block:
                 return [_kept(call(self.mechanism, dataset, 1, rng)) for _ in range(size)]
             outputs = call(self.mechanism, dataset, size, rng)
-        except MechanismError:  # of the time limit
-            raise
         except Exception as error:  # a foreign program may raise anything
             said = f"{self.name} raised {type(error).__name__}: {error}"
             remedy = (
@@ -595,24 +592,15 @@ def _fitted(output: Any, width: int, mixed: int | None) -> Matrix:
 @contextmanager
 def time_limit(seconds: float | None, what: str) -> Iterator[None]:
     """Raise MechanismError after some seconds (in the main thread of a POSIX process)."""
-    usable = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
-    if seconds is None or not usable:
-        yield
-        return
-
-    def expired(*_: object) -> None:
+    limit = nullcontext() if seconds is None else ended_after(seconds, by_the_clock=True)
+    try:
+        with limit:
+            yield
+    except LateError:
         raise MechanismError(
             f"{what} did not end within {seconds:g} s. Give it more time with timeout=, or fewer "
             "runs a block."
-        )
-
-    previous = signal.signal(signal.SIGALRM, expired)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
+        ) from None
 
 
 @final
@@ -847,6 +835,8 @@ _KINDS: dict[str, Callable[[Adjacency], list[Datasets]]] = {
 }
 
 
+_LEAST_RUNS = 20
+"""Runs a side: training and test need some each."""
 _PROBE = 8
 """Runs of a side that show the form of outputs."""
 _TRIES = 64, 512
@@ -888,8 +878,9 @@ class Plan:
     ) -> Plan:
         """Check the arguments."""
         level, samples = read_significance(significance), read_count(samples)
-        if samples < 20:
-            raise expected("samples", samples, "≥ 20", "Training and test need some runs each.")
+        if not _LEAST_RUNS <= samples <= MOST_RUNS:
+            bounds = f"in [{_LEAST_RUNS}, {MOST_RUNS:.0e}]"
+            raise expected("samples", samples, bounds, "Training and test need some runs each.")
         listed = own_pairs(mechanism) if pairs is None else read_pairs(pairs)
         fixed = read_seed(seed)
         runs = target(mechanism)

@@ -21,6 +21,7 @@ import functools
 import itertools
 import keyword
 import math
+import operator
 import re
 from abc import abstractmethod
 from collections import Counter
@@ -363,21 +364,14 @@ def compare(
         precision *= 4
 
 
-def exact_truth(x: Value, relation: str, y: Value) -> bool | None:
-    """Compare two values that are exact; None where one is only known as a ball."""
-    left, right = number(x), number(y)
-    if isinstance(left, arb) or isinstance(right, arb):
-        return None
-    one, other = to_exact(left), to_exact(right)
-    order = (other < one) - (one < other)
-    return {
-        "<": order < 0,
-        "<=": order <= 0,
-        ">": order > 0,
-        ">=": order >= 0,
-        "==": order == 0,
-        "!=": order != 0,
-    }[relation]
+_RELATIONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
 
 
 def compare_values(
@@ -388,9 +382,9 @@ def compare_values(
 ) -> bool | None:
     """Decide a comparison: exactly where both sides are exact, else in balls."""
     with ctx.workprec(START_PRECISION):  # what is no exact number is remembered for the balls
-        exactly = exact_truth(left(), relation, right())
-    if exactly is not None:
-        return exactly
+        sides = [number(side()) for side in (left, right)]
+    if not any(isinstance(side, arb) for side in sides):
+        return _RELATIONS[relation](*map(to_exact, sides))
     return compare(lambda: to_ball(left()), relation, lambda: to_ball(right()), max_precision)
 
 

@@ -18,7 +18,7 @@ from scipy import stats
 
 from benchmarks.audit_pairs import Sampler
 from dpassay.accountant import notation
-from dpassay.accountant.numbers.reading import few
+from dpassay.accountant.numbers.interval import few
 from dpassay.verifier.audit import audit
 from dpassay.verifier.audit.exact_test import Counts, Design, p_value
 from dpassay.verifier.audit.guarantees import guarantee

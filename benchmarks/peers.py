@@ -476,7 +476,7 @@ def row_of(
     row: dict[str, Any], own: dict[str, Any], others: dict[str, dict[str, Any]], limit: int
 ) -> float | None:
     """Print a row: ours, and how far away each peer is; return how much faster than the fastest."""
-    from dpassay.accountant.numbers.reading import few  # which peers' interpreters have not
+    from dpassay.accountant.numbers.interval import few  # which peers' interpreters have not
 
     cells, value = [row["name"], f"{row['question']}({row['at']})"], None
     if isinstance(own["answer"], list):

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import DpassayError
-from dpassay.accountant.numbers.reading import few
+from dpassay.accountant.numbers.interval import few
 from dpassay.accountant.questions.estimate import estimate_power
 from dpassay.accountant.questions.tradeoff import power
 from dpassay.figures import style

@@ -439,7 +439,7 @@ def remedy(finding: Finding) -> str:
 
 def _value(finding: Finding) -> str:
     """Give the true value where a number was misprinted."""
-    from dpassay.accountant.numbers.reading import text
+    from dpassay.accountant.numbers.interval import text
 
     value = finding.true.get("value")
     if not isinstance(value, dict):

@@ -11,9 +11,8 @@ from decimal import Decimal, InvalidOperation
 from typing import TextIO, final
 
 from dpassay.accountant.errors import InvalidInputError, one_line
-from dpassay.accountant.numbers import reading
 from dpassay.accountant.numbers.exact import exact, floats_in_short, in_short
-from dpassay.accountant.numbers.interval import Interval, enclose
+from dpassay.accountant.numbers.interval import Interval, enclose, ratio
 from dpassay.verifier.refutation import TYPED, event, program, remedy
 from dpassay.verifier.terminal import Row, fitted, styled
 from dpassay.verifier.terminal import show as show_rows
@@ -72,7 +71,7 @@ class Comparison:
         wide = self.true.digits < _FEW_DIGITS
         ends = (self.true.lower, self.true.upper) if wide else (middle(self.true),)
         with suppress(InvalidOperation, ZeroDivisionError):
-            times = [reading.ratio(end / middle(self.other)) for end in ends]
+            times = [ratio(end / middle(self.other)) for end in ends]
             return f"{' to '.join(times)} times" if all(times) else ""
         return ""
 
@@ -200,7 +199,7 @@ def _name(finding: Finding) -> str:
 def _factor(finding: Finding) -> str:
     """Return the factor by which the worst case exceeds what is claimed: above 1 it fails."""
     value = finding.margin.get("factor")
-    return "" if value is None else reading.ratio(middle(Interval.of_json(value)))
+    return "" if value is None else ratio(middle(Interval.of_json(value)))
 
 
 def _in_words(entry: Comparison, finding: Finding) -> str:

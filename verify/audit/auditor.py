@@ -29,7 +29,7 @@ from dpassay.accountant import notation
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import DpassayError, InvalidInputError
-from dpassay.accountant.numbers.reading import few
+from dpassay.accountant.numbers.interval import few
 from dpassay.verifier.ask import (
     ONE_CLAIM,
     Words,

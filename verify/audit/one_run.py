@@ -90,7 +90,7 @@ from scipy import special, stats
 
 from dpassay.accountant.errors import InvalidInputError, expected
 from dpassay.accountant.numbers.exact import Number, exact
-from dpassay.accountant.numbers.reading import few
+from dpassay.accountant.numbers.interval import few
 from dpassay.accountant.numbers.solve import halved
 from dpassay.verifier.audit import exact_test
 from dpassay.verifier.audit.curve import Curve

@@ -19,7 +19,7 @@ from dpassay.accountant.core.asking import Drawable
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import DpassayError, NeitherTrueNorFalse, expected
 from dpassay.accountant.numbers.exact import Number, exact, floats_in_short
-from dpassay.accountant.numbers.reading import few
+from dpassay.accountant.numbers.interval import few
 from dpassay.verifier.audit.curve import DELTAS, EPSILONS, Curve
 from dpassay.verifier.audit.exact_test import LEAST_P_VALUE, Counts, Design, mu_lower_bound
 from dpassay.verifier.audit.features import Chosen, Histogram, Rule

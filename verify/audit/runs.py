@@ -58,7 +58,7 @@ from dpassay.accountant.errors import (
     shortened,
     suggestion,
 )
-from dpassay.accountant.numbers.reading import few
+from dpassay.accountant.numbers.interval import few
 from dpassay.verifier.ask import is_notation
 from dpassay.verifier.audit import features
 from dpassay.verifier.audit.exact_test import MOST_RUNS, SPARED, Counts, Design, least, p_value

@@ -22,7 +22,7 @@ from scipy import stats
 
 from dpassay.accountant.errors import InvalidInputError, expected
 from dpassay.accountant.numbers.exact import Number
-from dpassay.accountant.numbers.reading import few
+from dpassay.accountant.numbers.interval import few
 from dpassay.verifier.ask import Words, bounded, in_words, one_claim
 from dpassay.verifier.audit import features
 from dpassay.verifier.audit.exact_test import Design

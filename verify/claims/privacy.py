@@ -23,9 +23,14 @@ from dpassay.accountant.core.pair import (
 )
 from dpassay.accountant.core.validate import probability
 from dpassay.accountant.errors import UndecidedError
-from dpassay.accountant.numbers import reading
 from dpassay.accountant.numbers.exact import ExactReal, exact, floats_in_short
-from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, START_PRECISION, Interval, enclose
+from dpassay.accountant.numbers.interval import (
+    RELATIVE_WIDTH,
+    START_PRECISION,
+    Interval,
+    enclose,
+    ratio,
+)
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs import invert
 from dpassay.accountant.pairs.invert import hockey_stick, most, to_width
@@ -247,7 +252,7 @@ def describe_factor(factor: Interval | None, what: str) -> str:
         return f" The true {what} is the claimed one, to {int(factor.digits)} digits."
     if high < Decimal("1e-3"):
         loose = Interval.of_ball(1 / factor.ball(), 12) if low > 0 else None
-        least = reading.ratio(_DOWN.divide(Decimal(1), high))
+        least = ratio(_DOWN.divide(Decimal(1), high))
         size = _short(loose) if loose is not None else f"more than {least}"
         return f" The claim is true but loose: it exceeds the true {what} by a factor of {size}."
     return f" The true {what} is {_short(factor)} of the claimed one."
@@ -260,7 +265,7 @@ def _short(value: Interval) -> str:
         ends = (f"{end:.4g}".replace("e+", "e") for end in (value.lower, value.upper))
         return f"between {' and '.join(ends)}"
     middle = _WIDE.divide(_WIDE.add(value.lower, value.upper), Decimal(2))
-    return reading.ratio(middle) if middle.is_finite() else "∞"
+    return ratio(middle) if middle.is_finite() else "∞"
 
 
 def unless_undecided(compute: Any) -> Interval | None:

@@ -111,7 +111,7 @@ def run(_: argparse.Namespace) -> int:
 def _score(line: _Line) -> tuple[Verdict, str, str]:
     """Return the verdict on a claim, and what is claimed and true in the case that is shown."""
     from dpassay.accountant import notation
-    from dpassay.accountant.numbers.reading import few
+    from dpassay.accountant.numbers.interval import few
     from dpassay.verifier import batch
     from dpassay.verifier.ask import claims_about
     from dpassay.verifier.cli.verify import ledger, with_lemmas

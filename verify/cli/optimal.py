@@ -407,7 +407,7 @@ def _covariance(found: GaussianShape) -> list[list[str]]:
 
 
 def _shape_show(found: GaussianShape) -> None:
-    from dpassay.accountant.numbers.reading import few
+    from dpassay.accountant.numbers.interval import few
 
     total = "least total variance" if found.problem.objective == "total" else "least worst variance"
     if found.problem.weights is not None:

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from dpassay.accountant.numbers.interval import Interval
-from dpassay.accountant.numbers.reading import few
+from dpassay.accountant.numbers.interval import Interval, few
 from dpassay.accountant.questions import profile
 from dpassay.verifier.foreign import events
 from tests.peers.test_tables import event_of

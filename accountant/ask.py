@@ -174,7 +174,8 @@ def question(ask: Callable[..., Answer]) -> Question[Answer]:
 
     @functools.wraps(ask)
     def asked(*positional: Any, **named: Any) -> Any:
-        named = translated(named, signature.parameters.keys(), len(positional))
+        if not named.keys() <= signature.parameters.keys():
+            named = translated(named, signature.parameters.keys(), len(positional))
         try:
             bound = signature.bind(*positional, **named)
         except TypeError as error:

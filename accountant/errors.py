@@ -443,7 +443,8 @@ def forgiving(function: Callable[Parameters, Answer]) -> Callable[Parameters, An
 
     @functools.wraps(function)
     def called(*positional: Parameters.args, **named: Parameters.kwargs) -> Answer:
-        own = translated(named, signature.parameters.keys(), len(positional))
+        known = signature.parameters.keys()
+        own = named if named.keys() <= known else translated(named, known, len(positional))
         try:
             bound = signature.bind(*positional, **own)
         except TypeError as error:

@@ -15,7 +15,6 @@ from typing import TypeAlias, final
 
 from flint import arb
 
-from dpassay.accountant import ask
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.validate import integer
@@ -34,6 +33,7 @@ from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.numbers.solve import first, halved
 from dpassay.accountant.pairs.gaussian import gaussian_tails
 from dpassay.accountant.pairs.shuffling import ShuffledBatches
+from dpassay.accountant.questions import profile
 
 """The settings of a training loop, and what a run releases."""
 
@@ -182,14 +182,11 @@ def enclosed(
     relative_width: Fraction | None = None,
 ) -> Interval:
     """Return ε(δ), to a relative width where it is reached, else as it comes soon."""
-    found: Interval
     if relative_width is None and delta > _LARGE:
         relative_width = _FEW
     with contextlib.suppress(UndecidedError):
-        found = ask.epsilon(mechanism, delta, adjacency=adjacency, relative_width=relative_width)
-        return found
-    found = ask.epsilon(mechanism, delta, adjacency=adjacency)
-    return found
+        return profile.epsilon(mechanism, delta, adjacency=adjacency, relative_width=relative_width)
+    return profile.epsilon(mechanism, delta, adjacency=adjacency)
 
 
 """What k records of one person have together, where nothing exact is known: both ends.
@@ -460,6 +457,8 @@ class TruncatedBatches:
         """
         from scipy.optimize import brentq
 
+        from dpassay.accountant.questions.estimate import estimate_delta
+
         relation = Adjacency.ADD_REMOVE
         aim = math.log(float(left.ball().mid()))
 
@@ -467,7 +466,7 @@ class TruncatedBatches:
             total = sum(
                 float(w)
                 * float(
-                    ask.estimate_delta(run, epsilon, adjacency=relation)
+                    estimate_delta(run, epsilon, adjacency=relation)
                     if self.group == 1
                     else _delta(run, Decimal(epsilon))
                 )
@@ -496,7 +495,7 @@ def sampled(
 def _delta(mechanism: Mechanism, epsilon: Decimal) -> Fraction:
     """Return an upper bound of δ(ε), which is 1 where none is known soon."""
     try:
-        found: Interval = ask.delta(
+        found = profile.delta(
             mechanism, epsilon, adjacency=Adjacency.ADD_REMOVE, relative_width=_WIDTH
         )
     except UndecidedError as error:
@@ -993,7 +992,7 @@ def _without_replacement(sigma: ExactReal, loop: Loop) -> Scheme:
 
     def ends(delta: ExactReal) -> tuple[Interval, str]:
         least = drawn(sigma, loop.batch, loop.size, loop.steps, k)
-        found: Interval = ask.epsilon(least, delta, adjacency=Adjacency.ADD_REMOVE)
+        found = profile.epsilon(least, delta, adjacency=Adjacency.ADD_REMOVE)
         rule = by_rule(partial(enclosed, alone, Adjacency.REPLACE_ONE), k, delta)
         both = (enclosed(run, Adjacency.REPLACE_ONE, delta).upper for run in (always, together))
         return Interval(found.lower, min(rule, *both)), (

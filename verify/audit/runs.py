@@ -402,9 +402,9 @@ def target(thing: Any, name: str = "") -> Target:
 
     Raises InvalidInputError for what is none of the forms that are known.
     """
-    name = name or str(getattr(thing, "__name__", "") or type(thing).__name__)
     if isinstance(thing, Mechanism):
         return MechanismTarget(thing)
+    name = name or str(getattr(thing, "__name__", "") or type(thing).__name__)
     if isinstance(thing, (Called, Command)):
         return thing
     if callable(getattr(thing, "sample", None)):

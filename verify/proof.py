@@ -101,7 +101,7 @@ def _inlined(proof: Any, lemmas: Mapping[str, Claim], at: _Put) -> Any:
     lemma = lemmas.get(proof[_NAME])
     if lemma is None:
         return proof
-    inner = _stated(lemma, proof, at)
+    inner = _instance(lemma, proof, at)
     fact = {"fact": inner(getattr(lemma, "claim", ""))}
     if not lemma.proof:
         return {**found, **fact}
@@ -109,7 +109,7 @@ def _inlined(proof: Any, lemmas: Mapping[str, Claim], at: _Put) -> Any:
     return {**found, **fact, "by": _inlined(texts(lemma.proof), others, inner)}
 
 
-def _stated(
+def _instance(
     lemma: Claim, entry: Mapping[str, Any], at: Callable[[str], str]
 ) -> Callable[[str], str]:
     """Return what puts the values that are named in the place of a claim's variables."""

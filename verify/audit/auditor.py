@@ -101,7 +101,7 @@ def known_or_none(
         return None
 
 
-def told(finding: Finding | None) -> list[str]:
+def exact_note(finding: Finding | None) -> list[str]:
     """Say in a line what is known without any run; nothing where nothing is."""
     if finding is None:
         return []
@@ -251,7 +251,7 @@ def audit(
         samples=plan.samples - prepared.training,
         seconds=time.perf_counter() - started,
         adjacency=adjacency,
-        notes=(*told(finding), *prepared.notes, *_notes(plan, misfits)),
+        notes=(*exact_note(finding), *prepared.notes, *_notes(plan, misfits)),
         finding=finding,
     )
 

@@ -310,7 +310,7 @@ def read_seed(value: Any) -> int:
     raise expected("seed", value, "≥ 0")
 
 
-def shown(dataset: Any) -> str:
+def in_one_line(dataset: Any) -> str:
     """Return a dataset as one line of text, shortened."""
     text = repr(dataset.tolist()) if hasattr(dataset, "tolist") else repr(dataset)
     if "\n" in text:  # a table of pandas

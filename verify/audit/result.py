@@ -23,7 +23,7 @@ from dpassay.accountant.numbers.interval import few
 from dpassay.verifier.audit.curve import DELTAS, EPSILONS, Curve
 from dpassay.verifier.audit.exact_test import LEAST_P_VALUE, Counts, Design, mu_lower_bound
 from dpassay.verifier.audit.features import Chosen, Histogram, Rule
-from dpassay.verifier.audit.guarantees import Guarantee, Outcome, Point, decided, shown
+from dpassay.verifier.audit.guarantees import Guarantee, Outcome, Point, decided, in_one_line
 from dpassay.verifier.audit.learn import Tested, decide, shares_of
 from dpassay.verifier.audit.runs import GIVEN, NOT_REPEATABLE, MechanismTarget, Plan
 
@@ -303,7 +303,10 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data; a certificate has the verdict of the runs alone."""
-        channels = {"values": self._told(self.values), "bits": self._told(self.bits)}
+        channels = {
+            "values": self._channel_json(self.values),
+            "bits": self._channel_json(self.bits),
+        }
         if self.claimed:
             return {**self._plain(), **channels, "verdict": str(self.verdict)}
         plain = self._plain()
@@ -318,7 +321,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
             **channels,
         }
 
-    def _told(self, found: Tested | None) -> dict[str, Any] | None:
+    def _channel_json(self, found: Tested | None) -> dict[str, Any] | None:
         """Return what one channel tells, as plain data."""
         if found is None:
             return None
@@ -338,7 +341,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
             "target": self.target,
             "claim": self.guarantee.to_json(),
             "tested": self.point.to_json(),
-            "pair": [shown(dataset) for dataset in self.pair],
+            "pair": [in_one_line(dataset) for dataset in self.pair],
             "pairs_searched": self.pairs,
             "event": tested.rule.event(),
             "counts": tested.counts.to_json(),
@@ -387,7 +390,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
         less = " or less: smaller ones are not told" * _is_least(self.tested)
         return [
             f"{self.verdict}  {floats_in_short(self.guarantee.description)} of {self.target}",
-            *self._channels(),
+            *self._channel_lines(),
             f"  tested       {at}, at significance {few(self.significance)}",
             *self._where(),
             f"  counts       {self._counted()}",
@@ -397,7 +400,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
             + ("" if self.mu is None else f", mu ≥ {self.mu:.6g}"),
         ]
 
-    def _channels(self) -> list[str]:
+    def _channel_lines(self) -> list[str]:
         """Say what values and last bits tell, each with its own verdict."""
         lines = []
         for name, found in (("its values", self.values), ("its bits", self.bits)):
@@ -415,7 +418,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
     def _where(self) -> list[str]:
         chosen = f", chosen among {self.pairs} pairs" if self.pairs > 1 else ""
         return [
-            f"  neighbours   {shown(self.pair[0])} and {shown(self.pair[1])}{chosen}",
+            f"  neighbours   {in_one_line(self.pair[0])} and {in_one_line(self.pair[1])}{chosen}",
             *(f"  {label:<12} {text}" for label, text in _event_lines(self.rule)),
         ]
 
@@ -439,7 +442,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
             *_columns(self.table()),
             f"  epsilon({few(self.bounded_at)}) ≥ {self.epsilon:.4g}, total variation ≥ "
             f"{variation['lower']:.4g}, mu ≥ {mu}",
-            *self._channels(),
+            *self._channel_lines(),
             "",
             *self.bars(),
             "",
@@ -494,7 +497,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
         """Return the verdicts with their bounds, and without a claim the table of the estimate."""
         head = f"{self.guarantee.description} of {self.target}" if self.claimed else self.target
         title = asking.badge(self.verdict or "ESTIMATE") + f" {asking.escape(head)}"
-        entries = [line.strip().split("  ", 1) for line in [*self._channels(), *self._where()]]
+        entries = [line.strip().split("  ", 1) for line in [*self._channel_lines(), *self._where()]]
         facts = [(name, asking.escape(text.strip())) for name, text in entries]
         bound = f"epsilon({few(self.bounded_at)}) ≥ {self.epsilon:.6g}"
         facts += [("bound", asking.escape(bound)), ("it proves", asking.escape(self.advice))]

@@ -513,7 +513,7 @@ def require_unchanged(name: str, before: Any, dataset: Any) -> None:
         )
 
 
-def told(outputs: Sequence[bytes]) -> float:
+def information(outputs: Sequence[bytes]) -> float:
     """Return n times the entropy of p̂, in nats."""
     count = len(outputs)
     return sum(times * math.log(count / times) for times in Counter(outputs).values())
@@ -523,7 +523,7 @@ def beginning(rows: Matrix) -> bytes:
     """Return a digest of how the rows of a block begin; empty where they tell too little."""
     for length in _LENGTHS:
         first = [row.tobytes() for row in rows[:length].astype(np.float64)]
-        if len(first) == length and told(first) >= _ENOUGH:
+        if len(first) == length and information(first) >= _ENOUGH:
             return hashlib.sha256(b"".join(first)).digest()[:16]
     return b""
 
@@ -841,7 +841,7 @@ _PROBE = 8
 """Runs of a side that show the form of outputs."""
 _TRIES = 64, 512
 """Runs with other generators that are compared, more where the same ones tell little."""
-_SURE = 20.0
+_CERTAIN = 20.0
 """Nats that they must tell (see the head): independent runs are the same with chance 2e-9."""
 
 
@@ -989,10 +989,10 @@ def require_independent(plan: Plan, index: int, alphabet: Alphabet, notes: list[
         ]
         again, other = _same(drawn[0], drawn[1]), _same(drawn[0], drawn[2])
         constant = bool((drawn[0] == drawn[0][:1]).all())
-        sure = told([row.tobytes() for row in drawn[0]]) >= _SURE
-        if not other or constant or sure:
+        certain = information([row.tobytes() for row in drawn[0]]) >= _CERTAIN
+        if not other or constant or certain:
             break
-    if other and sure:
+    if other and certain:
         raise MechanismError(
             f"{plan.target.name} returned the same outputs for different random generators: its "
             "runs are not independent. Does it seed a generator of its own, or write over the "

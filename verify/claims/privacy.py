@@ -123,18 +123,18 @@ def at_most(
         return reached(number, pairs), compare(lambda: number(pairs), "<=", claimed.ball)
     value = reached(number, pairs, WIDTHS[0])
     for width in WIDTHS[1:]:
-        decided = _told(value, claimed)
+        decided = _decided_by(value, claimed)
         if decided is not None:
             return value, decided
         try:
             value = _enclosed(number, pairs, width)
         except UndecidedError:
             break
-    decided = _told(value, claimed)
+    decided = _decided_by(value, claimed)
     return value, compare(lambda: number(pairs), "<=", claimed.ball) if decided is None else decided
 
 
-def _told(value: Interval, claimed: ExactReal) -> bool | None:
+def _decided_by(value: Interval, claimed: ExactReal) -> bool | None:
     """Whether every number of an enclosure is at most the claimed one; None if only some are."""
     with ctx.workprec(LAW_PRECISION):
         found, limit = value.ball(), claimed.ball()
@@ -356,7 +356,7 @@ def _reason(truth: bool | None, value: Interval, claimed: ExactReal) -> str:
 
 """(ε, δ)-differential privacy."""
 
-_APART = 1000
+_SWAPPED = 1000
 """A δ this many times an ε is more likely to be an ε that came second."""
 
 _BELOW_ZERO = (
@@ -395,7 +395,7 @@ class ApproximateDP(PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp
             truth = False
         numbers = {"epsilon": eps, "delta": claimed}
         because = _approximate_dp_reason(truth)
-        if truth and eps.sign > 0 and eps * ExactReal.of_rational(_APART) <= claimed:
+        if truth and eps.sign > 0 and eps * ExactReal.of_rational(_SWAPPED) <= claimed:
             other = floats_in_short(f"({claimed}, {eps})-DP")
             because += f" Epsilon comes first: if they are swapped, claim {other}."
         if eps.sign < 0:

@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
     require_folders(options.certificate, options.html)
     result = _audited(options, _mechanism(options), claim, _pairs(options))
     recipe = _recipe(options, claim, result.training + result.samples)
-    code = _told(result, options, picture, recipe)
+    code = _report(result, options, picture, recipe)
     if options.html is not None:
         options.html.write_text(page(result), "utf-8")
         note(f"wrote {options.html}")
@@ -354,10 +354,10 @@ def _of_files(
         seed=options.seed,
         **words,
     )
-    return _told(result, options, path)
+    return _report(result, options, path)
 
 
-def _told(
+def _report(
     result: Any, options: argparse.Namespace, picture: Path | None = None, *recipe: Any
 ) -> int:
     """Write a certificate, print a result and draw it; return 1 where a claim is refuted."""

@@ -334,13 +334,13 @@ def collapsed(found: Comparison) -> list[tuple[Row, list[Row]]]:
 def _numbers(found: Comparison, row: Row) -> list[object]:
     """Return what two rows must share to be one; each unknown value is its own."""
     cells: list[object] = [row.is_private]
-    for entry in _shown(found):
+    for entry in _columns_of(found):
         value = row.value(entry.name)
         cells.append(id(row) if value is None else number(value))
     return cells
 
 
-def _shown(found: Comparison) -> tuple[Metric, ...]:
+def _columns_of(found: Comparison) -> tuple[Metric, ...]:
     return found.shown or (found.ranked_by,)
 
 
@@ -349,7 +349,7 @@ def table(found: Comparison) -> list[list[str]]:
 
     Last come the candidates of papers that were not judged: they are struck out.
     """
-    metrics = _shown(found)
+    metrics = _columns_of(found)
     header = ["mechanism", "verdict", "noise", "you need", *(entry.name for entry in metrics)]
     best = {entry.name: {id(row) for row in found.best(entry.name)} for entry in metrics}
     lines = [header]

@@ -85,7 +85,7 @@ def claim(
     `delta` is where an ε is claimed of a map that gives a whole profile. `mechanism` is the law at
     distance d_in, where it is not recognised.
     """
-    said = _said(measurement, d_in, delta)
+    said = _claimed(measurement, d_in, delta)
     shared: dict[str, Any] = {"id": name, "source": f"map({d_in})", "statement": _text(said)}
     if mechanism is None:
         try:
@@ -97,7 +97,7 @@ def claim(
     return guarantee(said, mechanism=str(mechanism), **shared)
 
 
-def _said(measurement: object, d_in: object, delta: object) -> dict[str, str]:
+def _claimed(measurement: object, d_in: object, delta: object) -> dict[str, str]:
     ask = attribute(measurement, "map")
     assert callable(ask)
     measure, value = str(attribute(measurement, "output_measure")), ask(d_in)

@@ -7,7 +7,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.verifier.audit.guarantees import Outcome, shown
+from dpassay.verifier.audit.guarantees import Outcome, in_one_line
 from dpassay.verifier.audit.runs import NOT_REPEATABLE
 from dpassay.verifier.prover import completed
 
@@ -45,7 +45,7 @@ def audit(result: AuditResult, replay: Mapping[str, Any] | None = None) -> dict[
         "event": {**event, "partition": _plain(rule.partition.to_json())},
         "pairs_searched": result.pairs,
         "training_runs": result.training,
-        "pair": [shown(dataset) for dataset in result.pair],
+        "pair": [in_one_line(dataset) for dataset in result.pair],
     }
     return completed(theorem, witness)
 

@@ -268,15 +268,6 @@ def _short(value: Interval) -> str:
     return ratio(middle) if middle.is_finite() else "∞"
 
 
-def unless_undecided(compute: Any) -> Interval | None:
-    """Return an enclosure, or None where the ladder does not reach it (reported as absent)."""
-    try:
-        result: Interval = compute()
-    except UndecidedError:
-        return None
-    return result
-
-
 """Pure ε-differential privacy."""
 
 
@@ -408,17 +399,11 @@ class ApproximateDP(PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp
         pairs = self.worst(scope).pairs(None)
         mechanism = self.built(scope)
         ask = profile.epsilon if eps.sign >= 0 else profile.signed_epsilon
-        inverse = unless_undecided(
-            lambda: ask(
-                mechanism,
-                claimed,
-                adjacency=self.relation(),
-                relative_width=max(SHOWN_WIDTH, first_width(pairs)),
+        width, true = max(SHOWN_WIDTH, first_width(pairs)), dict(decision.true)
+        with contextlib.suppress(UndecidedError):
+            true["epsilon"] = ask(
+                mechanism, claimed, adjacency=self.relation(), relative_width=width
             )
-        )
-        true = dict(decision.true)
-        if inverse is not None:
-            true["epsilon"] = inverse
         shown = {}
         if decision.verdict is Verdict.REFUTED:
             shown = event(worst_at(pairs, eps), eps)

@@ -14,6 +14,7 @@ has one point, the standardised excess over it otherwise.
   ratio, which Gaussian noise has, are read at the full number of runs, where the counts do not
   contradict it; for comparisons with other events a standard deviation of what the fit leaves open
   is taken off.
+- For δ = 0 one side has to promise plainly more than the guesses of both orders (`handicapped`).
 
 Nothing here needs to be exact: the chosen event is tested on runs that were not looked at, once.
 
@@ -360,6 +361,8 @@ _FEWEST_BEYOND = 60
 """Training runs of both sides beyond the outermost cut of the curve."""
 _CLEAR = 3.5
 """Standard deviations over the claim, luck taken off, that are no chance."""
+_LUCK_OF_SIDES = 1.0
+"""Standard deviations that one side must promise beyond both, where both leak alike."""
 _FOR_LEARNING = 0.6
 """The part of the training runs that teaches features of vectors; the others pick one."""
 
@@ -598,7 +601,7 @@ def candidates(
         yield sums.cautious(guesses)
         for bottoms, tops in ((0 * cuts, cuts), (cuts, 0 * cuts + size)):
             side = sums.best(claim, Design.SIDES, favoured, bottoms, tops)
-            yield sums.cautious(side)
+            yield sums.cautious(sums.handicapped(side, guesses))
 
 
 def _ordered(lows: Array, highs: Array) -> tuple[Array, Array]:
@@ -644,6 +647,18 @@ class _Sums:
         promised = self._promise(found.design, a[:, 0], b[:, 0], Claimed.of([found.point]))
         return replace(found, objective=found.objective - self.cells.luck * float(promised.std()))
 
+    def handicapped(self, side: Candidate, guesses: Candidate) -> Candidate:
+        """Take off what one side may promise beyond guesses by luck, for δ = 0.
+
+        Where both orders leak alike the better looking one is the luckier one. The guesses use what
+        the side uses and more: the variance of their difference is the difference of their
+        variances (Hausman, "Specification tests in econometrics", 1978).
+        """
+        if self.level is None or side.point.delta > 0:
+            return side
+        apart = math.sqrt(max(0.0, self._variance(side) - self._variance(guesses)))
+        return replace(side, objective=side.objective - _LUCK_OF_SIDES * apart)
+
     def _promise(self, design: Design, a: Array, b: Array, claim: Claimed) -> Array:
         """Return what events promise at every point, shape (points, events)."""
         sides, doubt = design is Design.SIDES, self.cells.doubt * self.factor
@@ -653,6 +668,12 @@ class _Sums:
             return excess(design, a, b, runs, claim)
         bound = promised_by_sides if sides else promised_by_guesses
         return np.stack([bound(a, b, runs, point, self.level) for point in claim.points])
+
+    def _variance(self, found: Candidate) -> float:
+        """Return the variance of the logarithm of the ratio that a candidate rests on."""
+        a, b = _ends(self.totals, found.design, found.favoured, *found.cuts)
+        known = 2 / float(self.totals[0][-1]) if found.design is Design.SIDES else 0.0
+        return self.factor * max(0.0, float(1 / (a[0] + 0.5) + 1 / (b[0] + 0.5)) - known)
 
 
 def _cumulative(counts: Array) -> Array:

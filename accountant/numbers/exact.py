@@ -675,10 +675,7 @@ def least_eigenvalue(rows: Rows) -> arb:
     """
     polynomial = flint_matrix(rows).charpoly().numer()
     roots: Any = polynomial.complex_roots()  # pairs (root, multiplicity), all of them real
-    real: list[arb] = [root.real for root, _ in roots]
-    least = real[0]
-    for root in real[1:]:
-        least = least.min(root)
+    least: arb = functools.reduce(arb.min, (root.real for root, _ in roots))
     return least
 
 
@@ -732,49 +729,26 @@ def largest_value(form: Rows, sparsity: int, *, signed: bool) -> Fraction:
     scale = math.lcm(*(entry.denominator for row in form for entry in row))
     integers = [[int(entry * scale) for entry in row] for row in form]
     zero = [0] * len(form)
-    search = _largest_signed if signed else _largest_unsigned
-    return Fraction(search(integers, 0, zero, 0, sparsity), scale)
+    return Fraction(_largest(integers, 0, zero, 0, sparsity, signed=signed), scale)
 
 
-def _largest_unsigned(
-    form: list[list[int]], start: int, gradient: list[int], value: int, left: int
+def _largest(
+    form: list[list[int]], start: int, gradient: list[int], value: int, left: int, *, signed: bool
 ) -> int:
-    """Maximise over the ways to add at most `left` ones at positions from `start` on.
+    """Maximise over the ways to add at most `left` entries 1, or ±1, at positions from `start` on.
 
-    `gradient[i]` is (Wx)_{start+i} for the x chosen so far, `value` is x'Wx.
+    `gradient[i]` is (Wx)_{start+i} for the x chosen so far, `value` is x'Wx. As x and −x have the
+    same value, the first sign is free.
     """
     best = value
     for offset, slope in enumerate(gradient):
         row = form[start + offset]
         position = start + offset + 1
-        reached = value + 2 * slope + row[position - 1]
-        if left > 1 and position < len(form):
-            pairs = zip(gradient[offset + 1 :], row[position:], strict=True)
-            moved = [a + b for a, b in pairs]
-            reached = _largest_unsigned(form, position, moved, reached, left - 1)
-        best = max(best, reached)
-    return best
-
-
-def _largest_signed(
-    form: list[list[int]], start: int, gradient: list[int], value: int, left: int
-) -> int:
-    """Maximise over the ways to add exactly `left` entries ±1 at positions from `start` on."""
-    best = 0
-    first = start == 0  # nothing is chosen yet
-    for offset in range(len(gradient) - left + 1):
-        row = form[start + offset]
-        position = start + offset + 1
-        slope, diagonal = gradient[offset], row[position - 1]
-        if left == 1:
-            best = max(best, value + 2 * abs(slope) + diagonal)
-            continue
-        rest, coupling = gradient[offset + 1 :], row[position:]
-        plus = [a + b for a, b in zip(rest, coupling, strict=True)]
-        reached = value + 2 * slope + diagonal
-        best = max(best, _largest_signed(form, position, plus, reached, left - 1))
-        if not first:  # x and −x have the same value: the first sign is free
-            minus = [a - b for a, b in zip(rest, coupling, strict=True)]
-            reached = value - 2 * slope + diagonal
-            best = max(best, _largest_signed(form, position, minus, reached, left - 1))
+        for sign in (1, -1) if signed and value else (1,):
+            reached = value + 2 * sign * slope + row[position - 1]
+            if left > 1 and position < len(form):
+                pairs = zip(gradient[offset + 1 :], row[position:], strict=True)
+                moved = [a + sign * b for a, b in pairs]
+                reached = _largest(form, position, moved, reached, left - 1, signed=signed)
+            best = max(best, reached)
     return best

@@ -95,49 +95,6 @@ class Kernel(enum.Enum):
     EXCESS = "s^2 - 1/4"
 
 
-def above(
-    groups: Groups,
-    unit: ExactReal,
-    epsilon: ExactReal,
-    kernel: Kernel,
-    asked: Fraction | None,
-    *,
-    at_least: bool = False,
-) -> arb:
-    """Return ∫ over l > ε (l ≥ ε if `at_least`) of P, of Q, or the hockey-stick divergence.
-
-    It is asked for to a relative width; None for flint's precision.
-
-    Raises
-    ------
-    UndecidedError
-        If the sums would be too long.
-    """
-    integral = _Integral(groups, unit, epsilon, kernel, at_least)
-    _cost(groups, float(unit), float(epsilon))  # or it is refused
-    goal, value = _goal(asked), arb(0)
-    bits = goal + 2 * _coordinates(groups).bit_length() + 24
-    for _ in range(_ROUNDS):
-        with ctx.workprec(-(-bits // _PRECISION_STEP) * _PRECISION_STEP):
-            value = integral.value()
-        if value.rel_accuracy_bits() > goal or value.is_zero():
-            break
-        short = max(goal - value.rel_accuracy_bits(), _LEAST_MORE)
-        bits = min(bits + short + _SPARE_BITS, _MOST_BITS)
-    return +value
-
-
-def is_short(groups: Groups, unit: ExactReal, epsilon: ExactReal, asked: Fraction | None) -> bool:
-    """Whether the sums are short enough; shorter ones if another engine meets the goal too."""
-    if asked is not None and asked < _WIDE:
-        return True  # they are the only way
-    try:
-        cost = _cost(groups, float(unit), float(epsilon))
-    except UndecidedError:
-        return False
-    return asked is None or cost < (_LONG_PATIENCE if asked < _FINE else _PATIENCE)
-
-
 def _goal(asked: Fraction | None) -> int:
     """Return the relative accuracy to reach in bits: the current precision, or what is asked for.
 
@@ -149,53 +106,6 @@ def _goal(asked: Fraction | None) -> int:
     return min(ctx.prec, bits + 8 + max(0, ctx.prec - max(START_PRECISION, bits + 32)))
 
 
-@final
-@dataclass(frozen=True)
-class _Integral:
-    """∫ over l > ε (or ≥)."""
-
-    groups: Groups
-    unit: ExactReal
-    epsilon: ExactReal
-    kernel: Kernel
-    at_least: bool
-
-    def value(self) -> arb:
-        """Return the sum."""
-        bar, below = self._bar()
-        jumps, terms = _terms(self.groups, self.kernel, below, ctx.prec)
-        start = bisect_right(jumps, bar)
-        unit, epsilon = self.unit.ball(), self.epsilon.ball()
-        half, eps, total = unit / 2, epsilon / 2, arb(0)
-        growth, last, exponential = half.exp(), 0, (-eps).exp()
-        for jump, (first, second, polynomial) in zip(jumps[start:], terms[start:], strict=True):
-            exponential *= growth ** (jump - last)
-            last = jump
-            if self.kernel is not Kernel.Q:
-                total += first * exponential
-            if self.kernel is not Kernel.P:
-                total += second / exponential
-            total -= polynomial(jump * half - eps)
-        shift = -epsilon if self.kernel is Kernel.Q else epsilon
-        scale = ((shift - _reach(self.groups) * unit) / 2).exp()
-        return scale * total / fmpz(2) ** _coordinates(self.groups)
-
-    def _bar(self) -> tuple[int, int]:
-        """Return the last jump in units that does not count, and one below it that others share.
-
-        The latter leaves `_SHARED` to some power of the jumps ≥ 0, so that all small ε share it.
-        """
-        bar, on_grid = _in_units(self.epsilon, self.unit)
-        bar -= self.at_least and on_grid
-        reach = _reach(self.groups)
-        if bar >= reach:
-            return bar, bar
-        power = math.floor(math.log((reach - bar) / (reach + 1)) / math.log(_SHARED))
-        below = min(reach - math.ceil((reach + 1) * _SHARED**power), bar)
-        long = _count_jumps(self.groups, below) * (1 + _coordinates(self.groups)) > MAX_TERMS
-        return bar, bar if long else below
-
-
 def _reach(groups: Groups) -> int:
     """Return the largest jump."""
     return sum(multiple * count for multiple, count in groups)
@@ -203,13 +113,6 @@ def _reach(groups: Groups) -> int:
 
 def _coordinates(groups: Groups) -> int:
     return sum(count for _, count in groups)
-
-
-def _in_units(epsilon: ExactReal, unit: ExactReal) -> tuple[int, bool]:
-    """Return ⌊ε/unit⌋, and whether nothing was rounded."""
-    ratio = epsilon / unit
-    floor = math.floor(ratio)
-    return floor, ratio.rational == floor
 
 
 @lru_cache(maxsize=8)
@@ -262,7 +165,7 @@ def _weights(groups: Groups, bar: int) -> dict[int, fmpz_poly]:
                 term = weights * row
                 grown[place] = grown[place] + term if place in grown else term
             if len(grown) * parts > MAX_TERMS:
-                raise too_long(len(grown) * parts)
+                raise _too_long(len(grown) * parts)
         table = grown
     return table
 
@@ -276,26 +179,6 @@ def _rows(count: int, last: int) -> list[fmpz_poly]:
         if k < count:
             row = row // plus * minus
     return rows
-
-
-def _cost(groups: Groups, unit: float, epsilon: float) -> float:
-    """Return roughly how many microseconds the sums above ε take.
-
-    Raises UndecidedError if they are too long.
-    """
-    if not unit * MAX_TERMS > sys.float_info.min:  # of scales whose ratios have long denominators
-        raise too_long(math.inf)
-    coordinates = _coordinates(groups)
-    jumps = _count_jumps(groups, min(epsilon / unit, sys.float_info.max))
-    terms = jumps * (coordinates + 1)
-    if terms > MAX_TERMS:
-        raise too_long(float(terms))
-    rows, known = 0, 1
-    for _, count in groups:  # a table grows with each group, up to all jumps
-        rows += min(known, jumps) * count
-        known *= count + 1
-    slower = 1 + coordinates / _SUMS_MANY
-    return slower * (_COEFFICIENT * terms + _ROW * rows * (1 + coordinates / 64))
 
 
 def _count_jumps(groups: Groups, bar: float) -> int:
@@ -315,7 +198,7 @@ def _count_jumps(groups: Groups, bar: float) -> int:
     return min(signs, steps)
 
 
-def too_long(terms: float) -> UndecidedError:
+def _too_long(terms: float) -> UndecidedError:
     """Return the refusal of sums that no plan makes short."""
     return UndecidedError(
         f"The exact sum over the signs of these shifts has about {terms:.1e} terms, more than the "
@@ -346,7 +229,7 @@ class LaplaceSums(Engine):
         count = sum(n for _, n in product.factors)
         if count <= _FEW_SHIFTS:
             return RELATIVE_WIDTH
-        quick = count >= _MANY or is_long(product, COMPOSED_WIDTH)
+        quick = count >= _MANY or _is_long(product, COMPOSED_WIDTH)
         return GRID_WIDTH if quick else COMPOSED_WIDTH
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
@@ -373,7 +256,7 @@ class LaplaceSums(Engine):
         if (sooner := quick(product, relative_width)) is not None:
             with contextlib.suppress(UndecidedError):
                 return sooner.known.inverse(delta, relative_width)
-        if not is_long(product, relative_width):
+        if not _is_long(product, relative_width):
             return None
         first = chernoff_epsilon(product, float(delta.ball().log().mid()))  # at least ε(δ)
         near = ExactReal.of_rational(Fraction((first or 0.0) * _NEAR))
@@ -418,7 +301,7 @@ class LaplaceSums(Engine):
         if (sooner := quick(product, width)) is not None:
             with contextlib.suppress(UndecidedError):
                 return ask(sooner)
-        return by_bounds(product, ask) if is_long(product, width) else ask(product)
+        return by_bounds(product, ask) if _is_long(product, width) else ask(product)
 
     def law(self, product: Product) -> dict[str, object]:
         """Return {"law": "laplace-product", "unit", "multiples"}."""
@@ -472,8 +355,56 @@ class Lattice:
     def above(
         self, epsilon: ExactReal, kernel: Kernel, asked: Fraction | None, *, at_least: bool = False
     ) -> arb:
-        """Return what a kernel has above ε, to a relative width that is asked for."""
-        return above(self.groups, self.unit, epsilon, kernel, asked, at_least=at_least)
+        """Return ∫ over l > ε (l ≥ ε if `at_least`) of P, of Q, or the hockey-stick divergence.
+
+        It is asked for to a relative width; None for flint's precision. Raises UndecidedError if
+        the sums would be too long.
+        """
+        self._cost(epsilon)  # or it is refused
+        goal, value = _goal(asked), arb(0)
+        bits = goal + 2 * _coordinates(self.groups).bit_length() + 24
+        for _ in range(_ROUNDS):
+            with ctx.workprec(-(-bits // _PRECISION_STEP) * _PRECISION_STEP):
+                value = self._sum(epsilon, kernel, at_least)
+            if value.rel_accuracy_bits() > goal or value.is_zero():
+                break
+            short = max(goal - value.rel_accuracy_bits(), _LEAST_MORE)
+            bits = min(bits + short + _SPARE_BITS, _MOST_BITS)
+        return +value
+
+    def _sum(self, epsilon: ExactReal, kernel: Kernel, at_least: bool) -> arb:
+        bar, below = self._bar(epsilon, at_least)
+        jumps, terms = _terms(self.groups, kernel, below, ctx.prec)
+        start, unit, end = bisect_right(jumps, bar), self.unit.ball(), epsilon.ball()
+        half, eps, total = unit / 2, end / 2, arb(0)
+        growth, last, exponential = half.exp(), 0, (-eps).exp()
+        for jump, (first, second, polynomial) in zip(jumps[start:], terms[start:], strict=True):
+            exponential *= growth ** (jump - last)
+            last = jump
+            if kernel is not Kernel.Q:
+                total += first * exponential
+            if kernel is not Kernel.P:
+                total += second / exponential
+            total -= polynomial(jump * half - eps)
+        shift = -end if kernel is Kernel.Q else end
+        scale = ((shift - _reach(self.groups) * unit) / 2).exp()
+        return scale * total / fmpz(2) ** _coordinates(self.groups)
+
+    def _bar(self, epsilon: ExactReal, at_least: bool) -> tuple[int, int]:
+        """Return the last jump in units that does not count, and one below it that others share.
+
+        The latter leaves `_SHARED` to some power of the jumps ≥ 0, so that all small ε share it.
+        """
+        ratio = epsilon / self.unit
+        bar = math.floor(ratio)
+        bar -= at_least and ratio.rational == bar
+        reach = _reach(self.groups)
+        if bar >= reach:
+            return bar, bar
+        power = math.floor(math.log((reach - bar) / (reach + 1)) / math.log(_SHARED))
+        below = min(reach - math.ceil((reach + 1) * _SHARED**power), bar)
+        long = _count_jumps(self.groups, below) * (1 + _coordinates(self.groups)) > MAX_TERMS
+        return bar, bar if long else below
 
     def both(
         self,
@@ -492,8 +423,33 @@ class Lattice:
         return 1 - value, value
 
     def is_short(self, epsilon: ExactReal, asked: Fraction | None) -> bool:
-        """Whether the sums at ε have few enough terms, for a width that is asked for."""
-        return is_short(self.groups, self.unit, epsilon, asked)
+        """Whether the sums are short enough; shorter ones if another engine meets the goal too."""
+        if asked is not None and asked < _WIDE:
+            return True  # they are the only way
+        try:
+            cost = self._cost(epsilon)
+        except UndecidedError:
+            return False
+        return asked is None or cost < (_LONG_PATIENCE if asked < _FINE else _PATIENCE)
+
+    def _cost(self, epsilon: ExactReal) -> float:
+        """Return roughly how many microseconds the sums above ε take.
+
+        Raises UndecidedError if they are too long.
+        """
+        unit, coordinates = float(self.unit), _coordinates(self.groups)
+        if not unit * MAX_TERMS > sys.float_info.min:  # the ratios have long denominators
+            raise _too_long(math.inf)
+        jumps = _count_jumps(self.groups, min(float(epsilon) / unit, sys.float_info.max))
+        terms = jumps * (coordinates + 1)
+        if terms > MAX_TERMS:
+            raise _too_long(float(terms))
+        rows, known = 0, 1
+        for _, count in self.groups:  # a table grows with each group, up to all jumps
+            rows += min(known, jumps) * count
+            known *= count + 1
+        slower = 1 + coordinates / _SUMS_MANY
+        return slower * (_COEFFICIENT * terms + _ROW * rows * (1 + coordinates / 64))
 
 
 @functools.lru_cache(maxsize=64)
@@ -523,7 +479,7 @@ def _top(product: Product) -> ExactReal:
     return top
 
 
-def is_long(product: Product, asked: Fraction) -> bool:
+def _is_long(product: Product, asked: Fraction) -> bool:
     """Whether the sums are too long for a width."""
     return not lattice(product).is_short(ExactReal.of_rational(0), asked)
 

@@ -134,18 +134,18 @@ class Account(Drawable):
     adjacency
         The neighbouring relation, where the releases need one.
     adaptive
-        Whether the mechanisms, their noise or counts may depend on earlier outputs. The module says
-        which theorem then holds; `theorem` says it of this account.
+        Whether the mechanisms, their noise or counts may depend on earlier outputs. `theorem` names
+        the theorem that then holds.
     order
         The order of the divergences that an adaptive account of an (ε, δ) budget adds up, an
         integer ≥ 2; None takes the best one for Gaussian noise. Rare samples need a smaller one.
     file
-        Where every entry is written before `spend` returns. The file of an account is continued,
-        and must have the same budget; any other is left alone and refused. `Account.load` takes
-        the budget from the file. One process has it open; a copy of the account, and the account
-        once it is closed, spend nothing. An entry is on the disk before the release is made: a
-        process that is killed between the two has spent what it did not release, never the
-        reverse.
+        Where every entry is written before `spend` returns. An account that is in the file already
+        is continued if it has the same budget; any other file is refused, and not changed.
+        `Account.load` takes the budget from the file. Only one process may have it open; a copy of
+        the account, or the account once it is closed, cannot spend. An entry is on the disk before
+        the release is made: a process that is killed between the two has spent what it did not
+        release, never the reverse.
 
     Examples
     --------

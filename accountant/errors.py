@@ -116,8 +116,8 @@ class BetweenError(UndecidedError):
         width = interval.relative_width
         super().__init__(
             f"Reached {what} in [{self.lower}, {self.upper}]: some neighbours attain one end, and "
-            "the other bounds the profiles of all neighbours, none of which is worst everywhere. "
-            "The exact value is not known. Ask for a larger relative_width.",
+            "the other end bounds all of them. No pair of neighbours is worst everywhere, and the "
+            "exact value is not known. Ask for a larger relative_width.",
             reached=math.inf if width is None else float(width),
             interval=interval,
         )

@@ -218,7 +218,7 @@ def profile(
     Returns
     -------
     Profile
-        The answers; without a question, those that apply of a usual set.
+        The answers; without a question, a usual set of them.
 
     Examples
     --------

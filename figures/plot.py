@@ -43,7 +43,7 @@ def plot(
     adjacency: Adjacency | str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw a mechanism, as an object or as text, or what `dpassay` has answered.
+    """Draw a mechanism, as an object or as text, or an answer of `dpassay`.
 
     Parameters
     ----------

@@ -336,23 +336,22 @@ def verify(
     lemmas: Iterable[Claim] = (),
     **words: Unpack[Words],
 ) -> Finding | Results[Finding]:
-    """Decide a claim, or what the numbers claim about a mechanism; or all claims of a file.
+    """Decide a claim about a mechanism, or all claims of a file.
 
     Parameters
     ----------
     claim
-        A claim, as an object or as text such as "Gaussian(3) is (1, 1e-5)-DP"; or a mechanism that
-        the following words are about. A file of claims that was read, or a list of claims, has a
-        list of findings, and takes no words.
+        A claim, as an object or as text such as "Gaussian(3) is (1, 1e-5)-DP"; or a mechanism, with
+        the claimed guarantee in the next arguments. Of a claim file that was read, or a list of
+        claims, all are decided, and the answer is a list of findings.
     epsilon, delta
-        The claim that it is (ε, δ)-DP; ε-DP where δ is left out.
+        Claim (ε, δ)-DP; ε-DP if δ is left out.
     mu, rho; order, renyi
-        The claim that it is μ-GDP, or ρ-zCDP; or that its Rényi divergence of an order is at most
-        `renyi`.
+        Claim μ-GDP or ρ-zCDP; or that the Rényi divergence of this order is at most `renyi`.
     adjacency
         The neighbouring relation, required where the guarantee depends on it.
     lemmas
-        The claims that the proof of a claim may name: those of the same file.
+        Further claims of the same file, which the proof may use.
 
     Raises
     ------
@@ -369,7 +368,9 @@ def verify(
     if not isinstance(claim, (Document, list, tuple)):
         return decide(_claim(claim, {**words}), lemmas).finding
     if any(value is not None for value in words.values()):
-        raise InvalidInputError("Several claims state their own numbers; leave the words out.")
+        raise InvalidInputError(
+            "Several claims state their own numbers; leave the other arguments out."
+        )
     listed = claim.claims if isinstance(claim, Document) else claim
     from dpassay.verifier.proof import conclude
 

@@ -104,7 +104,7 @@ def _public(name: str) -> Any:
     from dpassay.accountant.errors import NotApplicableError
 
     if Askable.asker is None:
-        raise NotApplicableError("Nothing composes here. Write `import dpassay` first.")
+        raise NotApplicableError("Composition is not loaded. Write `import dpassay` first.")
     return Askable.asker(name)
 
 
@@ -132,7 +132,7 @@ class Drawable:
                 NotApplicableError,  # late: `import dpassay` is short
             )
 
-            raise NotApplicableError("Nothing draws here. Write `import dpassay` first.")
+            raise NotApplicableError("Plots are not loaded. Write `import dpassay` first.")
         return Drawable.drawer(self, path, **options)
 
 
@@ -217,7 +217,7 @@ class Results(list[Result]):
     answers
         Enclosures, findings, audits, or anything else.
     asked, at
-        What they were asked at, such as "epsilon", and its values, one for each.
+        The argument that varies, such as "epsilon", and its value for each answer.
 
     Examples
     --------

@@ -220,7 +220,7 @@ class LinearCounter(SymmetricDensity, ABC):
                 bound = f"Gaussian(standard_deviation=1, l2_sensitivity={self.mu})"
             raise NotApplicableError(
                 f"The exact profile of {self!r} is not known: it depends on the "
-                f"{self.contributions} positions of a person, and which are worst is not pursued. "
+                f"{self.contributions} positions of a person, the worst of which is not known. "
                 f"It is at most that of {bound}: ask about that."
             )
         return found

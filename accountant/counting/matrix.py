@@ -906,7 +906,7 @@ class MatrixMechanism(GaussianNoise):
     separation, participations
         b ≥ 1, and at most how often one record takes part (None: as often as fits).
     bands
-        Keeps the first coefficients of a Toeplitz strategy, and takes the others for 0. With
+        Keep the first `bands` coefficients of a Toeplitz strategy, and set the others to 0. With
         "square-root" this is the banded square root of Kalinin and Lampert (2024).
     step_sampling_prob
         q: each record takes part in its steps by chance, independently. For "cyclic" participation

@@ -88,7 +88,7 @@ class Counts(Workload):
 
 @declared
 class Histogram(Workload):
-    """How many people are in each of some bins that are known beforehand; a person is in one.
+    """How many people are in each of some known bins; each person is in one.
 
     `Counts` with one attribute for each person.
     """
@@ -105,10 +105,10 @@ class Histogram(Workload):
 
 @declared
 class Mean(Workload):
-    """The mean of one number of each person, clipped to [lower, upper]; their number is public.
+    """The mean of one number per person, clipped to [lower, upper]; the number of people is public.
 
-    Replacing a person's number moves the mean by at most (upper − lower)/records. The noise is
-    for the clipped mean: what clipping itself takes away is known from the data only.
+    Replacing a person's number moves the mean by at most (upper − lower)/records. The noise is for
+    the clipped mean; the bias of clipping depends on the data.
 
     Parameters
     ----------

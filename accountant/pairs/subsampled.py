@@ -189,10 +189,10 @@ class SubsampledPair(Pair):
             if not self.mixed_first and self.inner == self.inner.reverse():
                 return arb(0).union(self.reverse().renyi(order))
             raise NotApplicableError(
-                "The Rényi divergence of a subsampled release is computed at all orders of "
-                f"Gaussian noise, and at integer orders from 2 to {_MOST_ORDER} of the pair in "
-                "direction REMOVE of other noise. Ask for one of these, or for delta, epsilon or "
-                "the trade-off function, which are exact in both directions."
+                "The Rényi divergence of a subsampled release is computed at all orders for "
+                f"Gaussian noise; for other noise at integer orders from 2 to {_MOST_ORDER}, in "
+                "direction REMOVE. Ask for one of these, or for delta, epsilon or the trade-off "
+                "function, which are exact in both directions."
             )
         a, q = int(whole), self.sampling_prob.ball()
         total, weight = arb(0), (1 - q) ** a

@@ -62,7 +62,7 @@ def membership(
     method: str = "auto",
     relative_width: Number | None = None,
 ) -> Interval:
-    """Enclose the probability that the best guess of which of two neighbours it was is right.
+    """Enclose the probability that the best guess of which neighbour was used is right.
 
     Parameters
     ----------
@@ -106,8 +106,8 @@ def posterior(
     prior
         The same probability before the release, in (0, 1).
     alpha
-        Events count that happen with at least this probability, in [0, 1], without the record;
-        0, the default, counts all of them.
+        Only events that have at least this probability, in [0, 1], without the record are
+        considered; 0, the default, considers all of them.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def reconstruction(
     method: str = "auto",
     relative_width: Number | None = None,
 ) -> Interval:
-    """Enclose the largest power at a level: it bounds the success of guessing a record.
+    """Enclose a bound on the success of guessing a record: the largest power of a test at a level.
 
     Parameters
     ----------

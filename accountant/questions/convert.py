@@ -56,8 +56,8 @@ class Given:
         answers = self.answers(*numbers)
         if asked not in answers:
             raise NotApplicableError(
-                f"No finite {asked} follows from this {self.name} guarantee alone: some mechanism "
-                f"that has it has none. What follows: {', '.join(answers)}."
+                f"No finite {asked} follows from this {self.name} guarantee alone: for some "
+                f"mechanism with this guarantee there is none. What follows: {', '.join(answers)}."
             )
         return answers[asked](at)
 
@@ -90,7 +90,7 @@ def convert(
     rho: bool | Number = False,
     to_mu: bool = False,
 ) -> Interval:
-    """Enclose the best statement that follows from one guarantee, whatever mechanism has it.
+    """Enclose the best guarantee of another kind that follows from a given one, for any mechanism.
 
     Parameters
     ----------
@@ -98,8 +98,8 @@ def convert(
         What is given, one of: μ-GDP; ε-DP; (ε, δ)-DP; (order, divergence); ρ-zCDP.
     epsilon, delta, alpha, tpr_at_fpr, order, rho, to_mu
         What is asked, one of: δ at this ε; ε at this δ; β at this α; the largest power at this
-        false positive rate; the Rényi divergence of this order; the least ρ (rho=True; a number
-        is given, as zcdp); the least μ.
+        false positive rate; the Rényi divergence of this order; the least ρ (rho=True); the least μ
+        (to_mu=True).
 
     Raises
     ------
@@ -126,7 +126,9 @@ def convert(
         "to_mu": 0 if to_mu else None,
     }
     if not isinstance(rho, bool) or not isinstance(to_mu, bool):
-        raise InvalidInputError("rho=True and to_mu=True ask. To give them: zcdp=… and mu=….")
+        raise InvalidInputError(
+            "rho=True and to_mu=True are questions. To give rho or mu, write zcdp=… or mu=…."
+        )
     known = [entry for entry in GIVEN if given[entry.name] is not None]
     wanted = [name for name, at in asked.items() if at is not None]
     if len(known) != 1 or len(wanted) != 1:

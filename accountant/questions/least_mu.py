@@ -86,9 +86,9 @@ def mu(
     adjacency: Adjacency | str | None = None,
     relative_width: Number | None = None,
 ) -> Interval:
-    """Enclose the least μ for which the mechanism is μ-GDP: of exactly Gaussian ones, their μ.
+    """Enclose the least μ for which the mechanism is μ-GDP.
 
-    Without `relative_width` as well as that succeeds soon, else to that width or not at all.
+    Without `relative_width` as narrow as is found quickly; with it, to that width or not at all.
     """
     try:
         return guarantees.mu(mechanism, adjacency=adjacency, relative_width=relative_width)
@@ -277,8 +277,8 @@ def _of_pair(pair: Pair, width: Fraction) -> arb:
         return _of_bounded_losses(both, width)
     if floor(pair) == arb.pos_inf():
         raise NotApplicableError(
-            "No mu is enough: the Rényi divergences D_a of this mechanism are below no multiple of "
-            "the order a, as those of every mu-GDP mechanism are. Ask for delta or epsilon."
+            "No mu is enough: mu-GDP mechanisms have Rényi divergences D_a of at most a*mu^2/2, "
+            "and no multiple of a bounds those of this one. Ask for delta or epsilon."
         )
     if isinstance(pair, SubsampledPair):  # at most that of the release: profiles are jointly convex
         return floor(pair).union(_of_pair(pair.inner, width))

@@ -90,13 +90,13 @@ def delta(
     adjacency
         The neighbouring relation, required where the two differ.
     direction
-        One direction of the pair; None takes the worse of both.
+        One direction of the pair; None takes the worse one.
     method
-        The engine of a composition: "auto", or one that is insisted on, "exact",
-        "fourier" or "grid" (`dpassay.accountant.composition.choose`).
+        The engine of a composition: "auto", "exact", "fourier" or "grid"
+        (`dpassay.accountant.composition.choose`).
     relative_width
-        Width of the enclosure relative to δ. None asks for 1e-30 of a closed form and 1e-9 of a
-        composition, and takes the best that is reached.
+        The width of the enclosure relative to δ. None asks for 1e-30 where there is a closed form
+        and 1e-9 otherwise, and accepts what is reached.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def delta(
     NotApplicableError
         If the engine that is named does not apply; the message says which ones do.
     UndecidedError
-        If a width is named and not reached; its `interval` is the best enclosure.
+        If a given width is not reached; `interval` of the error is the best enclosure.
     """
     eps = exact(epsilon, "epsilon")
     pairs = worst_pairs(mechanism, adjacency, direction, method)

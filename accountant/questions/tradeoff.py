@@ -89,13 +89,11 @@ def beta(
 ) -> Interval:
     """Enclose β(α), the least type II error at type I error α over the worst pairs.
 
-    Of a mechanism that is only dominated by the largest of several profiles
-    (`dpassay.accountant.core.pair.WorstCase.enveloped`) the least β of the pairs is attained; for
-    all neighbours
-    together that of the pair with the largest profile is a lower bound, and both are the same but
-    where a straight line shortens the way between two curves. Where one pair stands for the largest
-    profile of many neighbours (`ReportNoisyMax`), β is the largest trade-off function that those of
-    all of them are above.
+    If a mechanism is only dominated by the largest of several profiles
+    (`dpassay.accountant.core.pair.WorstCase.enveloped`), the least β of the pairs is attained, and
+    the trade-off function of the largest profile is a lower bound; they differ only where the
+    convex hull of two curves lies below both. Where one pair stands for the largest profile of many
+    neighbours (`ReportNoisyMax`), β is the largest trade-off function that is below theirs.
 
     Parameters
     ----------
@@ -109,7 +107,7 @@ def beta(
     InvalidInputError
         If α is outside [0, 1].
     BetweenError
-        If two bounds do not meet, and are farther apart than the width.
+        If only two bounds are known, and they are farther apart than the requested width.
     """
     pairs = worst_pairs(mechanism, adjacency, direction, method)
     question = _Question(probability("alpha", alpha), power=False)

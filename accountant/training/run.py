@@ -194,21 +194,22 @@ def dpsgd(
         How long the run is: one of the two. Epochs are epochs · dataset_size/batch_size steps,
         rounded up.
     sampling
-        "poisson", "truncated-poisson" (cut to truncated_batch_size records) or "random-allocation"
-        (one step of each epoch by chance), with neighbours by add-remove; "without-replacement"
-        (by replace-one); "with-replacement" (each place of a batch takes any record; by
-        replace-one); "shuffle" (an order of the records in each epoch, cut into batches;
-        neighbours differ in a gradient that is 0 in one of them). Where ε is between two bounds
-        the answer says what each rests on; `dpassay.accountant.training.schemes` has the proofs.
+        "poisson", "truncated-poisson" (larger batches are cut to truncated_batch_size records) or
+        "random-allocation" (each record in one random step of each epoch), for add-remove
+        neighbours; "without-replacement" or "with-replacement" (each place of a batch takes any
+        record), for replace-one neighbours; "shuffle" (the records of each epoch in a random order,
+        cut into batches), for neighbours one of which has the gradient 0 for one record. Where only
+        bounds of ε are known the answer says what each rests on;
+        `dpassay.accountant.training.schemes` has the proofs.
     group
         How many records a person has: neighbours differ in all of them. Exact for Poisson sampling,
-        two ends elsewhere (`dpassay.accountant.training.schemes`).
+        an interval otherwise (`dpassay.accountant.training.schemes`).
     truncated_batch_size
         How many records of a larger batch are kept, at random. Truncated Poisson sampling only.
     neighbours
-        "add-remove", "replace-one" or "zero-out" (the gradient is 0 in one of them), for every
-        sampling; None for those that the sampling comes with. Where nothing exact is known there
-        are two ends (`dpassay.accountant.training.schemes`).
+        "add-remove", "replace-one" or "zero-out" (the gradient is 0 in one of them); None for the
+        neighbours that belong to the sampling. Where no exact answer is known it is an interval
+        (`dpassay.accountant.training.schemes`).
 
     Raises
     ------
@@ -273,10 +274,10 @@ def dpsgd_noise(
 ) -> Training:
     """Find a noise multiplier with which ε(δ) of a DP-SGD run is at most `epsilon`.
 
-    With Poisson sampling it is the least one, rounded up at twelve digits (or at fewer, where fewer
-    are known soon), and with shuffled batches that of the upper bound. With random allocation ε is
-    within 1e-7 of the budget. Else the upper bound is at most `epsilon` and at least 99% of it:
-    this takes up to half a minute.
+    With Poisson sampling it is the least one, rounded up to twelve digits (fewer where that would
+    take long); with shuffled batches it is the least for the upper bound of ε. With random
+    allocation ε is within 1e-7 of the budget. Otherwise the upper bound of ε is between 99% of
+    `epsilon` and `epsilon`, which takes up to half a minute.
 
     Parameters, errors and the answer are those of `dpsgd`.
 

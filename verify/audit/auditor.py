@@ -165,9 +165,9 @@ def audit(
 ) -> AuditResult | Finding:
     """Run a mechanism on two neighbouring datasets: test a claim, or estimate ε and δ(ε).
 
-    What is known exactly of a claim about a mechanism of this package is answered as `verify` does,
-    unless an argument such as `samples` or `pairs` asks for runs. Of runs the values of outputs
-    decide the verdict; the last bits of floats are looked at apart from them, and have their own.
+    A claim about a mechanism of this package is decided exactly where `verify` can decide it,
+    unless an argument such as `samples` or `pairs` asks for runs. The values of the outputs decide
+    the verdict; the last bits of floats get a separate one.
 
     Parameters
     ----------
@@ -182,19 +182,19 @@ def audit(
         and ε(δ), with the exact ones beside them for a mechanism of this package, whose noise is
         then drawn in floats.
     epsilon, delta, mu, rho
-        The claim in words instead; `delta` alone says where an estimate bounds ε best.
+        The claim as numbers; `delta` alone says where an estimate bounds ε.
     pair, pairs
         Neighbouring datasets: one pair, or several of which the most promising one is tested; by
         default the worst pair of a mechanism of this package.
     samples
-        Runs a side, training included; 100 000 unless given.
+        Runs on each side, training included (default 100 000).
     significance
-        The largest probability with which a private mechanism is accused, of all bounds together.
+        The largest probability of a false accusation, for all bounds together.
     bits
-        Whether the last bits of floats are looked at: by default yes, with a verdict of their own;
-        False leaves them out; True makes them part of the claim.
+        Whether the last bits of floats are examined: by default with a verdict of their own; False
+        ignores them, True makes them part of the claim.
     seed
-        Of everything that is drawn; None draws one and reports it.
+        The seed of all randomness; None draws one and reports it.
     adjacency
         The neighbouring relation of a mechanism whose guarantee depends on it.
     executor
@@ -381,21 +381,21 @@ def assert_private(
 ) -> AuditResult | Finding:
     """Raise PrivacyError if a claim is refuted; return the finding or the audit otherwise.
 
-    A claim about a mechanism of this package is decided exactly, without any run, wherever
-    `verify` decides it; runs are drawn besides where `pairs` or `samples` ask for them. All else
-    is audited.
+    A claim about a mechanism of this package is decided exactly, without runs, wherever `verify`
+    can decide it; runs are added if `pairs` or `samples` ask for them. All else is audited.
 
     Parameters
     ----------
     mechanism, claim, epsilon, delta, mu, rho, pair, pairs, samples, adjacency, bits
-        As for `audit`; the test fails by last bits only where they are part of the claim.
+        As for `audit`; the last bits of floats fail the test only if they are part of the claim.
     alpha
         The largest probability with which a private mechanism fails the test.
     seconds
-        What it may take, roughly. The number of runs is fixed from the speed of a few runs before
-        the outcome of any is looked at.
+        About how long it may take. The number of runs is fixed by the speed of a few runs, before
+        any outcome is looked at.
     seed
-        The same runs every time, so that a test does not flicker; change it for fresh ones.
+        The seed of the runs. It is fixed, so that the test gives the same result every time; change
+        it for fresh runs.
     """
     about, asked = _in_words(mechanism, {**words})
     claimed, adjacency = _required(*one_claim(claim, asked))

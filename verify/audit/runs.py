@@ -900,8 +900,8 @@ class Plan:
             raise InvalidInputError("No number of runs can refute this claim.")
         raise InvalidInputError(
             f"Expected samples={self.samples} to be enough: even an event of probability 1 against "
-            f"0 is refuted at significance {few(self.significance)} only from {needed} runs a side "
-            "on."
+            f"0 is refuted at significance {few(self.significance)} only with {needed} runs or "
+            "more on each side."
         )
 
 

@@ -185,7 +185,7 @@ def _require_independent(
     if worst < _DEPENDENT:
         raise InvalidInputError(
             f"The rows of {name} depend on the rows before them (p = {few(worst, 1)}): a chain or "
-            "a sorted file, not independent runs. Shuffling would hide it and not help; give "
+            "a sorted file, not independent runs. Shuffling would hide this, not cure it: give "
             "independent runs, in the order in which they were made."
         )
 
@@ -196,9 +196,9 @@ def _require_unpaired(first: Matrix, second: Matrix, names: tuple[str, str]) -> 
     chance = _dependence(first[:rows], second[:rows])
     if chance < _DEPENDENT:
         raise InvalidInputError(
-            f"Rows of {names[0]} and of {names[1]} go together (p = {chance:.1g}), as runs with "
-            "the same seed do. Shuffling would hide it and not help; give runs of either side "
-            "seeds of their own."
+            f"Rows of {names[0]} and of {names[1]} are correlated (p = {chance:.1g}), as those of "
+            "runs with the same seed are. Shuffling would hide this, not cure it: give the runs of "
+            "each side seeds of their own."
         )
 
 
@@ -330,7 +330,7 @@ def audit_samples(
     names: tuple[str, str] = ("first", "second"),
     **words: Unpack[Words],
 ) -> AuditResult:
-    """Test a claim, or estimate ε and δ(ε), on outputs of runs that are there already.
+    """Test a claim, or estimate ε and δ(ε), on given outputs.
 
     Parameters
     ----------
@@ -338,7 +338,8 @@ def audit_samples(
         The outputs of independent runs on either dataset, one run a row: arrays whose first axis
         counts the runs, or lists of outputs of any kind. Their numbers may differ.
     seed
-        Of the lots that decide which rows choose the event; None draws one and reports it.
+        The seed of the random choice of the rows that propose the event; None draws one and reports
+        it.
     names
         What the two sides are called in the report.
 
@@ -347,8 +348,8 @@ def audit_samples(
     Raises
     ------
     InvalidInputError
-        For too few rows, rows of another kind or shape on the other side, rows that are all the
-        same, copies, or rows that depend on their order.
+        For too few rows, two sides of different kinds or shapes, rows that are all equal, copied
+        rows, or rows that depend on those before them.
 
     Examples
     --------

@@ -407,7 +407,7 @@ def holds(assumption: str, scope: Scope) -> bool:
     if known is None:
         raise InvalidInputError(
             f"The assumption {assumption!r} is not decided in the case {scope.to_json()}: its "
-            "sides were not told apart. Write it with exact numbers."
+            "two sides could not be distinguished. Write it with exact numbers."
         )
     return known
 

@@ -417,7 +417,7 @@ def _read(path: Path) -> NDArray[Any]:
 COMMANDS = (
     Command(
         "audit-samples",
-        "bound epsilon, or test a claim, by outputs of runs that were made",
+        "bound epsilon, or test a claim, from given outputs",
         _SAMPLES,
         "examples:\n  dpassay audit-samples a.npy b.npy --claim 1,1e-5\n"
         "  dpassay audit-samples a.npy b.npy --delta 1e-5 --plot audit.png\n",
@@ -427,7 +427,7 @@ COMMANDS = (
     ),
     Command(
         "audit-scores",
-        "bound epsilon by scores of a canary",
+        "bound epsilon from the scores of a canary",
         _SCORES,
         "examples:\n  dpassay audit-scores in.npy out.npy --delta 1e-5 --plot roc.png\n",
         _OF_SCORES,
@@ -436,7 +436,7 @@ COMMANDS = (
     ),
     Command(
         "audit-one-run",
-        "bound epsilon by many canaries of one run",
+        "bound epsilon from many canaries in one run",
         _ONE_RUN,
         "examples:\n  dpassay audit-one-run scores.npy included.npy --claim 1,1e-5\n"
         "  dpassay audit-one-run --plan 8 16\n",

@@ -132,9 +132,9 @@ mechanism MECHANISM  such as 'Laplace(scale=2)'
     release with probability at most this
 --order R ...  Renyi divergence of this order
 --total-variation ...  delta at epsilon 0
---mu ...  ask for mu of Gaussian DP: exact, or the best above and below, and above but for a delta0
-    (to claim a mu: dpassay verify --mu M)
---rho ...  ask for the least rho of zCDP (to claim one: dpassay verify --rho R)
+--mu ...  least mu of Gaussian DP, or the best bounds that are known (to claim a mu: dpassay
+    verify --mu M)
+--rho ...  least rho of zCDP (to claim one: dpassay verify --rho R)
 --loss-cdf L ...  least probability that the privacy loss is at most this
 --mse ...  mean squared error, averaged over the outputs
 --mean-absolute-error ...  mean absolute error, averaged over the outputs

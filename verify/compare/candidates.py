@@ -87,12 +87,12 @@ class Budget:
     target
         `EpsilonDelta`, `Mu` or `Rho`.
     adjacency
-        Who is a neighbour. The sensitivities of the workload are those for this relation.
+        The neighbouring relation. The sensitivities of the workload are for this relation.
     releases
         How often the whole workload is released, each time with fresh noise; the guarantee is
         for all of them together.
     sampling_prob
-        The probability with which a person takes part in a release, independently.
+        The probability that a person takes part in a release, independently of others.
     """
 
     target: Target

@@ -140,7 +140,7 @@ def _rmse(found: Calibrated, workload: Workload) -> Interval:
 
 def _absolute(found: Calibrated, workload: Workload) -> Interval:
     if found.layout is Layout.JOINT and not _exactly_the_answers(found, workload):
-        raise NotApplicableError("It is not averaged if more than the answers is released.")
+        raise NotApplicableError("It is known only if nothing but the answers is released.")
     return accuracy.mean_absolute_error(found.mechanism)
 
 
@@ -430,7 +430,7 @@ def compare(
     published: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Comparison:
-    """Judge every candidate for a workload under a budget.
+    """Compare every mechanism that can release a workload under a budget.
 
     Parameters
     ----------
@@ -439,7 +439,7 @@ def compare(
         `rho`, with `adjacency` (add-remove unless given), `releases` and `sampling_prob`.
     workload
         What is released, as an object or as text: `Count()`, "Counts(dimension=100, sparsity=5)".
-        Where the budget is named by words it may come first.
+        It may come first if the budget is given by name.
     candidates
         Further mechanisms, as objects or as text, judged with the noise that they have; also
         dp-accounting's events, OpenDP's measurements and Opacus' histories
@@ -447,12 +447,12 @@ def compare(
     only
         Names of candidates, in part or whole; the others are left out.
     metrics
-        Names of measures (see `metric`); the first one that is known of all private candidates
-        ranks. Unless given all usual ones are computed, and the root of the mean
-        squared error ranks.
+        Names of metrics (see `metric`); candidates are ranked by the first one that is known for
+        all private ones. By default all usual metrics are computed, and the root mean squared error
+        ranks.
     published
-        Whether to judge noise that a paper prescribes by a formula as well as what is calibrated;
-        also that which `only` names is judged.
+        Whether to judge also the noise that papers prescribe by formulas; what `only` names is
+        always judged.
     progress
         Called with the name of each candidate before it is judged.
 
@@ -477,7 +477,9 @@ def compare(
         )
     words = {"epsilon": epsilon, "delta": delta, "mu": mu, "rho": rho}
     if budget is not None and any(value is not None for value in words.values()):
-        raise InvalidInputError("A budget states its own guarantee; leave the other words out.")
+        raise InvalidInputError(
+            "A budget states its own guarantee; leave epsilon, delta, mu and rho out."
+        )
     if not isinstance(budget, Budget):
         budget = Budget(
             read_target(words) if budget is None else budget,  # type: ignore[arg-type]  # checked

@@ -196,7 +196,7 @@ def _discrete_gaussian(event: object, relation: Neighbours) -> Mechanism:
     moves = number("sensitivity", getattr(event, "sensitivity", 1)).rational
     if moves is None or moves.denominator != 1 or moves < 0:
         raise NotApplicableError(
-            "DiscreteGaussianDpEvent: integer noise hides whole numbers; its sensitivity is not."
+            f"DiscreteGaussianDpEvent: integer noise needs an integer sensitivity, not {moves}."
         )
     if moves == 0:
         return NOTHING

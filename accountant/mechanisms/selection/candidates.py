@@ -336,7 +336,7 @@ class ChoicePair(MirroredPair):
 
 @declared
 class ExponentialMechanism(Choice):
-    """Select candidate i of several with probability in proportion to e^{εu_i/(2Δ)}, or e^{εu_i/Δ}.
+    """Select candidate i with a probability proportional to e^{εu_i/(2Δ)}, or to e^{εu_i/Δ}.
 
     McSherry and Talwar (2007). It is ε-DP for any number of candidates, and no better.
 

@@ -302,7 +302,7 @@ _CERTAIN = Tabulated([1, 0], [0, 1])
 
 @declared
 class AboveThreshold(Mechanism):
-    """Say of each answer of a stream whether it is above a noisy threshold; stop after some.
+    """Report for each answer of a stream whether it is above a noisy threshold, and stop after c.
 
     The six algorithms of Lyu, Su and Li (2017, Figure 1) for ε, with Δ the sensitivity: theirs has
     the scales 2Δ/ε and 4cΔ/ε; that of Dwork and Roth (2014) 2cΔ/ε and 4cΔ/ε with a fresh threshold;
@@ -317,7 +317,7 @@ class AboveThreshold(Mechanism):
     query_scale
         r ≥ 0, that of the noise of every answer.
     count
-        c ≥ 1, after how many answers above the stream ends.
+        c ≥ 1: the stream ends after so many answers above the threshold.
     sensitivity
         Δ > 0: no answer differs by more between neighbours.
     monotone
@@ -329,12 +329,12 @@ class AboveThreshold(Mechanism):
 
     Notes
     -----
-    An endless stream tells neighbours apart for sure, and δ(ε) = 1 for every ε: let every second
-    answer of very many at one place rise and the others fall (or stay, where monotone); then the
-    shares of both halves that are above differ as the laws of the noise do. So does a stream
-    without noise on its answers, of any count: answers rise slowly, and neighbours differ by which
-    half of them is the first to be above any threshold. The other proofs are at
-    the head of this file's part about the technique.
+    An endless stream distinguishes neighbours with certainty, δ(ε) = 1 for every ε: of very many
+    equal answers let every second one rise and the others fall (or stay, where monotone); the
+    shares of the two halves that are above the threshold then differ as the laws of the noise do. A
+    stream without noise on its answers does the same for any count: let the answers rise slowly,
+    and neighbours differ in which half of them first exceeds any threshold. The other proofs are in
+    this file, where the sparse vector technique begins.
     """
 
     example = "AboveThreshold(threshold_scale=2, query_scale=4)"

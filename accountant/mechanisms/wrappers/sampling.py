@@ -62,7 +62,7 @@ from dpassay.accountant.release.lattice import integers
 
 @declared
 class PoissonSubsampled(OnChosenRecords):
-    """Take each record independently with probability q, and run a mechanism on those taken.
+    """Take each record independently with probability q, and run a mechanism on the sample.
 
     Parameters
     ----------
@@ -500,7 +500,7 @@ def largest_loss(response: Mechanism) -> ExactReal:
 
 @declared
 class Shuffled(Mechanism, FiniteLaws):
-    """Publish how many of n users reported each category, every report made by itself.
+    """Publish how many of n users reported each category; each user randomises their own report.
 
     Parameters
     ----------

@@ -136,7 +136,7 @@ def test_a_rare_shape_does_not_touch_its_neighbours_in_the_block() -> None:
 
 
 def test_too_few_samples_are_counted_beforehand() -> None:
-    with pytest.raises(InvalidInputError, match=r"only from \d+ runs a side on"):
+    with pytest.raises(InvalidInputError, match=r"only with \d+ runs or more on each side"):
         audit(laplace, 8, pairs=COUNTS, samples=1000, significance=1e-6)
     few = audit(laplace, (1, "1e-7"), pairs=COUNTS, samples=1000, seed=1)
     assert any("200000000 runs" in note for note in few.notes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -121,9 +122,9 @@ RECORDED = RNG.normal(size=300)
         (np.cumsum(GOOD), GOOD, "depend on the rows before"),
         (GOOD, GOOD, "2000 rows of first are .* give its index"),
         (GOOD.reshape(-1, 2), GOOD.reshape(-1, 2)[::-1], "1000 rows of first are rows of second"),
-        (GOOD < 0, GOOD >= 0, "first and of second go together .* the same seed"),
-        (GOOD < 2, GOOD < 2.1, "first and of second go together .* the same seed"),
-        (GOOD, GOOD + 1, "first and of second go together .* the same seed"),
+        (GOOD < 0, GOOD >= 0, "first and of second are correlated .* the same seed"),
+        (GOOD < 2, GOOD < 2.1, "first and of second are correlated .* the same seed"),
+        (GOOD, GOOD + 1, "first and of second are correlated .* the same seed"),
         (np.sort(GOOD) < 2, GOOD < 2, "depend on the rows before"),
         (GOOD[:10], GOOD, "at least 20 rows of first, not 10"),
         (GOOD, [], "at least 20 rows of second, not 0"),
@@ -164,7 +165,7 @@ def test_bad_rows_are_one_clear_line(first: object, second: object, words: str) 
         ([math.nan] * 50, [1.0] * 50, "50 of 50 scores of included are NaN"),
         (["x"] * 50, [1.0] * 50, "included to be numbers"),
         ([[1.0, 2.0]] * 50, [1.0] * 50, "a list of numbers"),
-        (GOOD[:25], GOOD[25:50], r"only from \d+ runs a side on"),
+        (GOOD[:25], GOOD[25:50], r"only with \d+ runs or more on each side"),
     ],
 )
 def test_bad_scores_are_one_clear_line(included: object, excluded: object, words: str) -> None:
@@ -186,10 +187,10 @@ def test_one_output_has_one_form() -> None:
 
 def test_the_number_of_rows_that_is_asked_for_is_enough() -> None:
     scores = RNG.normal(size=(2, 1000))
-    with pytest.raises(InvalidInputError, match=r"only from \d+ runs a side on") as said:
+    with pytest.raises(InvalidInputError, match=r"only with \d+ runs or more on each side") as said:
         audit_scores(scores[0, :24], scores[1, :24], 4)
-    needed = int(str(said.value).split()[-5])
-    with pytest.raises(InvalidInputError, match="only from"):
+    needed = int(re.findall(r"with (\d+) runs", str(said.value))[-1])
+    with pytest.raises(InvalidInputError, match="only with"):
         audit_scores(scores[0, : needed - 1], scores[1, : needed - 1], 4)
     audit_scores(scores[0, :needed], scores[1, :needed], 4, seed=1)
 

@@ -233,7 +233,7 @@ def test_mixtures_and_discrete_gaussians() -> None:
         sensitivity: float = 1
 
     assert events.mechanism_of(DiscreteGaussianDpEvent(3.0, 2.0)) == DiscreteGaussian(9, 2)
-    with pytest.raises(NotApplicableError, match="whole numbers"):
+    with pytest.raises(NotApplicableError, match="integer sensitivity, not 1/2"):
         events.mechanism_of(DiscreteGaussianDpEvent(3.0, 0.5))
 
 

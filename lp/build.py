@@ -2,7 +2,7 @@
 
 The α's of Proposition 2 are not needed: the vertices of {p ≥ 0 on [−A:D] without 0, Σ p = 1 − η,
 Σ z p = 0} are the two-point laws of Proposition 1, so mixing those laws gives every law with
-P1 to P3, and the laws p(z | n) themselves are the variables. Which laws have to be told apart
+P1 to P3, and the laws p(z | n) themselves are the variables. Which laws have to be distinguished
 is said by a `Layout`; which layout is enough is proved afterwards, by the certificate.
 """
 

@@ -67,7 +67,7 @@ class Solution:
     exact
         The optimal δ where E is rational and the basis was solved exactly.
     laws
-        The law of each count from `problem.min_count` on; the last one serves all larger counts.
+        The law of each count from `problem.min_count` on; the last one is for all larger counts.
         With one law for all counts n ≥ D (`problem.max_count` None), that law.
     layout
         The programs' laws and comparisons.
@@ -289,7 +289,7 @@ def to_json(solution: Solution) -> dict[str, Any]:
 
 
 def listed(solution: Solution) -> list[dict[str, Any]]:
-    """Return each law with its counts; the last one serves all counts that remain."""
+    """Return each law with its counts; the last one is for all counts that remain."""
     last = solution.problem.max_count
     if last is None:
         return [_law(solution.laws[0], solution.problem.support, None)]

@@ -96,7 +96,7 @@ def polished(
 def digits_for(delta: Value, bits: int, least: int = 0) -> int:
     """Return the decimal places that probabilities and multipliers are rounded to.
 
-    `least` stands for −log₂ δ where δ is 0.
+    `least` represents −log₂ δ where δ is 0.
     """
     size = -log2(delta) if delta > 0 else least
     return int((max(size, 0) + bits) * math.log10(2)) + GUARD_DIGITS
@@ -179,7 +179,7 @@ def answer(
 ) -> Answer:
     """Prove an upper bound of δ by the laws of a solution, a lower one by multipliers.
 
-    `excess` is what two laws need of δ, and `bound` makes multipliers feasible; `least` stands for
+    `excess` is what two laws need of δ, and `bound` makes multipliers feasible; `least` represents
     −log₂ δ where δ is 0.
     """
     exactly = all(isinstance(value, fmpq) for value in (*upper.point, *lower.multipliers))

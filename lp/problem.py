@@ -127,7 +127,7 @@ class CountNoiseProblem(WithRatio):
         E = e^ε itself, rational and ≥ 1: then every answer is an exact fraction.
     max_count
         N: every count n in 1..N has a law of its own (Proposition 2). None asks for one law
-        that serves all counts n ≥ D (the program of Section III, "data-independent").
+        for all counts n ≥ D (the program of Section III, "data-independent").
     objective
         "singular" is the δ of single outcomes above; "true-delta" that of (ε, δ)-DP itself,
         Σ_y max(0, P(Y = y | n) − E·P(Y = y | n')) ≤ δ (see `dpassay.lp.search`).
@@ -165,7 +165,7 @@ class CountNoiseProblem(WithRatio):
 
     @property
     def columns(self) -> int:
-        """Number of laws that the program must tell apart: at most D + 1, or one."""
+        """Number of laws that the program must distinguish: at most D + 1, or one."""
         if self.counts is None:
             return 1
         return min(self.counts, self.support + 1)

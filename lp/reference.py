@@ -11,7 +11,7 @@ A two-point law, for i1 in −min(n, D)..−1 and i2 in 1..D, is by eq. (2)
 
     P(Z = i1) = (1 − η) i2/(i2 − i1),   P(Z = 0) = η,   P(Z = i2) = −(1 − η) i1/(i2 − i1).
 
-For one law that serves all counts n ≥ D it is Proposition 3 with the variables α_1, …, α_D:
+For one law for all counts n ≥ D it is Proposition 3 with the variables α_1, …, α_D:
 p(±j) = α_j (1 − η)/2, Σ α_j = 1, and p(z) ≤ E·p(z ± 1) + δ for all z. Its answers
 have the accuracy of a floating-point solver: an absolute error near 1e-8, which is larger than δ
 itself at the sizes of the paper. `dpassay.lp.count_noise` gives the proved optimum and its α's.

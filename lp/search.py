@@ -74,7 +74,7 @@ def first_magnitude(problem: CountNoiseProblem) -> int:
 
 
 def by_formula(problem: CountNoiseProblem, bits: int) -> Answer:
-    """Return the answer of the closed form, for one law that serves all counts."""
+    """Return the answer of the closed form, for one law for all counts."""
     magnitude = first_magnitude(problem)
     enough = bits + problem.support.bit_length() + GUARD_DIGITS
     with ctx.workprec(8 * (enough - magnitude + problem.support)):

@@ -77,7 +77,7 @@ class GaussianShapeProblem(Description):
     Parameters
     ----------
     space
-        `Box`, `SparseBox`, `L2Ball`, `FiniteSet` (which stands for the symmetric polytope with
+        `Box`, `SparseBox`, `L2Ball`, `FiniteSet` (which represents the symmetric polytope with
         these vertices, too) or `DisjointGroups` of these; they span all coordinates.
     objective
         "total" is Σ_i weight_i Σ_ii; "worst" is max_i weight_i Σ_ii.

@@ -157,7 +157,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _labels(text: str, kind: str) -> list[str]:
-    """Return the words that labels stand for, empty ones for what is no label."""
+    """Return the words that labels represent, empty ones for what is no label."""
     names = [_LABELS.get(name, name) for name in _parts(text.lower())]
     known = _OF_RENYI if kind == "RDP" else _NAMES
     return [known.get(name, "") for name in names]

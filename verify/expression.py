@@ -335,7 +335,7 @@ def _nearest_float(x: Value) -> Fraction:
 def _optimal_count(objective: str) -> Function:
     """Return the certified optimum of `dpassay.lp.count_noise` as a function of (E, η, D, N, n_0).
 
-    Without N, one law serves all counts n ≥ D; without n_0 the counts start at 1. E must be
+    Without N, one law is used for all counts n ≥ D; without n_0 the counts start at 1. E must be
     rational; the optimum is then a fraction, except for large programs.
     """
 

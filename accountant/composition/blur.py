@@ -17,7 +17,7 @@ Both differ from H⁰ by about t/2 times the density of L at ε.
     above: k(s) = e^{ts(s+1)/2}/(s(s + 1)),   below: k(s) = e^{ts²/2}/s − e^{t(s+1)²/2}/(s + 1),
 
 and the latter is e^{ts²/2} (1/(s(s + 1)) − (e^{t(s+½)} − 1)/(s + 1)). Gaussian laws have M(s) =
-e^{vs(s+1)/2}, v the sum of the μ²: where v is no less than the t that is needed, t = 0 serves.
+e^{vs(s+1)/2}, v the sum of the μ²: where v is no less than the t that is needed, t = 0 suffices.
 
 *Errors*, all relative to M(c) e^{−cε}:
 

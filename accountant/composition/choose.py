@@ -198,7 +198,7 @@ def _exactly(factors: Sequence[Factor]) -> Pair | None:
 
 
 def _blurred_first(whole: Product) -> Product:
-    """Return an exact sum of many values that is formed where a little noise does not serve."""
+    """Return an exact sum of many values that is formed only if adding a little noise fails."""
     if not blur.applies(whole.pairs):
         return whole
     return whole.asked(Ladder((whole,), whole.asked(BLURRED)))
@@ -407,7 +407,7 @@ class Ladder(Engine):
         return self.rungs[0].known.log_delta(epsilon)
 
     def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
-        """Return what the best engine estimates; else a grid does, and values beside it improve it.
+        """Return the estimate of the best engine; else that of a grid, improved by values near it.
 
         A coarse grid has six digits or so, after which secants of values take three of these.
         """
@@ -479,7 +479,7 @@ def _near_estimate(
 def _estimate(first: Product, last: Product, log_delta: float, width: Fraction) -> float | None:
     """Return ε with ln H(ε) = log_delta by secants of one engine, from what a grid knows.
 
-    Values of few digits come first: those far from the root are for nothing else.
+    Values of few digits come first: far from the root they suffice.
     """
     from dpassay.accountant.composition import lattice
     from dpassay.accountant.composition.fourier import jumps

@@ -42,9 +42,9 @@ _LEAST_LEVEL = 1e-14
 _PRECISION = 128
 """Bits of the sums of values: far more than the values have."""
 _LEAST = 1e-12
-"""Type II errors, or powers, below it are not told from 0 by floats."""
+"""Floats do not distinguish smaller type II errors, or powers, from 0."""
 _LARGEST = 700.0
-"""The largest ε that is looked at: floats hold its exponential."""
+"""The largest ε that is tried: floats hold its exponential."""
 _CLOSE = 0.05
 """How far beyond twice the ε with H(ε) = α the best ε is sought on a grid: H is then about α."""
 _SETTLED = 1 / 32
@@ -58,7 +58,7 @@ _ALIKE = 1e-9
 _ATTEMPTS = 10
 """Times the four points are put elsewhere: the parabola through the last ones tells where."""
 _MOST_POINTS = 1 << 19
-"""Grid points at most: beside an atom of the losses more of them are slower, and hardly better."""
+"""Grid points at most: near an atom of the losses more of them are slower, and hardly better."""
 _TWO_DIGITS = Fraction(1, 100)
 """The width of values that only choose."""
 _SHARE = 16

@@ -68,7 +68,7 @@ from dpassay.accountant.numbers.solve import log_peak, rough_log_peak, shortened
 from dpassay.accountant.pairs.subsampled import SubsampledPair
 
 _HARDLY_ANY = 4e-15
-"""A mass that floats hardly tell from 0: no more is between the grid's start and there."""
+"""A mass that floats hardly distinguish from 0: no more is between the grid's start and there."""
 _MARGIN = 32 * UNIT
 """Relative rounding errors of z_n, of its differences and of a mass, together."""
 _SLIVER = 1e-6
@@ -618,7 +618,7 @@ _SPARE = 1e-6
 _NEARBY = 0.03
 """Share of ε by which other questions of one plan may lie above it."""
 _FINEST, _LEAST_STEP = 2.0**-44, 1e-200
-"""Steps, relative to losses and absolute, that floats tell apart."""
+"""Steps, relative to losses and absolute, that floats distinguish."""
 _ON_POINT = 1e-6
 """Share of a step by which a loss that counts as a grid point may be below it."""
 _LEAST_FIT = 0.8

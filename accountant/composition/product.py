@@ -199,7 +199,7 @@ class Product(Pair):
     """The pairs (P_i, Q_i) and their counts k_i."""
     engine: Engine
     relative_width: Fraction | None = field(default=None, compare=False)
-    """What the engine is asked for. What is kept by the product serves every width."""
+    """What the engine is asked for. What the product keeps is used for every width."""
 
     def __hash__(self) -> int:
         """Return a hash that is computed once: engines keep what they know by the product."""
@@ -401,7 +401,7 @@ def tails_by_slopes(pair: Pair, epsilon: ExactReal) -> Tails:
 
 
 def _beside(pair: Pair, epsilon: ExactReal, step: Fraction) -> tuple[arb, arb]:
-    """Return a loss beside ε, on the side of the step, and H there."""
+    """Return a loss next to ε, on the side of the step, and H there."""
     at = epsilon.rational
     if at is None:
         low, high = ends(epsilon.ball())

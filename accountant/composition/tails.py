@@ -477,7 +477,7 @@ class Release:
     """One release: its tails, its mass at infinity and the ends of its finite losses."""
 
     name: object
-    """What tells releases apart: the pair, or the shift of normal laws."""
+    """What distinguishes releases: the pair, or the shift of normal laws."""
     survival: Survival = field(compare=False)
     infinity: float
     """At most P(L = ∞), and less by rounding alone."""
@@ -628,7 +628,7 @@ _MOST = 700.0
 _SUMS = 2.0**-44
 """Relative rounding of sums over all cells in extended precision, and of what goes into them."""
 _LEAST_GAIN = 1e-300
-"""A smaller H is not told from 0 by floats."""
+"""Floats do not distinguish a smaller H from 0."""
 _LEAST_REST = 2.0**-20
 """Share that a sample leaves out, at least: from less a difference of floats has lost too much."""
 

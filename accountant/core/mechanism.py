@@ -246,7 +246,7 @@ class Mechanism(Askable, Drawable, Description, ABC):
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
         """Return the exact μ where it is known as an exact number, else None.
 
-        Balls never prove that two numbers are equal; these settle a claim that is just met.
+        Balls never prove that two numbers are equal; this decides a claim that is just met.
         """
         return None
 

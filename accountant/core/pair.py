@@ -218,7 +218,7 @@ class WorstCase:
 
     @staticmethod
     def symmetric(pair: Pair, reason: str) -> WorstCase:
-        """Both directions have the same law of the loss, so one pair serves for both."""
+        """Both directions have the same law of the loss, so one pair is enough for both."""
         return WorstCase((pair,), (pair,), reason)
 
     def pairs(self, direction: Direction | None) -> tuple[Pair, ...]:

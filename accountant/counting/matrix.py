@@ -89,14 +89,14 @@ count. The first of these that applies is taken:
    no term falls. The same with all participations if the first is not in the first step. Further
    participations add terms ≥ 0. For Toeplitz C with such c the conditions hold: G_ij is the sum
    over s < n − j of c_s c_{s+j−i}, of which the terms fall with j − i, and their number with j.
-3. *Few patterns*: all are looked at.
+3. *Few patterns*: all are tried.
 4. *Bounds*: with v_i = H_ii + max over patterns π ∋ i of Σ_{j∈π, j≠i} H_ij, h(π) ≤ Σ_{i∈π} v_i,
    whose maximum over patterns is found by dynamic programming; below, the best pattern found.
 """
 
 SCHEMAS = ("single", "cyclic", "min-separation")
 _MOST_PATTERNS = 20_000
-"""Patterns that are looked at one by one: about a second."""
+"""Patterns that are tried one by one: about a second."""
 _MOST_TABLED = 50_000_000
 """Entries of tables with a limit to the number of participations: some seconds."""
 _FEW = 8

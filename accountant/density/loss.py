@@ -271,7 +271,7 @@ def losses(law: Law, shift: Fraction, doublings: int) -> Losses:
 
 
 def _merged(places: list[Break]) -> list[Break]:
-    """Return places in order, those that are not told from each other as one."""
+    """Return places in order, those that cannot be distinguished as one."""
     found: list[Break] = []
     for place in sorted(places, key=lambda each: (each.low, each.high)):
         if found and place.low <= found[-1].high:

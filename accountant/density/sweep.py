@@ -98,7 +98,7 @@ def _split(lows: Array, highs: Array) -> tuple[Array, Array]:
 
 
 def sign_at(node: Node, point: Fraction) -> int | None:
-    """Return the sign at a point; 0 where the value is exactly 0, None where it is not told."""
+    """Return the sign at a point; 0 where the value is exactly 0, None where it is not known."""
     value = at(node, num(point))
     if value.op == "num":
         return (value.number > 0) - (value.number < 0)

@@ -11,7 +11,7 @@ whose first power in E decides, and which is monotone from A on where
 
     k + Σ p c_p x^p  has that sign for all x ≥ A.
 
-A larger A settles what a smaller one leaves open, or the expression is none of these.
+A larger A decides what a smaller one leaves open, or the expression is none of these.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ZERO = Fraction(0)
 
 
 class TailError(Exception):
-    """The forms do not settle it from this A on."""
+    """The forms do not decide it from this A on."""
 
 
 @final

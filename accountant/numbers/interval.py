@@ -579,7 +579,7 @@ def _read(value: object) -> Interval | None:
 
 
 def _unless_nan(end: Decimal, unknown: Decimal) -> Decimal:
-    """Return an end, or what stands for ∞ − ∞ or 0·∞; a zero without its exponent."""
+    """Return an end, or the value for ∞ − ∞ or 0·∞; a zero without its exponent."""
     return unknown if end.is_nan() else end or _ZERO
 
 

@@ -45,7 +45,7 @@ HALF = Fraction(9, 20)
 """Half a width, less what outward rounding takes."""
 _NEAR = Fraction(1, 1000)
 _TIE = arb(2) ** -128
-"""A value that is not told from 0 at the highest precision is a root if it is less, else wide."""
+"""A value that may be 0 at the highest precision is a root if it is smaller, else a wide ball."""
 _SHARES = (Fraction(1, 4), Fraction(1, 2), Fraction(1))
 """Widths of the answers that are tried, of the largest one."""
 
@@ -102,13 +102,14 @@ def root(function: Function, between: Bracket, *, relative_width: Fraction) -> I
 
     A fast approximation (regula falsi on ball midpoints) is followed by a proof: the function
     is certainly positive at the lower end of the answer and certainly negative at the upper
-    end, or the end is one of `between`, and not told from a root. A root that the ladder cannot
-    tell from 0 is enclosed to an absolute width, about the fourth power of the relative one.
+    end, or the end is one of `between`, and indistinguishable from a root. A root that the
+    ladder cannot distinguish from 0 is enclosed to an absolute width, about the fourth power of
+    the relative one.
 
     Raises
     ------
     UndecidedError
-        If the signs so near to the root cannot be told apart at the highest precision; the
+        If the signs so near to the root cannot be distinguished at the highest precision; the
         message carries the enclosure that was reached.
     """
     bits = (relative_width.denominator // relative_width.numerator).bit_length() + 4

@@ -47,7 +47,7 @@ def inverse_between(
 ) -> Interval:
     """Enclose ε(δ) by where a lower and an upper bound pass δ, looked for in steps from 0.
 
-    Raises UndecidedError, with both ends and `why` they differ, where they are too far apart.
+    Raises UndecidedError, with both ends and `why` they differ, if the interval is too wide.
     """
     one, other = (passes(bound, delta, step) for bound in bounds)
     return narrow_enough(one.hull(other), relative_width, why)

@@ -512,7 +512,7 @@ def _accurate(question: Question, arguments: Arguments, precision: int) -> arb:
 
 
 def _raised(question: Question, arguments: Arguments, precision: int) -> arb | None:
-    """Answer at rising precision; None where the curve was never told from touching the axis."""
+    """Answer at rising precision; None where the curve may touch the axis."""
     extra = GUARD_BITS + arguments.dimension.bit_length() + 3 * math.ceil(arguments.reach)
     best: arb | None = None
     for _ in range(_ROUNDS):

@@ -426,7 +426,7 @@ _GUARD = 32
 """Bits that the search of an inverse may lose."""
 _FARTHEST = 80  # doublings
 _TOLD = 256
-"""Bits at which equal shifts are told from others: differences of square roots have no names."""
+"""Bits at which shifts are compared: differences of square roots have no names."""
 _MOST_STEPS = 4000
 """Halvings of a bracket: as many bits as it may have."""
 
@@ -510,7 +510,7 @@ class GaussianMixturePair(Pair):
                 if self.loss(left) < eps and self.loss(right) > eps:
                     return left.union(right)
                 radius *= 4
-        raise UndecidedError(f"The loss of a mixture was not told from epsilon={epsilon}.")
+        raise UndecidedError(f"The loss of a mixture is too near epsilon={epsilon}.")
 
     def _bracket(self, eps: arb) -> tuple[arb, arb]:
         low, high = arb(-1), arb(1)
@@ -522,7 +522,7 @@ class GaussianMixturePair(Pair):
             if self.loss(high) > eps:
                 return low, high
             high *= 2
-        raise UndecidedError("The loss of a mixture was not told from its limit.")
+        raise UndecidedError("The loss of a mixture is too near its limit.")
 
     def renyi(self, order: arb) -> arb:
         """Return D_a, an integral, or a closed form where the largest shift dominates it."""

@@ -93,7 +93,7 @@ _SCALE = 10
 _DEEPEST = 12
 """Steps at most: below e^−120 the ends are far apart."""
 _LEFT_OUT = 2.0**-14
-"""The part of δ that large losses that are not told apart may add, times E K."""
+"""The part of δ that indistinguishable large losses may add, times E K."""
 _WIDTH = Fraction(1, 10**6)
 """Relative width of the tails of one run that are only enclosed."""
 _ENDS = Fraction(1, 10**4)

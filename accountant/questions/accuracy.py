@@ -64,7 +64,7 @@ def maximum_quantile(mechanism: Mechanism, level: Number, *, coordinates: int) -
         Where the law is not symmetric, the mechanism is not one scalar law, or d > 1 and its
         coordinates are dependent.
     UndecidedError
-        Where level^{1/d} cannot be told from a jump of the distribution function.
+        Where level^{1/d} is too near a jump of the distribution function.
     """
     p = probability("level", level)
     d = integer("coordinates", coordinates, least=1)

@@ -109,7 +109,7 @@ def exact_note(finding: Finding | None) -> list[str]:
 
 
 _STEP, _SMALLEST = 8, 250
-"""Until refuted: how many times the runs of the audit before, and the fewest runs a side."""
+"""Until refuted: how many times the runs of the audit before, and the fewest runs on each side."""
 
 
 class Runs(Words, total=False):
@@ -287,12 +287,12 @@ def audit_until_refuted(
     progress: Callable[[int, int], None] | None = None,
     **words: Unpack[Words],
 ) -> AuditResult:
-    """Audit with more and more runs, the last time with `samples` a side; stop once refuted.
+    """Audit with more and more runs, the last time with `samples` on each side; stop once refuted.
 
     There are few audits, each with eight times the runs of the one before and an equal part of the
     significance: a private mechanism is accused by any of them with probability at most
     `significance`. The result is that of the audit that refutes, else of the last one. The values
-    of outputs alone are looked at unless `bits` says otherwise. Arguments and errors as for
+    of outputs alone are examined unless `bits` says otherwise. Arguments and errors as for
     `audit`.
     """
     about, asked = _in_words(mechanism, {**words})
@@ -350,9 +350,9 @@ def _notes(plan: Plan, misfits: int) -> Iterable[str]:
 
 
 _LEAST = 1000
-"""Runs a side, however slow the mechanism is: fewer could refute little at 1e-6."""
+"""Runs on each side, however slow the mechanism is: fewer could refute little at 1e-6."""
 _MOST = 20_000_000
-"""Runs a side, however fast it is: beyond, scoring takes longer than drawing."""
+"""Runs on each side, however fast it is: beyond, scoring takes longer than drawing."""
 _SHARE = 0.5
 """Part of the time that drawing may take: scoring and the certificate need the rest."""
 
@@ -392,7 +392,7 @@ def assert_private(
         The largest probability with which a private mechanism fails the test.
     seconds
         About how long it may take. The number of runs is fixed by the speed of a few runs, before
-        any outcome is looked at.
+        any outcome is examined.
     seed
         The seed of the runs. It is fixed, so that the test gives the same result every time; change
         it for fresh runs.
@@ -420,7 +420,7 @@ def assert_private(
 
 
 def _affordable(mechanism: Any, pairs: Iterable[Datasets] | None, seconds: float) -> int:
-    """Return how many runs a side take about half of the time."""
+    """Return how many runs on each side take about half of the time."""
     audited = target(mechanism)
     dataset = (own_pairs(mechanism) if pairs is None else read_pairs(pairs))[0][0]
     rng = np.random.default_rng(0)
@@ -436,7 +436,7 @@ def _affordable(mechanism: Any, pairs: Iterable[Datasets] | None, seconds: float
 
 
 _MOST_RUNS = 10**8
-"""Runs a side that are drawn again: beyond, whoever checks waits for minutes."""
+"""Runs on each side that are drawn again: beyond, whoever checks waits for minutes."""
 _MOST_SEEDS = 1e18
 """How many seeds somebody may have tried before this one."""
 

@@ -11,7 +11,7 @@ where an entry that is a number has code 0 and its value, any other entry the co
 value 0, and a missing entry code −1. A number that is no double (a long integer, a fraction, a
 decimal) is three entries, the nearest double, what is left, and its text. The row is a function of
 the single output, so that an event on rows is an event on outputs; `Alphabet` remembers which text
-a code stands for.
+a code represents.
 
 *Features.* A feature is plain data and a function of the single output, so that {feature ≥ t} and
 {feature in a set} are events. Every proposer is asked for features once, on the training runs
@@ -74,7 +74,7 @@ class Alphabet:
     width: int | None = None
     """Entries per row of the mixed form; None while every output was a vector of one length."""
     names: dict[int, str] = field(default_factory=dict)
-    """The text that a code stands for."""
+    """The text that a code represents."""
 
     def matrix(self, outputs: Any) -> Matrix:
         """Return the rows of a block of outputs.
@@ -219,9 +219,9 @@ Values: TypeAlias = NDArray[np.float64]
 _MOST_COORDINATES = 24
 """Entries that are all looked at; of more, the six that differ most."""
 _ROWS_LOOKED_AT = 4000
-"""Training runs a side that tell whether outputs repeat, and all that wide outputs show."""
+"""Training runs on each side that tell whether outputs repeat, and all that wide outputs show."""
 _ROWS_RANKED = 20_000
-"""Training runs a side that rank the entries of wide outputs: it shows 0.03 deviations."""
+"""Training runs on each side that rank the entries of wide outputs: it shows 0.03 deviations."""
 _WIDE = 256
 """Entries from which on rows are sorted and compared in part only."""
 
@@ -267,7 +267,7 @@ def coordinate(index: int, *, discrete: bool = False) -> Feature:
 
 
 def whole_row() -> Feature:
-    """Return the whole output as one category: a number that stands for its entries."""
+    """Return the whole output as one category: a number that represents its entries."""
     return Feature("row", "the whole output", discrete=True)
 
 
@@ -276,7 +276,7 @@ def _coordinate(outputs: Matrix, index: int) -> Values:
 
 
 def _row(outputs: Matrix) -> Values:
-    """Return a checksum of each row (a single integer stands for itself)."""
+    """Return a checksum of each row (a single integer represents itself)."""
     if outputs.shape[1] == 1:
         return _no_nan(outputs[:, 0])
     rows = np.ascontiguousarray(_no_nan(outputs) + 0.0)
@@ -365,7 +365,7 @@ _SPIKE_STEPS = 25
 _PLACES = 30
 """Bits of a distance that differences keep: rounding spoils a dozen of the 53."""
 _FEWEST = 20
-"""Finite training runs a side: fewer have no direction."""
+"""Finite training runs on each side: fewer have no direction."""
 
 
 def linear(weights: Values, how: str, offset: float = 0.0) -> Feature:
@@ -593,14 +593,14 @@ _COMPUTED: dict[str, Callable[..., Values]] = {
 
 
 def in_words(feature: Feature, code: float) -> str:
-    """Say what a value of a feature of bits stands for."""
+    """Say what a value of a feature of bits represents."""
     if feature.kind == "bit-cell":
         return _bit_cell_in_words(code, feature.arguments["edges"])
     return "none of them" if code < 0 else repr(float(feature.arguments["values"][int(code)]))
 
 
 _MOST_VIEWS = 128
-"""Entries of wide outputs whose bits are looked at one by one: each costs a histogram."""
+"""Entries of wide outputs whose bits are examined one by one: each costs a histogram."""
 _MOST_DIFFERENCES = 64
 """Differences from the first and from the last entry: they double the cost of each entry."""
 _MOST_ENTRIES, _LEAST_ROWS = 2_000_000, 2000
@@ -646,12 +646,12 @@ def bits(first: Matrix, second: Matrix) -> Iterable[Feature]:
 
 
 def _rows(width: int) -> int:
-    """Return how many runs a side teach features of bits at most."""
+    """Return how many runs on each side teach features of bits at most."""
     return max(_LEAST_ROWS, _MOST_ENTRIES // width)
 
 
 def bounded(outputs: Matrix) -> str:
-    """Say on how much of the training outputs the bits were looked at; nothing where on all."""
+    """Say on how much of the training outputs the bits were examined; nothing where on all."""
     runs, width = outputs.shape
     if not width or outputs.dtype.kind != "f" or (runs <= _rows(width) and width <= _MOST_VIEWS):
         return ""
@@ -715,7 +715,7 @@ def _are_whole(first: Matrix, second: Matrix) -> bool:
 Everything that is tested or estimated is a function of the two histograms of the cells, so that
 runs are counted and forgotten: 10¹⁰ of them need no more memory than 10⁶.
 
-Events in words: what the numbers of an event stand for, where outputs are no plain numbers.
+Events in words: what the numbers of an event represent, where outputs are no plain numbers.
 
 A rule counts numbers: codes of texts, checksums of rows. Which outputs they are is looked up in the
 training runs, once, for the report; what is counted does not change.
@@ -836,7 +836,7 @@ class Rule:
     hedges: tuple[Rule, ...] = ()
     """Other events, tested with other parts of it (`learn`)."""
     texts: Mapping[float, str] = field(default_factory=dict)
-    """What values of the feature stand for, where they are codes (`worded`)."""
+    """What values of the feature represent, where they are codes (`worded`)."""
     label: str = ""
     """What the report calls the feature, where that is not its name."""
 
@@ -1006,7 +1006,7 @@ def worded(
     width
         Entries of a row that is no plain vector (`outputs.Alphabet`), None for plain vectors.
     texts
-        The text that a code stands for.
+        The text that a code represents.
     """
     known = (
         _row_texts(rule.feature, runs, width, texts)
@@ -1019,7 +1019,7 @@ def worded(
 
 
 def _label(name: str, width: int) -> str:
-    """Return the name of a feature of mixed rows, by the entries that they stand for."""
+    """Return the name of a feature of mixed rows, by the entries that they represent."""
 
     def said(found: re.Match[str]) -> str:
         place = int(found[1])
@@ -1031,7 +1031,7 @@ def _label(name: str, width: int) -> str:
 
 
 def _codes(feature: Feature, width: int | None, texts: Mapping[int, str]) -> dict[float, str]:
-    """Return what the codes of an entry stand for."""
+    """Return what the codes of an entry represent."""
     is_code = feature.kind == "coordinate" and 0 < feature.arguments["index"] <= (width or 0)
     if not is_code:
         return {}
@@ -1040,7 +1040,7 @@ def _codes(feature: Feature, width: int | None, texts: Mapping[int, str]) -> dic
 
 
 def _bits(rule: Rule) -> dict[float, str]:
-    """Return what the codes of bits stand for, and the places of values that repeat."""
+    """Return what the codes of bits represent, and the places of values that repeat."""
     codes = rule.partition.values
     if codes is None or rule.feature.kind not in OF_BITS:
         return {}
@@ -1050,7 +1050,7 @@ def _bits(rule: Rule) -> dict[float, str]:
 def _row_texts(
     feature: Feature, runs: tuple[Matrix, Matrix], width: int | None, texts: Mapping[int, str]
 ) -> dict[float, str]:
-    """Return which outputs the checksums of whole rows stand for."""
+    """Return which outputs the checksums of whole rows represent."""
     if feature.kind != "row" or runs[0].shape[1] == 1:
         return {}
     rows = np.unique(np.concatenate(runs), axis=0)
@@ -1061,7 +1061,7 @@ def _row_texts(
 
 
 def _output(row: Matrix, width: int | None, texts: Mapping[int, str]) -> object:
-    """Return the output that a row stands for."""
+    """Return the output that a row represents."""
     if width is None:
         return tuple(_whole(value) for value in row.tolist())
     codes, values = row[1 : 1 + width], row[1 + width :]

@@ -32,7 +32,7 @@ Claim: TypeAlias = (
 )
 """ε, (ε, δ), {"mu": μ}, {"epsilon": ε, "delta": δ}, a mechanism, δ(·), or a list of points.
 
-{"rho": ρ} and {"order": a, "renyi": D} stand for the curve δ(ε) that they imply.
+{"rho": ρ} and {"order": a, "renyi": D} represent the curve δ(ε) that they imply.
 """
 
 _DIGITS = 12

@@ -16,7 +16,7 @@ has one point, the standardised excess over it otherwise.
   is taken off.
 - For δ = 0 one side has to promise plainly more than the guesses of both orders (`handicapped`).
 
-Nothing here needs to be exact: the chosen event is tested on runs that were not looked at, once.
+Nothing here needs to be exact: the chosen event is tested on runs that were not examined, once.
 
 *Promises.* What an event promises: the lower bound of ε at which counts would just be refuted.
 
@@ -83,7 +83,7 @@ _FEWEST = 2
 _FINE = 500
 """Quantiles at which a feature is cut: an event is off its best by 0.2 % of the runs at most."""
 _FEW = 8
-"""Values of a feature that count as few: all their events are looked at."""
+"""Values of a feature that count as few: all their events are examined."""
 LUCK = 3.0
 """Standard deviations by which the training counts may have been lucky."""
 _LUCK_OF_FEW = 0.0
@@ -93,7 +93,7 @@ _DOUBT_OF_FEW = 4.0
 _LUCK_OF_SETS = 5.0
 """The same for sets of many categories, of which there are far more than intervals."""
 _MOST_ENTRIES, _LEAST_JUDGES = 2_000_000, 10_000
-"""Entries, and at least so many runs a side, that judge slow features of wide outputs: fewer choose
+"""Entries, and the least runs on each side, that judge slow features of wide outputs: fewer choose
 a worse one, more cost seconds for each million."""
 _SMOOTH_LUCK = 1.0
 """Standard deviations of what is uncertain in a fit, for comparisons with other events."""
@@ -443,7 +443,7 @@ def choose(
     shares: Shares = OF_A_CLAIM,
     mixed: bool = False,
 ) -> Chosen:
-    """Return the rules that promise most for tests on `runs` fresh runs a side.
+    """Return the rules that promise most for tests on `runs` fresh runs on each side.
 
     Between codes of texts, which rows are `mixed` of, there are no directions and no distances.
     """

@@ -186,7 +186,7 @@ def bound(right: int, guesses: int, canaries: int, curve: BothOrders, points: li
 
 Steps: TypeAlias = list[tuple[str, str, bool]]
 """Points (ε, δ), and whether they are used in the other order: for j = v, v − 1, …; a single one
-may also stand for equation (1)."""
+may also represent equation (1)."""
 
 
 LARGEST_EPSILON = 60.0
@@ -629,7 +629,7 @@ def _require_enough(
 ) -> None:
     """Raise where even guesses that are all right could not refute the claim, or anything.
 
-    `numbers` of guesses that were asked for share the significance; None stands for the usual ones.
+    `numbers` of guesses that were asked for share the significance; None means the usual ones.
     """
     about = epsilon_delta(0, 0) if claim is None else claim
 

@@ -78,7 +78,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
     training: int
     """Training runs per dataset of every pair."""
     samples: int
-    """Fresh runs a side that were tested (for guesses: half of all), or canaries."""
+    """Fresh runs on each side that were tested (for guesses: half of all), or canaries."""
     seconds: float
     mechanism: Mechanism | None = None
     """The target, where it is a mechanism of this package: its exact curve is told."""
@@ -214,7 +214,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
 
     @property
     def size(self) -> str:
-        """How much was looked at, in words."""
+        """How much was examined, in words."""
         return f"{self.samples} " + ("runs a side" if self.guesses is None else "canaries")
 
     def exact(self, question: str, value: float) -> Any:

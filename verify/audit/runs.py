@@ -89,7 +89,7 @@ The first parameter takes the dataset. Of the others one gets an argument if its
 is for (`rng`, `generator`, `random_state`, `seed`; `size`, `n`, `n_samples`, `num_samples`), and a
 number of runs only if it is required: a `size` with a default may be the size of one output. One
 required parameter of another name takes the generator. All else keeps its default, so that a switch
-such as `exact=False` is never thrown; and what is required and cannot be told is asked for.
+such as `exact=False` is never thrown; and what is required and cannot be known is asked for.
 
 Our own mechanisms as targets: the dataset is the true answer, the output answer + noise.
 
@@ -177,7 +177,7 @@ def binding(function: Callable[..., Any], name: str) -> Binding:
     Raises
     ------
     InvalidInputError
-        If it takes no dataset, needs an argument that cannot be told, or gives no output at once.
+        If it takes no dataset, needs an argument that cannot be known, or gives no output at once.
     """
     _require_outputs(function, name)
     try:
@@ -486,7 +486,7 @@ def _parsed(line: str) -> Any:
 
 
 _LENGTHS = 64, 512, 4096
-"""Outputs at the beginning of a block that are looked at, more where they tell little."""
+"""Outputs at the beginning of a block that are examined, more where they tell little."""
 _ENOUGH = 60.0
 """Nats that they must tell: independent blocks are taken for copies with probability 1e-26 a pair,
 so 1e-10 in all where 10⁸ blocks are compared."""
@@ -532,7 +532,7 @@ Datasets: TypeAlias = tuple[Any, Any]
 
 TRAINING, TESTING, PROBING = 0, 1, 2
 _MOST_RUNS = 1 << 16
-"""Runs a side of a block: some megabytes, and a kill loses no more."""
+"""Runs on each side of a block: some megabytes, and a kill loses no more."""
 _MOST_ENTRIES = 1 << 22
 """Numbers of a block, for wide outputs: 32 MiB of doubles."""
 _WAITING_PER_WORKER = 2
@@ -544,7 +544,7 @@ _GRACE = 10.0
 
 
 def block_size(runs: int, width: int) -> int:
-    """Return how many runs a side a block has: at least some forty blocks, in little memory."""
+    """Return how many runs on each side make a block: forty blocks or more, in little memory."""
     most = max(1, min(_MOST_RUNS, _MOST_ENTRIES // max(1, width)))
     return max(1, min(most, -(-runs // 40) if runs >= 4000 else runs))
 
@@ -648,7 +648,7 @@ def side_sizes(design: Design, size: int, seed: int, key: tuple[int, ...]) -> tu
 @final
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Runs a side cut into blocks that are made when they are asked for."""
+    """Runs on each side cut into blocks that are made when they are asked for."""
 
     whole: Block
     """A block of the full size, with the key that all of them begin with."""
@@ -674,7 +674,7 @@ class Prepared:
     pair: int
     blocks: Blocks
     training: int
-    """Training runs a side."""
+    """Training runs on each side."""
     notes: tuple[str, ...]
 
 
@@ -836,7 +836,7 @@ _KINDS: dict[str, Callable[[Adjacency], list[Datasets]]] = {
 
 
 _LEAST_RUNS = 20
-"""Runs a side: training and test need some each."""
+"""Runs on each side: training and test need some each."""
 _PROBE = 8
 """Runs of a side that show the form of outputs."""
 _TRIES = 64, 512
@@ -860,7 +860,7 @@ class Plan:
     claimed: bool = True
     """Whether the guarantee is claimed; else it says where ε is bounded."""
     bits: bool | None = None
-    """Whether the last bits of floats are looked at: not if False, and as part of the claim if
+    """Whether the last bits of floats are examined: not if False, and as part of the claim if
     True."""
 
     @staticmethod
@@ -1043,7 +1043,7 @@ _TRAINING_SHARE = 0.1
 _SHARE_FOR_RARE = 0.2
 """The part for δ > 0: rare events take longer to learn."""
 _FULL_SHARE = 100_000
-"""Runs a side at which these are the shares."""
+"""Runs on each side at which these are the shares."""
 _SHARE_DECAY = 0.2
 """The power of the runs with which the share falls: learning gains more slowly than the test."""
 _MOST_OFTEN = 2.0
@@ -1051,11 +1051,11 @@ _MOST_OFTEN = 2.0
 _LARGEST_SHARE = 0.4
 """Of pairs that share the training: the test keeps more than a half."""
 _MOST_TRAINING = 1_000_000
-"""Training runs a side: seconds, and no event is learned better."""
+"""Training runs on each side: seconds, and no event is learned better."""
 _MOST_TRAINING_ENTRIES = 12_000_000
 """Numbers of a side, for wide outputs: 96 MB of doubles."""
 _LEAST_TRAINING = 200
-"""Training runs a side, up to half of all: fewer choose by luck."""
+"""Training runs on each side, up to half of all: fewer choose by luck."""
 _OF_PAIRS = 2
 """One of so many pairs goes on to the next stage of training."""
 
@@ -1133,7 +1133,7 @@ def _promise(chosen: Chosen, plan: Plan) -> float:
 
 
 def training_runs(plan: Plan, width: int) -> int:
-    """Return how many runs a side choose the event: a tenth, more for δ > 0, coordinates or pairs.
+    """Return how many runs on each side choose the event: a tenth; more for δ > 0 and vectors.
 
     For δ > 0 rare events are best, and rare events take longer to learn. What is learned improves
     more slowly than the test does: the share falls as the runs grow, like their fifth root. Pairs

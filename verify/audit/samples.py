@@ -34,7 +34,7 @@ from dpassay.verifier.audit.result import AuditResult
 from dpassay.verifier.audit.runs import GIVEN, Plan, generator, oddities, training_runs
 
 _FEWEST = 20
-"""Rows a side: a part chooses the event, and the rest can refute something."""
+"""Rows on each side: a part chooses the event, and the rest can refute something."""
 _LONG = 40
 """Bits of a mantissa that only numbers have which no law repeats by chance."""
 _MOST_COPIES = 10
@@ -48,7 +48,7 @@ _LISTED = "Of an output that is one of a list of such numbers, give its index th
 _NEAR = 1e-3
 """Part of a spacing by which numbers may miss its multiples: others do so by chance."""
 _ENTRIES_IN_CACHE = 1 << 16
-"""Numbers that are looked at in one go: half a megabyte."""
+"""Numbers that are examined in one go: half a megabyte."""
 _COLUMNS, _MOST_ENTRIES = 16, 200_000
 """Columns in which an order is looked for, and entries of all of them."""
 SCORES = ("included", "excluded")

@@ -1,6 +1,6 @@
 """What a claim is: plain data with a kind, quantifiers, and a way to decide one case.
 
-What it may say is decided on plain data, before any arithmetic (`errors`). A name stands for a
+What it may say is decided on plain data, before any arithmetic (`errors`). A name represents a
 listed value (`where`), for what is ranged over (`for_all`, the `variable` of a limit, of a
 minimiser or of a monotone function, `epsilon` or `alpha` of a curve), for a named expression
 (`let`), or for the index of a sum. What a text may use, directly or by way of `let`:
@@ -135,7 +135,7 @@ class Range(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Domain(Range, frozen=True, kw_only=True):
-    """What a universally quantified variable ranges over, and where it is looked at.
+    """What a universally quantified variable ranges over, and where it is examined.
 
     A claim over a domain is refuted by one counterexample from the grid, and supported, never
     proved, by the grid alone: over the whole domain it needs a proof (`Claim.proof`).

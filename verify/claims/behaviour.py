@@ -38,7 +38,7 @@ class Behaviour(Claim, frozen=True, kw_only=True):
     expression: str
     variable: str
     at: list[Scalar]
-    """Where it is looked at."""
+    """Where it is examined."""
     over: Range | None = None
     """What the variable ranges over."""
 
@@ -199,7 +199,7 @@ class Monotone(Behaviour, frozen=True, kw_only=True, tag="monotone"):
             Verdict.HOLDS: f"{listed}, which are the whole range.",
             Verdict.SUPPORTED: f"{listed}.",
             Verdict.REFUTED: f"It is not {self.direction} between the two points of the witness.",
-            Verdict.UNDECIDED: "The values at the two points could not be told apart.",
+            Verdict.UNDECIDED: "The values at the two points could not be distinguished.",
         }
         return Decision(
             verdict=verdict,

@@ -58,7 +58,7 @@ _PRECISION = 192
 _MAX_PIECES = 20_000
 """Pieces of a range that are bounded before it is left undecided."""
 _FINEST = 1 << 64
-"""Of a range that is cut into so small pieces, one is where the two curves are not told apart."""
+"""A piece of this share of a range, 1/_FINEST, is where the two curves cannot be distinguished."""
 _POINTS, _STEP = 256, Fraction(1, 32)
 """Where a refutation is looked for on a range without an end."""
 
@@ -457,7 +457,7 @@ _ROUGH = Fraction(1, 1000)
 
 @final
 class GaussianDP(PrivacyClaim, frozen=True, kw_only=True, tag="gaussian-dp"):
-    """Every pair of neighbours is at least as hard to tell apart as N(μ, 1) from N(0, 1)."""
+    """Every pair of neighbours is at least as hard to distinguish as N(μ, 1) from N(0, 1)."""
 
     written: ClassVar = ("mechanism", "mu")
     mu: str

@@ -56,12 +56,12 @@ LAW_PRECISION = 256
 _LINE = Interval(Decimal("-Infinity"), Decimal("Infinity"))
 _LAST_PRECISION = 512
 """Bits of the last comparison before a claim is left undecided."""
-EXCEEDS = {True: "does not exceed", False: "exceeds", None: "could not be told apart from"}
+EXCEEDS = {True: "does not exceed", False: "exceeds", None: "could not be distinguished from"}
 """What a true number does to the claimed one, by whether the claim holds."""
 _WIDE = Context(prec=28, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _DOWN = Context(prec=4, rounding=ROUND_FLOOR, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _SAME_DIGITS = 4
-"""Digits from which on a true number that cannot be told from the claimed one is said to be it."""
+"""Digits to which a true number agrees with the claimed one before it is said to be equal."""
 
 
 class PrivacyClaim(Claim, frozen=True, kw_only=True):
@@ -142,7 +142,7 @@ def _decided_by(value: Interval, claimed: ExactReal) -> bool | None:
 
 
 def worst_at(pairs: Sequence[Pair], epsilon: ExactReal) -> Pair:
-    """Return the attained pair with the largest H(ε), as far as balls can tell them apart."""
+    """Return the attained pair with the largest H(ε), as far as balls can distinguish them."""
     best, *others = (attained(refined(pair, None), epsilon) for pair in pairs)
     for pair in others:
         found, most = (
@@ -337,7 +337,7 @@ def _reason(truth: bool | None, value: Interval, claimed: ExactReal) -> str:
             "shows more than the claimed epsilon."
         )
     if truth is None:
-        return "The largest privacy loss and the claimed epsilon could not be told apart."
+        return "The largest privacy loss could not be distinguished from the claimed epsilon."
     if truth:
         return f"The privacy loss never exceeds {value}."
     if not value.upper.is_finite():

@@ -146,7 +146,7 @@ def _reason(truth: bool | None, relation: str) -> str:
     return {
         True: "The comparison was proved.",
         False: "The opposite of the comparison was proved.",
-        None: "The two sides could not be told apart.",
+        None: "The two sides could not be distinguished.",
     }[truth]
 
 

@@ -33,7 +33,7 @@ _DIGITS = 50
 @final
 @dataclass(frozen=True)
 class Examined:
-    """One thing that was looked at."""
+    """One thing that was checked."""
 
     name: str
     found: str
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def examine() -> Iterator[Examined]:
-    """Yield everything that is looked at."""
+    """Yield everything that is checked."""
     yield Examined("python", platform.python_version(), sys.version_info >= (3, 11))
     yield Examined("platform", platform.platform())
     yield from _libraries(["dpassay>=0", *_requirements()])

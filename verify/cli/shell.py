@@ -428,7 +428,7 @@ _ASCII = {
     "Σ": "sum ", "…": "...", "“": '"', "”": '"', "–": "-", "→": "->", "█": "#", "▏": "|", "é": "e",
     "∞": "inf", "≠": "!=",
 }  # fmt: skip
-"""What stands for a letter that a terminal cannot show."""
+"""What is printed for a letter that a terminal cannot show."""
 
 
 def _plainly(error: UnicodeError) -> tuple[str | bytes, int]:

@@ -315,7 +315,7 @@ class Comparison(Drawable):
     def best(self, name: str) -> tuple[Row, ...]:
         """Return the private rows that are not proved to be worse than another by a metric.
 
-        Of rows with one mechanism the first stands for all.
+        Of rows with the same mechanism the first one represents all.
         None where the metric of a private row is unknown, for that row might be the best; and
         none where the best is a probability of 0.
         """

@@ -126,7 +126,7 @@ def is_event(thing: object) -> bool:
 
 
 def mechanism_of(event: object, relation: object = "ADD_OR_REMOVE_ONE") -> Mechanism:
-    """Return the mechanism that an event stands for.
+    """Return the mechanism that an event represents.
 
     Raises NotApplicableError for an event whose exact law is not known here, or which promises
     nothing, and AdjacencyError for one that is not about the relation.

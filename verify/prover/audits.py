@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _DIGITS = 7
 """Of p-values and bounds: those of the result, rounded to the side on which they remain true."""
 _LARGEST = 700.0
-"""ε beyond is not told from infinity."""
+"""ε beyond cannot be distinguished from infinity."""
 _ROOM = Decimal("1e-7")
 """Relative: a bound is lowered by so much, which is more than the rounding of what found it."""
 

@@ -30,7 +30,7 @@ CONVOLUTION_MAX_VALUES = 1 << 17
 
 FEW_VALUES = 1 << 11
 """Values of a sum up to which they are listed at once: more take longer than a little noise that is
-added, and are listed where that does not serve."""
+added, and are listed where that does not work."""
 _HALVINGS = 8
 """Halvings of the range of a sum whose upper ends have tables of their own: with more, a question
 near the largest loss takes less."""

@@ -65,7 +65,7 @@ from dpassay.accountant.pairs.subsampled import SubsampledPair
 Way: TypeAlias = Callable[[Loss, Kernel, Strip, ExactReal, int], arb]
 """A contour for G(ε) to so many bits."""
 _REACH = 1.0
-"""How far from its own ε a line serves others, in deviations of the tilted law."""
+"""How far from its own ε a line works for others, in deviations of the tilted law."""
 _WIDER = 12
 """Bits of aliases and of terms that a line has to spare for them: e^8 at that distance."""
 _REMEMBERED = 31
@@ -290,7 +290,7 @@ def _loss(product: Product) -> Loss:
 def _ways(
     product: Product, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int
 ) -> Sequence[Way]:
-    """Return the contours that may serve, the best first."""
+    """Return the contours that may work, the best first."""
     whole, at, planned = FOURIER.loss(product), near(float(epsilon)), coarse(bits)
     if not (takes_apart(whole) and math.isinf(strip.high)):
         return [_straight]
@@ -314,7 +314,7 @@ def _straight(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits
 
 
 class _Neighbours:
-    """Lines that serve many ε of one question: made when a second one in reach is asked."""
+    """Lines for many ε of one question, made when a second ε in reach is asked for."""
 
     def __init__(self, kernel: Kernel, strip: Strip, bits: int) -> None:
         self._about = kernel, strip, bits
@@ -334,7 +334,7 @@ class _Neighbours:
         return None
 
     def widen(self, loss: Loss, epsilon: ExactReal) -> arb | None:
-        """Make a line that serves neighbours, where several were asked; else remember this one."""
+        """Make a line for neighbouring ε if several were asked for; else remember this one."""
         (kernel, strip, bits), at = self._about, float(epsilon)
         if all(abs(at - other) <= _ONE * abs(at) for other in self._asked):  # or none was asked
             self._asked = self._asked or [at]
@@ -369,7 +369,7 @@ def _neighbours(loss: Loss, kernel: Kernel, strip: Strip, bits: int) -> _Neighbo
 
 
 def _apart(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
-    """Return the integral where rare large losses are taken apart."""
+    """Return the integral where rare large losses are separated."""
     from dpassay.accountant.composition.fourier.jumps import jump_integral
 
     return jump_integral(loss, kernel, strip, epsilon, bits)

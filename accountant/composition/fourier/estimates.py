@@ -46,7 +46,7 @@ _AHEAD = 1.2
 _AWAY = 3.0
 """The most that a line is moved off the saddle, in widths of the saddle as a normal law has it."""
 _SHORTER = 0.8
-"""Share of the period below which a line beside the saddle is taken instead."""
+"""Share of the period below which a line near the saddle is taken instead."""
 _MOST_RISE = 1.5
 """The most that the terms may be larger there, as a logarithm."""
 _MOST_GROWTH = 5.0
@@ -56,8 +56,8 @@ _LEAST_GROWTH = 1.02
 _LEAP = 16.0
 """Largest ratio of two tilts in a search: larger ones leave what floats hold."""
 _REACH = 1.0
-"""How far from its own ε a line serves others, in deviations of its tilted law: further away more
-terms cancel, and the period is longer."""
+"""How far from its own ε a line works for others, in deviations of its tilted law: further away
+more terms cancel, and the period is longer."""
 _NEIGHBOUR = 1.0
 """Difference of logarithms up to which the root that was found last is where a search begins."""
 _MOST_LINES = 64
@@ -231,9 +231,9 @@ class Estimator:
             return self._line(strip, c, epsilon)(epsilon)
 
     def line(self, strip: Strip, epsilon: float) -> Line:
-        """Return a line for ε: one of a neighbour, where that serves.
+        """Return a line for ε: that of a neighbour, if it works.
 
-        From the second on lines are made to serve neighbours.
+        From the second on, lines are made for neighbours too.
         """
         lines = self._lines.setdefault(strip, [])
         for line in reversed(lines):
@@ -248,7 +248,7 @@ class Estimator:
     def _line(self, strip: Strip, c: float, epsilon: float, *, wide: bool = False) -> Line:
         """Return a line at or near the saddle c, with a step that is good at and near ε.
 
-        Where the moments explode beside c, a line a little further away needs a shorter period.
+        Where the moments explode near c, a line a little further away needs a shorter period.
         """
         size, mean, spread = self.cumulants(c)
         curvature = spread + sum((c - pole) ** -2 for pole in strip.poles)
@@ -371,14 +371,14 @@ class Estimator:
         return _Shared(c, step, self.power, known, logs / self.power, kernel, sides)
 
     def _on_shared(self, shared: _Shared, log_delta: float) -> float:
-        """Return the root by a shared line; UndecidedError where that does not serve."""
+        """Return the root by a shared line; UndecidedError if that does not work."""
         line = shared.line(self.power)
         at = self._newton(log_delta, line.epsilon, line)
         shared.check(self.power, at, log_delta)
         return at
 
     def _newton(self, log_delta: float, epsilon: float, line: Line | None) -> float:
-        """Return the root near an ε, on one line or on those that serve."""
+        """Return the root near an ε, on one line or on several."""
         for _ in range(_MOST_STEPS):
             value, slope = line(epsilon) if line else self.log_integral(CALL, epsilon)
             epsilon += (log_delta - value) / slope
@@ -426,7 +426,7 @@ class Line:
     """M(c + it) κ(c + it)/M(c) without its phase e^{it·mean}."""
     epsilon: float
     reach: float
-    """It serves ε up to so far from this one."""
+    """It works for ε up to this distance."""
     most_loss: float = _MOST_LOSS
 
     def __call__(self, epsilon: float) -> tuple[float, float]:
@@ -476,7 +476,7 @@ class _Shared:
         return Line(self.c, self.step, size, mean, level, terms[:count], at, 0.0, _SHARED_LOSS)
 
     def check(self, power: int, epsilon: float, log_value: float) -> None:
-        """Raise UndecidedError where aliases may count beside G(ε) of M^power."""
+        """Raise UndecidedError where aliases are not negligible compared with G(ε) of M^power."""
         for s, size in self.sides:
             excess = max(power * size - s * epsilon - log_value, 0.0) + TARGET
             if excess > abs(s - self.c) * 2 * math.pi / self.step:

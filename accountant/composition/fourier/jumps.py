@@ -190,7 +190,7 @@ _LEAST_SHARE = 1e-4
 _WIDER, _SURE_FURTHER = 1.5, 0.1
 """Factor and share of ε by which a threshold is above the least one, so that cuts may be smooth."""
 _GROWTH, _LEAP = 1.5, 16.0
-"""Least and largest ratio of the tilts that are tried: Chernoff's bound is flat beside its least
+"""Least and largest ratio of the tilts that are tried: Chernoff's bound is flat near its least
 value, and far beyond it floats do not know it."""
 _TILT_BITS = 3
 """Bits of a tilt: with more, fewer questions share its bounds."""
@@ -214,7 +214,7 @@ _MOVED = 1e-9
 _ALONE, _FINER = (-20.0, 6.5), 12
 """Natural logarithms of the ε between which that of one release is sought, and halvings, to 1 %."""
 _SURE_STEEPER = 1.25
-"""Factor by which the next tilt exceeds the one that was needed, so that it settles."""
+"""Factor by which the next tilt exceeds the needed one, so that the search ends."""
 
 
 def sure_cut(loss: Loss, epsilon: float, log_error: float, tilt: float) -> Loss:
@@ -369,7 +369,7 @@ def _undecided(loss: Loss, cut: Loss, epsilon: ExactReal, enough: float) -> arb:
 def decided_cut(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
     """Return the loss cut somewhat above ε, or above a little larger one, which leaves no more.
 
-    Where that one is too large, as beside 0, it is nearer to ε.
+    Where that one is too large, as near 0, it is nearer to ε.
     """
     if not epsilon >= 0:
         raise UndecidedError(f"No loss decides alone at epsilon={epsilon:.6g}.")
@@ -463,7 +463,7 @@ def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, 
     `strip` reaches to the right: large losses count there. What the cuts take from the laws is
     added in closed form.
 
-    Raises UndecidedError where no loss is sure to decide, or where a line has too many nodes.
+    Raises UndecidedError where no loss is certain to decide, or where a line has too many nodes.
     """
     cut = decided_cut(loss, strip, float(epsilon), coarse(bits))
     # First by short sums, and else to one bit more, for what is added.

@@ -270,7 +270,7 @@ _ROUNDS = 12
 _GRAIN = 16
 """Bits to which an accuracy is rounded up: fewer are shared by fewer questions, more cost time."""
 _GAIN = 3.0
-"""Difference of ln G from which on two saddle-point values are told apart: they are that rough."""
+"""Least difference of ln G by which two saddle-point values are distinguished: they are rough."""
 _SPURIOUS = 4.0
 """Ratio of the tilts of a cut and a whole loss from which on large losses held the saddle back."""
 _FIRST = 20.0
@@ -288,11 +288,11 @@ _EDGE = 4.0
 _REACH = 9.0
 """Distance at which a normal law has fallen below e^−40."""
 _POINTS = 256
-"""Places at which a tilted law is looked at: with fewer a narrow peak near a cut is missed."""
+"""Places at which a tilted law is evaluated: with fewer a narrow peak near a cut is missed."""
 _LEFT, _MEASURE_BEYOND = -40.0, 12.0
 """Where a tilted law is taken to begin, and the widths beyond a cut where its fall is asked for."""
 _WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 8))
-"""Widths of cuts, the smoothest first: the sharper one is, the finer the nodes beside it."""
+"""Widths of cuts, the smoothest first: the sharper one is, the finer the nodes near it."""
 
 
 @functools.lru_cache(maxsize=128)
@@ -485,7 +485,7 @@ B = 2π/h, over all integers n: the error is one-sided, and for s₁ < c < s₂ 
 at most E(s₁)/(e^{(c−s₁)B} − 1) + E(s₂)/(e^{(s₂−c)B} − 1).
 
 *Truncation.* |M(c + it)| ≤ r(T) M(c) for |t| ≥ T, with r from the transforms; where κ falls like
-1/t only, the part beyond a far point, from where |M(c + it)| ≤ M(c) (C/t)^m, is bounded apart.
+1/t only, the part beyond a far point, from where |M(c + it)| ≤ M(c) (C/t)^m, is bounded separately.
 
 The contour is chosen by floats (c near the saddle of E·|κ|); nothing that is proved rests on that.
 """
@@ -495,7 +495,7 @@ MOST_NODES = 40_000
 LONG = 1500
 """Nodes of a straight line above which other contours come first: planning these takes as long."""
 _BEYOND = (1.0, 1.25, 1.5)
-"""Where the fall of M is looked at, by the end of such a line: at one point it may be by chance."""
+"""Where the fall of M is evaluated, by the end of such a line: at one point it may be by chance."""
 _WORD = 64
 """Bits of a word of flint: fewer are as slow, and bounds of the decay take as many."""
 _LOG_2 = math.log(2)

@@ -13,7 +13,7 @@ _MOST_STEPS = 200
 _CLOSE = 1e-3
 """Error of the saddle, in its widths: a line through it has as few nodes as the exact one."""
 _MOST_MOVES = 24
-"""Tilts that are tried for a period: it is flat beside the best one."""
+"""Tilts that are tried for a period: it is flat near the best one."""
 _FLAT = 0.8
 """Logarithmic slope of the size of a bound from which on the tilt is near its best, 1."""
 _CLOSE_MOVES = 0.75

@@ -690,7 +690,7 @@ class Mixture:
         return self.refined(np.linspace(*self.reach(s, tau, height, FALL), cells + 1))
 
     def refined(self, x: Floats) -> Floats:
-        """Add points beside the cuts, closer the nearer they are."""
+        """Add points near the cuts, closer the nearer they are."""
         places = [
             place + width * np.array(_BESIDE) for place, width in self.edges if x[0] < place < x[-1]
         ]
@@ -726,7 +726,7 @@ class Mixture:
         return log_sum(self._cells(x, height, s, -t)[0])
 
     def lowered(self, x: Floats, height: Floats, s: float) -> Floats:
-        """Lower a contour beside a cut, where |χ| grows with the height."""
+        """Lower a contour near a cut, where |χ| grows with the height."""
         if math.isinf(self.cut) and math.isinf(self.rise):
             return height
         mass = self.bell(x) + s * self.log_density(x)

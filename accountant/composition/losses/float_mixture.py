@@ -47,7 +47,7 @@ _TURN = 3.0
 _USUAL = 48.0
 """|x| up to which panels are short: tilted laws of usual tilts end before."""
 _NEAREST = 3.0
-"""Length of the first panel beside a cut, in its widths: χ is a polynomial on it to 1e-13."""
+"""Length of the first panel next to a cut, in its widths: χ is a polynomial on it to 1e-13."""
 _GRAIN = 8.0
 """Multiples to which the range of the nodes is rounded outward, so that they are made seldom."""
 _FARTHEST = 4096.0
@@ -129,9 +129,9 @@ _TALL = math.sqrt(2 * _MOST_GROWTH)
 _LEAST_SQUARE = -0.5
 """|1 + z|² − 1 below which ln|1 + z| is taken directly."""
 _MODERATE = 4.0
-"""One rule without cuts serves all s from −_MODERATE to 0."""
+"""One rule without cuts works for all s from −_MODERATE to 0."""
 _NEAR = 16.0
-"""Shift of the tilted law up to which one table of nodes serves all tilts s ≥ 0."""
+"""Shift of the tilted law up to which one table of nodes works for all tilts s ≥ 0."""
 _UNSEEN = 1e-22
 """Share of the largest term below which terms are left out."""
 _NEVER = 80.0
@@ -140,7 +140,7 @@ ln M."""
 _SHARES = [1.6**-k for k in range(9)]
 """Heights that are tried, as shares of the largest."""
 _PLACES = 40
-"""Places at which the growth of an integrand is looked at."""
+"""Places at which the growth of an integrand is evaluated."""
 
 
 @final

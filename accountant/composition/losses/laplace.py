@@ -196,7 +196,7 @@ class FloatDiscreteGaussian(_FloatSums):
     def tilted(self, c: float) -> tuple[Floats, Floats, float]:
         """Return the terms at the outcomes that count.
 
-        Raises UndecidedError where floats do not tell neighbouring outcomes apart.
+        Raises UndecidedError where floats do not distinguish neighbouring outcomes.
         """
         v, s = self.parameter, self.shift
         if not abs(s * (1 + c)) < _FARTHEST:

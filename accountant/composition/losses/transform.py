@@ -230,7 +230,7 @@ class MixtureTransform(Transform):
     def quick_line(self, c: Fraction, step: Fraction, count: int, rate: float) -> list[acb] | None:
         """Return the ratios with moments in floats, for an error of at most rate·t.
 
-        Lines are kept: one of T releases serves T + 1, with a rate that is hardly another one.
+        Lines are kept: one for T releases works for T + 1, with a rate that is hardly another one.
         """
         if count < _FEW:
             return None

@@ -412,9 +412,9 @@ _GUARD = 64
 _MOST_ADDED = 4096
 """Masses beyond those listed that are added up one by one."""
 _FARTHEST = 1 << 40
-"""Outcomes beyond it are not looked at: no chance that anyone asks for is so small."""
+"""Outcomes beyond it are left out: no chance that anyone asks for is so small."""
 _MOST_BITS = 4096
-"""Precision up to which a loss is told from ε."""
+"""Precision up to which a loss is compared with ε."""
 
 
 @final

@@ -297,7 +297,7 @@ class AboveThresholdPair(MirroredPair):
 
 
 _CERTAIN = Tabulated([1, 0], [0, 1])
-"""What tells neighbours apart for sure."""
+"""What distinguishes neighbours with certainty."""
 
 
 @declared

@@ -86,7 +86,7 @@ _PARTS = 16
 _ESTIMATE_BITS, _MOST_STEPS, _LAST_STEP = 64, 60, 1e-13
 """Precision, most steps and last relative step of an estimate of ε."""
 _MOST_BOXES = 3_000
-"""Parts of it that are looked at, in all: about a second."""
+"""Parts of it that are examined, in all: about a second."""
 
 
 @final

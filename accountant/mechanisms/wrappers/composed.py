@@ -108,7 +108,7 @@ class OnChosenRecords(Mechanism, ABC):
 
     @property
     def unchanged(self) -> Mechanism | None:
-        """What it is where every record takes part for sure, else None."""
+        """What it equals if every record takes part with certainty, else None."""
         return None
 
     def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:

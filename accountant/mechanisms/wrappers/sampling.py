@@ -519,7 +519,7 @@ class Shuffled(Mechanism, FiniteLaws):
     *Many users, reports of sets or numbers, or any randomiser*: δ and ε have two ends, which differ
     (`dpassay.accountant.pairs.shuffling`).
 
-    *Few users with randomised response: every pair is looked at.* Let user 1 change from category
+    *Few users with randomised response: every pair is examined.* Let user 1 change from category
     a to b. With F(M) the law of the histogram where M_c users hold category c, and m counts what
     the others hold, the laws are P = F(m + e_a) and Q = F(m + e_b). F(M) has the generating
     function Π_c f_c^{M_c}, where f_c(x) = Σ_j r(c, j) x_j is that of one report, and depends on m
@@ -846,7 +846,7 @@ class MixtureOfGaussians(GaussianNoise):
         )
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return that of a shift that is sure, twice as long where a record is replaced."""
+        """Return that of a certain shift, twice as long where a record is replaced."""
         simple = self._simple()
         if not isinstance(simple, Gaussian):
             return None

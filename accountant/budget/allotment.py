@@ -6,10 +6,12 @@ far as the enclosure says.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR
 from fractions import Fraction
+from functools import partial
 from typing import final
 
 from flint import arb
@@ -17,7 +19,6 @@ from flint import arb
 from dpassay.accountant.budget.calibrate import calibrate
 from dpassay.accountant.budget.target import (
     MOST_RELEASES,
-    EpsilonDelta,
     Target,
     Width,
     decided,
@@ -25,24 +26,21 @@ from dpassay.accountant.budget.target import (
 )
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.core.validate import exact_list, integer
 from dpassay.accountant.errors import (
-    InvalidInputError,
     NotApplicableError,
     UndecidedError,
     expected,
 )
 from dpassay.accountant.mechanisms.wrappers.channel import RandomizedResponse
-from dpassay.accountant.mechanisms.wrappers.composed import Composed, Guaranteed
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
 from dpassay.accountant.mechanisms.wrappers.sampling import PoissonSubsampled
 from dpassay.accountant.numbers import solve
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
-from dpassay.accountant.numbers.interval import Interval
-from dpassay.accountant.questions import profile
+from dpassay.accountant.numbers.interval import Interval, decimal_context
 
-WIDTH = Fraction(1, 10**12)
-_SPLIT_WIDTH = Fraction(1, 10**15)
+_WIDTHS = tuple(Fraction(1, 10**digits) for digits in (9, 6, 3))
+"""Relative widths of a sampling rate that are tried in turn."""
 
 
 @final
@@ -85,101 +83,31 @@ def most_releases(
     return found
 
 
-def largest_sampling_prob(
-    mechanism: Mechanism, target: Target, count: int, *, relative_width: Fraction = WIDTH
-) -> Share:
+def largest_sampling_prob(mechanism: Mechanism, target: Target, count: int) -> Share:
     """Return the largest q with which `count` Poisson-subsampled releases have a guarantee.
 
     Under add/remove. Raises NotApplicableError if q = 1 has it too.
     """
     relation, count = Adjacency.ADD_REMOVE, integer("count", count, least=1)
 
-    def excess(less: ExactReal, width: Width = relative_width / 16) -> arb:
+    def excess(less: ExactReal, width: Width) -> arb:
         release = PoissonSubsampled(mechanism, -less)  # δ grows with q, and roots are of what falls
         return target.excess(Composed(release, count), relation, width)
 
     if excess(ExactReal.of_rational(-1), None) <= 0:
         raise NotApplicableError(f"Every sampling rate up to 1 meets {target}.")
-    found = _beside_estimate(mechanism, target, count, relative_width)
-    if found is not None:
-        return found
-    return _largest_rate(excess, relative_width)
-
-
-def _beside_estimate(
-    mechanism: Mechanism, target: Target, count: int, relative_width: Fraction
-) -> Share | None:
-    """Return the largest rate q by estimates of 1/q, proved; None where they do not lead there."""
-    first = Fraction(math.isqrt(count))
-    if isinstance(target, EpsilonDelta):
-        if target.delta.sign == 0 or target.epsilon.sign <= 0:
-            return None
-        depth = -float(target.delta.ball().log().mid())
-        first = Fraction(math.sqrt(2 * depth * count) / float(target.epsilon))
-
-    def pairs(inverse: ExactReal) -> Sequence[Pair]:
-        q = min(ExactReal.of_rational(1) / inverse, ExactReal.of_rational(1))
-        release = Composed(PoissonSubsampled(mechanism, q), count)
-        return release.worst_case(Adjacency.ADD_REMOVE).pairs(None)
-
-    found = target.beside_estimates(pairs, max(first, Fraction(1)), relative_width)
-    if found is None:
-        return None
-    ends = (
-        Interval.of_exact(1 / Fraction(found.least.upper)),
-        Interval.of_exact(1 / Fraction(found.least.lower)),
-    )
-    largest = ends[0].hull(ends[1])
-    return Share(largest, _rounded_down(Fraction(largest.lower)))
-
-
-def _largest_rate(excess: Callable[[ExactReal], arb], relative_width: Fraction) -> Share:
-    """Return the largest q, where the excess falls with −q."""
-    low = high = Fraction(1)
-    for _ in range(400):
-        low, high = low / 4, low
-        if excess(ExactReal.of_rational(-low)) < 0:
-            break
-    found = solve.root(excess, (-high, -low), relative_width=relative_width)
-    largest = Interval(-found.upper, -found.lower)
-    safe = _rounded_down(Fraction(largest.lower))
-    if not excess(ExactReal.of_rational(-safe)) < 0:
-        raise UndecidedError(f"The rate {float(safe)} could not be certified.")
-    return Share(largest, safe)
-
-
-def equal_epsilon(target: EpsilonDelta, count: int) -> Share:
-    """Return the largest ε₀ such that any `count` releases of ε₀-DP keep (ε, δ)-DP together.
-
-    By optimal composition (Kairouz, Oh and Viswanath 2015): nothing else is known of the releases.
-    """
-
-    def excess(less: ExactReal) -> arb:
-        share = ExactReal.of_rational(-(less.rational or Fraction(0)))
-        if share.sign == 0:
-            return arb(-1)
-        whole = Composed(Guaranteed(share), count)
-        delta = profile.delta(whole, target.epsilon, relative_width=_SPLIT_WIDTH)
-        return delta.ball() - target.delta.ball()
-
-    count = integer("count", count, least=1)
-    if objection := target.objection():
-        raise InvalidInputError(objection)
-    total = target.epsilon.rational
-    if total is None or total <= 0:
-        raise NotApplicableError("An equal split needs a rational epsilon > 0.")
-    low = total / count  # basic composition: always kept
-    high = 2 * low
-    while excess(ExactReal.of_rational(-high)) < 0:
-        high *= 2
-    if target.delta.sign == 0:
-        return Share(Interval.of_exact(low), low)
-    found = solve.root(excess, (-high, -low), relative_width=WIDTH)
-    largest = Interval(-found.upper, -found.lower)
-    safe = max(low, _rounded_down(Fraction(largest.lower)))
-    if safe != low and not excess(ExactReal.of_rational(-safe)) < 0:
-        raise UndecidedError(f"The share {float(safe)} could not be certified.")
-    return Share(largest, safe)
+    low = Fraction(1)
+    while not excess(ExactReal.of_rational(-low), _WIDTHS[-1]) < 0:
+        low /= 4
+    for width in _WIDTHS:
+        with contextlib.suppress(UndecidedError):
+            near = partial(excess, width=width / 16)
+            found = solve.root(near, (-4 * low, -low), relative_width=width)
+            largest = Interval(-found.upper, -found.lower)
+            safe = _rounded_down(Fraction(largest.lower))
+            if excess(ExactReal.of_rational(-safe), width / 16) < 0:
+                return Share(largest, safe)
+    raise UndecidedError(f"The largest rate is in [{low}, {4 * low}], and no digits are certain.")
 
 
 def shares_of_epsilon(target: Target, weights: Sequence[Number], *, count: int = 1) -> Share:
@@ -202,7 +130,5 @@ def shares_of_epsilon(target: Target, weights: Sequence[Number], *, count: int =
 
 def _rounded_down(value: Fraction) -> Fraction:
     """Return the number with 12 significant digits below."""
-    scale = Fraction(10) ** (12 - len(str(int(value))) if value >= 1 else 12)
-    while value * scale < 10**11:
-        scale *= 10
-    return Fraction(int(value * scale)) / scale
+    found = decimal_context(12, ROUND_FLOOR).divide(value.numerator, value.denominator)
+    return Fraction(found)

@@ -57,7 +57,6 @@ def allot(options: argparse.Namespace, target: Target) -> int:
 def _allot_epsilon(options: argparse.Namespace, target: Target) -> int:
     """Split ε, equally or in the proportions that are given."""
     from dpassay.accountant.budget import allotment
-    from dpassay.accountant.budget.target import EpsilonDelta
     from dpassay.accountant.numbers.exact import ExactReal, exact
 
     if options.name is not None:
@@ -67,11 +66,7 @@ def _allot_epsilon(options: argparse.Namespace, target: Target) -> int:
         )
     weights = [entry.strip() for entry in options.shares.split(",")] if options.shares else []
     if not weights:
-        share = (
-            allotment.equal_epsilon(target, options.count)
-            if isinstance(target, EpsilonDelta)
-            else allotment.shares_of_epsilon(target, [1], count=options.count)
-        )
+        share = allotment.shares_of_epsilon(target, [1], count=options.count)
         return _show(options, target, f"epsilon of each of {options.count}", "epsilon", share)
     share = allotment.shares_of_epsilon(target, weights, count=options.count)
     found = [str(ExactReal.of_rational(share.safe) * exact(weight)) for weight in weights]

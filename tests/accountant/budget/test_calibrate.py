@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpassay.accountant.budget.allotment import (
-    equal_epsilon,
     largest_sampling_prob,
     most_releases,
     shares_of_epsilon,
@@ -271,15 +270,15 @@ def test_most_pure_releases() -> None:
 
 
 def test_equal_shares_of_epsilon() -> None:
-    share = equal_epsilon(BUDGET, 20)
+    share = shares_of_epsilon(BUDGET, [1], count=20)
     assert share.safe > Fraction(1, 20)
     assert profile.delta(Composed(Guaranteed(share.safe), 20), 1).upper <= Fraction(1, 10**5)
     more = share.safe * Fraction(1000001, 10**6)
     assert profile.delta(Composed(Guaranteed(more), 20), 1).lower > Fraction(1, 10**5)
     # one release: δ(ε) of randomised response is (e^{ε₀} − e^ε)/(1 + e^{ε₀})
-    one = equal_epsilon(EpsilonDelta(epsilon=1, delta="0.1"), 1)
+    one = shares_of_epsilon(EpsilonDelta(epsilon=1, delta="0.1"), [1])
     assert abs(float(one.largest.lower) - math.log((math.e + 0.1) / 0.9)) < 1e-11
-    assert equal_epsilon(EpsilonDelta(epsilon=1), 4).safe == Fraction(1, 4)
+    assert shares_of_epsilon(EpsilonDelta(epsilon=1), [1], count=4).safe == Fraction(1, 4)
 
 
 def test_shares_of_epsilon_in_proportion() -> None:
@@ -293,23 +292,21 @@ def test_shares_of_epsilon_in_proportion() -> None:
     assert (share.largest.relative_width or 1) <= Fraction(1, 10**12)
     assert delta(share.safe).upper <= Fraction(1, 10**5)
     assert delta(share.safe * (1 + Fraction(1, 10**11))).lower > Fraction(1, 10**5)
-    # pure: basic composition; equal weights are equal shares
+    # pure: basic composition
     assert shares_of_epsilon(EpsilonDelta(epsilon=1), weights, count=4).safe == Fraction(
         "0.0555555555555"
     )
-    equal = equal_epsilon(BUDGET, 20)
-    assert shares_of_epsilon(BUDGET, [1], count=20).largest.overlaps(equal.largest)
 
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, True, None])
 def test_counts_of_equal_shares_are_whole(count: object) -> None:
     with pytest.raises(InvalidInputError, match="count="):
-        equal_epsilon(BUDGET, count)  # type: ignore[arg-type]  # refused
+        shares_of_epsilon(BUDGET, [1], count=count)  # type: ignore[arg-type]  # refused
 
 
 def test_no_share_reaches_a_delta_of_one() -> None:
     with pytest.raises(InvalidInputError, match="delta < 1"):
-        equal_epsilon(EpsilonDelta(epsilon=1, delta=1), 2)
+        shares_of_epsilon(EpsilonDelta(epsilon=1, delta=1), [1], count=2)
 
 
 # Roots beside estimates, and profiles that keep below another one: both sides are proved.
@@ -369,7 +366,7 @@ def test_few_digits_are_rounded_to_the_safe_side() -> None:
 def test_the_largest_rate_is_enclosed(sigma: str, count: int) -> None:
     target = EpsilonDelta(1, "1e-5")
     share = largest_sampling_prob(Gaussian(standard_deviation=sigma), target, count)
-    assert narrow(share.largest, NARROW)
+    assert narrow(share.largest, Fraction(1, 10**9))
     assert share.safe <= Fraction(share.largest.lower)
     for end, met in ((share.largest.lower, True), (share.largest.upper, False)):
         value = profile.delta(

@@ -120,7 +120,7 @@ class TestTheFiveMistakesOfTheFirstUsers:
 
     def test_an_answer_is_a_number(self) -> None:
         answer = dpassay.delta(NOISE, 1)
-        assert float(answer) == pytest.approx(0.09614553598374448)
+        assert float(answer) == pytest.approx(0.09614553598374448, rel=1e-9, abs=0)
         assert answer < 0.1
         assert answer >= Fraction(1, 100)
         assert not answer > "0.1"

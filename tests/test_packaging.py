@@ -1,4 +1,4 @@
-"""What is shipped, what it is called, and what importing it costs."""
+"""What is shipped, and what it is called."""
 
 from __future__ import annotations
 
@@ -37,20 +37,6 @@ def normalised(requirement: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def imported_by_face() -> dict[str, int]:
-    """Every module that `import dpassay` loads, with its cumulative microseconds."""
-    run = subprocess.run(
-        [sys.executable, "-X", "importtime", "-c", "import dpassay"],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=ROOT,
-    )
-    rows = [line.removeprefix("import time:").split("|") for line in run.stderr.splitlines()]
-    return {row[2].strip(): int(row[1]) for row in rows if row[1].strip().isdigit()}
-
-
-@pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     folder = tmp_path_factory.mktemp("wheel")
     subprocess.run(
@@ -76,14 +62,6 @@ def test_console_script() -> None:
     (script,) = importlib.metadata.entry_points(group="console_scripts", name="dpassay")
     assert script.value == "dpassay:main"
     assert script.load() is dpassay.main
-
-
-def test_import_of_the_face_loads_no_library(imported_by_face: dict[str, int]) -> None:
-    loaded = {name.partition(".")[0] for name in imported_by_face}
-    assert "dpassay" in loaded
-    assert loaded.isdisjoint(
-        {"numpy", "scipy", "cvxpy", "highspy", "matplotlib", "mpmath", "msgspec", "flint"}
-    )
 
 
 def test_public_names_are_those_of_the_stub() -> None:

@@ -98,10 +98,10 @@ def test_the_true_curve_of_normal_noise_is_the_normal_one() -> None:
     assert table is not None
     normal = NormalDist()
     for alpha, power in zip(table.alphas[1:-1], table.true[1:-1], strict=True):
-        assert power == pytest.approx(normal.cdf(normal.inv_cdf(alpha) + 1 / 3), rel=1e-9)
+        assert power == pytest.approx(normal.cdf(normal.inv_cdf(alpha) + 1 / 3), rel=1e-9, abs=0)
     assert p > 1e-5 + math.e * q  # the event is beyond what is claimed
     assert max(value for _, value in tradeoff.excess(table)) == pytest.approx(
-        p - math.e * q, rel=1e-6
+        p - math.e * q, rel=1e-6, abs=0
     )
 
 

@@ -20,11 +20,6 @@ from dpassay.verifier.refutation import remedy
 from dpassay.verifier.verdict import Finding, Rigour, Verdict
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-COMMANDS = [
-    "verify", "audit", "audit-samples", "audit-scores", "audit-one-run",
-    "check", "profile", "training", "calibrate", "convert", "optimal", "stream",
-    "doctor", "demo",
-]  # fmt: skip
 
 
 class Terminal(io.StringIO):

@@ -1,9 +1,13 @@
-"""Sampled releases with little noise, and long lists of noise."""
+"""Sampled releases with little noise, long lists of noise, and profiles and tails far out."""
 
+import itertools
+import math
 from decimal import Decimal
 from fractions import Fraction
 
+import mpmath
 import mpmath as mp
+import numpy as np
 import pytest
 
 from dpassay import (
@@ -13,7 +17,11 @@ from dpassay import (
     PoissonSubsampled,
     epsilon,
 )
+from dpassay.accountant.composition.losses.bounds import Mixture, log_tilted
+from dpassay.accountant.core.adjacency import Direction
+from dpassay.accountant.questions import guarantees, profile
 from tests.near import narrow
+from tests.quick import slow
 
 
 def sampled(noise: Gaussian, q: str, count: int) -> Composed:
@@ -76,3 +84,94 @@ def test_long_lists_of_laplace_scales() -> None:
     near = epsilon(Composed([Laplace(scale=f"{35 + i}/7") for i in range(30)]), delta="1e-6")
     assert found.lower <= near.upper
     assert near.lower <= found.upper
+
+
+# Profiles and tails so far out that every release has to be a sample, with a very large loss.
+
+
+NEAR = Fraction(1, 10**9)
+Releases = list[tuple[str, str]]
+
+
+def composed(releases: Releases) -> Composed:
+    return Composed(
+        [PoissonSubsampled(Gaussian(standard_deviation=sigma), q) for sigma, q in releases]
+    )
+
+
+def gaussian(mu: mpmath.mpf, epsilon: mpmath.mpf) -> mpmath.mpf:
+    """Return H of N(μ, 1) against N(0, 1) at e^ε."""
+    root = mpmath.sqrt(2)
+    above = mpmath.erfc((epsilon / mu - mu / 2) / root) / 2
+    return above - mpmath.exp(epsilon) * mpmath.erfc((epsilon / mu + mu / 2) / root) / 2
+
+
+def bounds(releases: Releases, epsilon: int) -> tuple[mpmath.mpf, mpmath.mpf]:
+    """Bound H of the product of mixtures (1 − q)B + qA against B^n.
+
+    With P_S that of the outcomes in which the releases S are samples, of probability p_S,
+    H(Σ p_S P_S) is at least p_n H(P_n, e^ε B/p_n), and at most Σ p_S H(P_S, η_S e^ε B/p_S) for
+    η_S > 0 that add up to 1.
+    """
+    everyone, shares = range(len(releases)), []
+    with mpmath.workdps(60):
+        q = [mpmath.mpf(share) for _, share in releases]
+        squares = [1 / mpmath.mpf(sigma) ** 2 for sigma, _ in releases]
+        little = mpmath.exp(-60)
+        rest = 1 - (2 ** len(releases) - 1) * little
+        for size in range(1, len(releases) + 1):
+            for chosen in itertools.combinations(everyone, size):
+                p = mpmath.fprod(q[i] if i in chosen else 1 - q[i] for i in everyone)
+                mu = mpmath.sqrt(mpmath.fsum(squares[i] for i in chosen))
+                eta = rest if size == len(releases) else little
+                shares.append(p * gaussian(mu, epsilon + mpmath.log(eta / p)))
+        lower = p * gaussian(mu, epsilon - mpmath.log(p))
+        return lower, mpmath.fsum(shares)
+
+
+@pytest.mark.parametrize(
+    ("releases", "epsilon"),
+    [
+        ([("0.8", "0.01")] * 2, 1000),
+        slow([("2", "0.001")] * 5, 10_000),
+        ([("0.8", "0.01")] * 10, 10_000),
+        slow([("0.8", "0.01"), ("2", "0.2"), ("0.6", "1e-4")], 3000),
+    ],
+)
+def test_far_out_all_releases_are_samples(releases: Releases, epsilon: int) -> None:
+    """The first gave no answer in minutes: rules began where there is no mass."""
+    found = profile.log_delta(
+        composed(releases), epsilon, adjacency="add-remove", relative_width=NEAR
+    )
+    assert narrow(found, NEAR)
+    with mpmath.workdps(60):
+        lower, upper = (mpmath.log(value) for value in bounds(releases, epsilon))
+        assert upper - lower < mpmath.mpf(10) ** -15 * abs(lower)
+        assert mpmath.mpf(str(found.lower)) <= upper
+        assert lower <= mpmath.mpf(str(found.upper))
+
+
+def test_tails_far_out() -> None:
+    """P(L > ε) is q² P(l₁ + l₂ > ε − 2 ln q), l the losses of the noise, up to e^−400 of it."""
+    mechanism = composed([("0.8", "0.01")] * 2)
+    found = guarantees.loss_survival(
+        mechanism, 1000, adjacency="add-remove", direction=Direction.REMOVE, relative_width=NEAR
+    )
+    with mpmath.workdps(60):
+        square = 2 / mpmath.mpf("0.8") ** 2
+        away = (1000 - 2 * mpmath.log(mpmath.mpf("0.01")) - square / 2) / mpmath.sqrt(square)
+        tail = mpmath.mpf("0.01") ** 2 * mpmath.erfc(away / mpmath.sqrt(2)) / 2
+        assert mpmath.mpf(str(found.lower)) <= tail <= mpmath.mpf(str(found.upper))
+
+
+def test_tilted_cells() -> None:
+    law, s, angle = Mixture(1.25, math.log(0.01), math.log(0.99)), 40.0, 1.2
+    edges = np.linspace(-3, 60, 64)
+    growth = [s * law.at_angle(ends, angle)[0] for ends in (edges[:-1], edges[1:])]
+    for tilt in (s * law.mu * law.share(0.5 * (edges[:-1] + edges[1:])), np.full(63, 30.0)):
+        bound = log_tilted(edges, tilt, growth)
+        for cell, (left, right) in enumerate(itertools.pairwise(edges)):
+            x = np.linspace(left, right, 101)
+            logs = s * law.at_angle(x, angle)[0] - 0.5 * x * x - 0.5 * math.log(2 * math.pi)
+            integral = np.logaddexp.reduce(logs[1:-1]) + math.log((right - left) / 100)
+            assert integral <= bound[cell] + 1e-9

@@ -68,7 +68,7 @@ def test_the_claimed_deviation_is_private_and_more_than_exact() -> None:
 def test_the_exact_deviation_meets_delta() -> None:
     mu = math.sqrt(2) / (50 * spectra.exact_deviation(50, "0.5", "1e-5"))
     found = norm.cdf(mu / 2 - 0.5 / mu) - math.exp(0.5) * norm.cdf(-mu / 2 - 0.5 / mu)
-    assert found == pytest.approx(1e-5, rel=1e-8)
+    assert found == pytest.approx(1e-5, rel=1e-8, abs=0)
 
 
 def test_the_wishart_noise_has_its_mean() -> None:

@@ -75,14 +75,23 @@ def test_so_does_one_that_has_not_begun(
     assert capsys.readouterr().err == "\ndpassay: interrupted\n"
 
 
-def test_letters_that_a_terminal_lacks_are_written_out() -> None:
+@pytest.mark.parametrize(
+    ("form", "shown"),
+    [
+        ([], b"remedy        needs scale >= 2; true at epsilon >= 1 (delta = 0)"),
+        (["--json"], b'"verdict": "REFUTED"'),
+    ],
+)
+def test_letters_that_a_terminal_lacks_are_written_out(form: list[str], shown: bytes) -> None:
     done = subprocess.run(
-        [*PROGRAM, *REFUTED],
+        [*PROGRAM, *REFUTED, *form],
         capture_output=True,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
         check=False,
     )
-    assert b"remedy        needs scale >= 2; true at epsilon >= 1 (delta = 0)" in done.stdout
+    assert done.returncode == 1, done.stderr
+    assert shown in done.stdout
+    done.stdout.decode("ascii")
 
 
 @pytest.mark.parametrize("arguments", [["fail", "--debug"], ["--debug", "fail"]])

@@ -29,7 +29,6 @@ from tests.near import narrow
 from tests.quick import slow
 
 WIDTH, COARSE = Fraction(1, 10**9), Fraction(1, 10**5)
-SPARE = 6.0
 BITS = 48
 PRECISION = 110
 

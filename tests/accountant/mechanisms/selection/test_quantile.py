@@ -130,6 +130,7 @@ def test_outputs_have_their_law(relation: str, rate: float) -> None:
     assert [float(p.mid()) for p in about.probabilities(DATA)] == pytest.approx(
         list(expected),
         rel=2.0**-27,  # a cell of 2^−32 more or less, of a tenth or more
+        abs=0,
     )
     drawn = about.release(DATA, 20_000, rng=np.random.default_rng(5))
     counts, _ = np.histogram(drawn, edges)
@@ -137,7 +138,7 @@ def test_outputs_have_their_law(relation: str, rate: float) -> None:
     inside = drawn[(drawn > 3) & (drawn < 7)]
     assert kstest((inside - 3) / 4, "uniform").pvalue > FALSE_ALARM
     error = about.mean_rank_error(DATA)
-    assert float(error) == pytest.approx(float(expected @ misses), rel=2.0**-27)
+    assert float(error) == pytest.approx(float(expected @ misses), rel=2.0**-27, abs=0)
 
 
 def test_outputs_lie_on_one_lattice_whatever_the_records() -> None:
@@ -167,7 +168,7 @@ def test_listed_neighbours_attain_the_profile(relation: str, p: str) -> None:
         at.append(whole - 2 * math.log1p(one * math.expm1(whole)))
         delta = float(profile.delta(about, at[-1], adjacency=relation))
         # a cell of 2^−32 more or less, of a share of e^{−5} or more: 2^−24 of it, squared
-        assert other - math.exp(at[-1]) * one == pytest.approx(delta, rel=1e-13)
+        assert other - math.exp(at[-1]) * one == pytest.approx(delta, rel=1e-13, abs=0)
     assert at[0] == pytest.approx(0, abs=2.0**-24)
     assert at[1] > whole / 2
 

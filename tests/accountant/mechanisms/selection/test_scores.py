@@ -6,6 +6,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -20,10 +21,19 @@ from scipy.stats import chisquare, laplace, norm
 import dpassay
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.accountant.mechanisms import ExponentialMechanism, PermuteAndFlip, ReportNoisyMax
+from dpassay.accountant.mechanisms import (
+    Composed,
+    ExponentialMechanism,
+    Gaussian,
+    Laplace,
+    PermuteAndFlip,
+    ReportNoisyMax,
+)
+from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.questions import guarantees, profile, tradeoff
 from dpassay.verifier.verdict import Verdict
-from tests.near import mpf
+from tests.near import mpf, narrow
+from tests.quick import slow
 
 FALSE_ALARM = 1e-6
 NOISES = {"Gaussian": (norm, 1 / 8, 12.0), "Laplace": (laplace, 1 / 64, 40.0)}
@@ -135,7 +145,7 @@ DRAWN: list[tuple[Any, np.ndarray, int]] = [
 def test_selections_have_their_probabilities(about: Any, expected: np.ndarray, size: int) -> None:
     if isinstance(about, ExponentialMechanism):
         exact = [float(value.mid()) for value in about.probabilities(SCORES)]
-        assert exact == pytest.approx(list(expected), rel=1e-12)
+        assert exact == pytest.approx(list(expected), rel=1e-12, abs=0)
     drawn = about.release(SCORES, size, rng=np.random.default_rng(3))
     assert drawn.shape == (size,)
     if size > 1:
@@ -182,11 +192,13 @@ def test_two_candidates_attain_the_profiles(epsilon: str, share: str) -> None:
         return -float(np.maximum(p - growth * q, 0).sum())
 
     best = -float(minimize_scalar(negative, bounds=(-30, 30), options={"xatol": 1e-12}).fun)
-    assert float(profile.delta(ExponentialMechanism(epsilon), at)) == pytest.approx(best, rel=1e-9)
+    assert float(profile.delta(ExponentialMechanism(epsilon), at)) == pytest.approx(
+        best, rel=1e-9, abs=0
+    )
     low = -(eps + float(at)) / 2
     p, q = flips([low + eps, 0], 1), flips([low, 0], 1)
     found = float(profile.delta(PermuteAndFlip(epsilon), at))
-    assert found == pytest.approx(p[0] - growth * q[0], rel=1e-12)
+    assert found == pytest.approx(p[0] - growth * q[0], rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize("epsilon", ["1/5", "3"])
@@ -202,7 +214,7 @@ def test_the_divergence_is_attained_by_two_candidates(epsilon: str, order: str) 
 
     best = minimize_scalar(negative, bounds=(0, 1), options={"xatol": 1e-12})
     found = float(guarantees.renyi(ExponentialMechanism(epsilon), order))
-    assert found == pytest.approx(-float(best.fun), rel=1e-9)
+    assert found == pytest.approx(-float(best.fun), rel=1e-9, abs=0)
 
 
 def test_the_trade_off_function_is_attained_at_every_level() -> None:
@@ -235,3 +247,74 @@ def test_an_eighth_of_the_square_is_no_rho_of_flips() -> None:
     for rho, verdict in (("1/8", Verdict.REFUTED), ("0.368", Verdict.HOLDS)):
         assert dpassay.verify("PermuteAndFlip(1)", rho=rho).verdict is verdict
     assert dpassay.verify("PermuteAndFlip(1)", rho="0.36").verdict is Verdict.UNDECIDED
+
+
+# Report noisy max against every pair of score vectors that is tried, and other routes.
+
+
+SPARE = {"Gaussian": 1e-9, "Laplace": 1e-4}
+"""For the quadrature of the other route."""
+
+
+def bounding(about: ReportNoisyMax) -> Mechanism:
+    """Return the noise that dominates every release."""
+    found = about.dominated_by
+    assert found is not None
+    return found
+
+
+def test_two_candidates_with_laplace_noise_are_the_difference_of_both() -> None:
+    def negative(gap: float) -> float:
+        p, q = chances("Laplace", [gap + 1, 0])[0], chances("Laplace", [gap, 0])[0]
+        return float(math.exp(0.5) * q - p)
+
+    best = -minimize_scalar(negative, bounds=(-3, 1), method="bounded").fun
+    exactly = profile.delta(ReportNoisyMax("Laplace", 2, 2), "1/2")
+    assert float(exactly) == pytest.approx(best, abs=SPARE["Laplace"])
+    more = profile.delta(ReportNoisyMax("Laplace", 2, 3), "1/2")
+    assert more.lower <= exactly.upper <= profile.delta(Laplace(1), "1/2").upper
+    assert float(more.upper) == pytest.approx(
+        float(profile.delta(Laplace(1), "1/2")), rel=1e-9, abs=0
+    )
+
+
+@pytest.mark.parametrize(("k", "best"), [(3, "2.90300715272"), (10, "3.58476376331")])
+def test_gaussian_noise_lies_between_both_ends(k: int, best: str) -> None:
+    """The ε at δ = 1e-4 of equal scores, which are worst, at a total move of 1 (scale 2)."""
+    about = ReportNoisyMax("Gaussian", 2, k)
+    found = profile.epsilon(about, "1e-4")
+    assert found.lower < Decimal(best) < found.upper < Decimal("1.22") * Decimal(best)
+    assert dpassay.verify(about, epsilon="4.4", delta="1e-4").verdict is Verdict.HOLDS
+    wide = dpassay.mu(ReportNoisyMax("Gaussian", 100, 10**6))
+    assert wide.lower < Decimal("0.02") < wide.upper < Decimal("10.001")
+
+
+@pytest.mark.parametrize("count", [10, slow(100)])
+@pytest.mark.parametrize("noise", ["Gaussian", "Laplace", "Exponential", "Gumbel"])
+def test_what_bounds_several_releases(noise: str, count: int) -> None:
+    about = ReportNoisyMax(noise, 20, 3)
+    bound = bounding(about)
+    for at in ("-1/50", "0", "1/20"):
+        found = profile.delta(about, at)
+        assert found.lower <= profile.delta(bound, at).upper
+        for pair in about.attained():  # no more than what is largest
+            assert not pair.hockey_stick(exact(at)) > found.ball()
+    several = profile.epsilon(Composed(about, count), "1e-6")
+    most = profile.epsilon(Composed(bound, count), "1e-6")
+    assert 0 < several.lower <= several.upper
+    assert float(several.upper) <= float(most.upper) * 1.001 < count * 0.1 + 4
+
+
+@pytest.mark.parametrize("scale", ["2", "1e-16"])
+def test_two_candidates_with_gaussian_noise_are_one_normal_law(scale: str) -> None:
+    """The gap moves by 2 with a variance of 2 scale²."""
+    found = profile.epsilon(ReportNoisyMax("Gaussian", scale, 2), "1e-6")
+    gap = profile.epsilon(Gaussian(scale, l2_sensitivity="sqrt(2)"), "1e-6")
+    assert found.overlaps(gap)
+    assert narrow(found, Fraction(1, 10**9))
+
+
+def test_epsilon_of_a_scale_beyond_floats_lies_between_two_ends_at_once() -> None:
+    found = profile.signed_epsilon(ReportNoisyMax("Laplace", "1e-400", 3), "0.1")
+    assert float(found.lower) == pytest.approx(math.log(0.9), rel=1e-5, abs=0)
+    assert Decimal("2e400") <= found.upper <= Decimal("3.1e400")

@@ -41,8 +41,8 @@ def test_the_curve_is_that_of_the_recursion(epsilon: str, delta: str) -> None:
     about = PartitionSelection(epsilon, delta)
     for n, value in enumerate([*known, 1.0]):
         kept, lost = about.keeps(n)
-        assert float(kept.mid()) == pytest.approx(value, rel=1e-11)
-        assert float((kept + lost).mid()) == pytest.approx(1, rel=1e-15)
+        assert float(kept.mid()) == pytest.approx(value, rel=1e-11, abs=0)
+        assert float((kept + lost).mid()) == pytest.approx(1, rel=1e-15, abs=0)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), CURVES[:4])
@@ -56,7 +56,7 @@ def test_few_numbers_of_users_are_worst(epsilon: str, delta: str, share: float) 
         for p, q in ((a, b), (b, a))
     )
     found = profile.delta(PartitionSelection(epsilon, delta), at, adjacency=ADDED)
-    assert float(found) == pytest.approx(worst, rel=1e-7)
+    assert float(found) == pytest.approx(worst, rel=1e-7, abs=0)
 
 
 def error_of_two(p: float, q: float, alpha: float) -> float:
@@ -73,7 +73,7 @@ def test_no_number_of_users_has_a_smaller_error() -> None:
         if min(ends) > 0
     ]
     found = tradeoff.beta(about, "1/1000", adjacency=ADDED)
-    assert float(found.lower) == pytest.approx(min(errors), rel=1e-9)
+    assert float(found.lower) == pytest.approx(min(errors), rel=1e-9, abs=0)
     assert float(found.upper) > min(errors) + 1e-4
 
 
@@ -116,7 +116,7 @@ def test_no_count_of_one_key_is_worse(at: float) -> None:
             ]
             worst = max(worst, shown + max(hidden[0] - math.exp(at) * hidden[1], 0))
     found = float(profile.delta(LaplaceThreshold(2, 6), at, adjacency=ADDED))
-    assert worst == pytest.approx(found, rel=1e-6)
+    assert worst == pytest.approx(found, rel=1e-6, abs=0)
 
 
 @pytest.mark.parametrize(("threshold", "at"), [(7, 0.9), (11, 0.2)])
@@ -131,7 +131,7 @@ def test_several_keys_are_the_worst_split_of_new_and_old_ones(threshold: int, at
             rest = norm.cdf(mu / 2 - level / mu) - math.exp(level) * norm.cdf(-mu / 2 - level / mu)
         found.append(1 - kept + kept * rest)
     ours = float(profile.delta(GaussianThreshold(2, threshold, k), at, adjacency=ADDED))
-    assert ours == pytest.approx(max(found), rel=1e-10)
+    assert ours == pytest.approx(max(found), rel=1e-10, abs=0)
 
 
 def test_what_is_not_known_is_said() -> None:

@@ -87,7 +87,9 @@ def test_reports_are_drawn_and_estimated(mechanism: LocalReport) -> None:
     for bits, chance in law.items():
         # six standard deviations of each of at most 16 sets in 10 cases: a false alarm below 1e-6
         assert abs(counted[bits] - 20_000 * chance) <= 6 * (20_000 * chance * (1 - chance)) ** 0.5
-    assert mechanism.estimate(drawn)[1] == pytest.approx((drawn[:, 1].sum() - 2e4 * q) / (p - q))
+    assert mechanism.estimate(drawn)[1] == pytest.approx(
+        (drawn[:, 1].sum() - 2e4 * q) / (p - q), rel=1e-9, abs=0
+    )
     k = mechanism.categories
     for value, expected in (
         (accuracy.variance(mechanism)[0], q * (1 - q) / (p - q) ** 2),

@@ -59,7 +59,7 @@ def consoles(page: str) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("page", quick(GUIDES, 2, 3, 5))
+@pytest.mark.parametrize("page", quick(GUIDES, 2, 3))
 def test_console_blocks_show_what_is_printed(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

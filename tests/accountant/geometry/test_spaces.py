@@ -35,6 +35,7 @@ from dpassay.accountant.geometry.spaces import (
 from dpassay.accountant.mechanisms.shapes.general_gaussian import GeneralGaussian
 from dpassay.accountant.notation import parse
 from dpassay.accountant.numbers.exact import ExactReal, exact, inverse
+from tests.quick import slow
 
 ENTRIES = st.fractions(min_value=-3, max_value=3, max_denominator=3)
 BOUNDS = st.fractions(min_value=0, max_value=3, max_denominator=3)
@@ -219,7 +220,7 @@ def test_every_ninth_sparsity_is_proved_in_dimension_1000() -> None:
         assert defects(optimal_ellipse(1000, sparsity)) == ()
 
 
-@pytest.mark.parametrize("dimension", [*range(1, 13), 24, 25, 26, 60])
+@pytest.mark.parametrize("dimension", [*range(1, 13), 24, 25, 26, slow(60)])
 def test_every_sparsity_is_proved_in_small_dimensions(dimension: int) -> None:
     for sparsity in range(1, dimension + 1):
         ellipse = optimal_ellipse(dimension, sparsity)

@@ -328,7 +328,7 @@ def neighbours(relation: str, group: int = 1) -> Iterator[tuple[Data, Data]]:
             yield pair[::-1]
 
 
-@pytest.mark.parametrize(("delta", "group"), [(LEVEL, 1), (LARGE, 1), (LEVEL, 2)])
+@pytest.mark.parametrize(("delta", "group"), [(LEVEL, 1), (LARGE, 1), slow(LEVEL, 2)])
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("sampling", SCHEMES)
 def test_no_dataset_is_above_and_one_is_at_the_lower_end(

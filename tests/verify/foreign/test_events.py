@@ -26,7 +26,7 @@ from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.questions import profile
 from dpassay.integrations.dp_accounting import EventAccountant
 from dpassay.verifier.foreign import as_mechanism, events
-from tests.quick import quick
+from tests.quick import quick, slow
 
 ADD_REMOVE = NeighboringRelation.ADD_OR_REMOVE_ONE
 REPLACE = NeighboringRelation.REPLACE_ONE
@@ -143,8 +143,8 @@ def test_selections_are_read_by_their_epsilon(name: str) -> None:
     ("mean", "shape", "read"),
     [
         (10.0, 1.0, "Tuned(mechanism=Gaussian(standard_deviation=2), runs=10)"),
-        (10.0, 0.0, "Tuned(mechanism=Gaussian(standard_deviation=2), runs=10, shape=0)"),
-        (
+        slow(10.0, 0.0, "Tuned(mechanism=Gaussian(standard_deviation=2), runs=10, shape=0)"),
+        slow(
             2.5,
             math.inf,
             "Tuned(mechanism=Gaussian(standard_deviation=2), runs='2.5', shape='poisson')",

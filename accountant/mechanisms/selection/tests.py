@@ -383,8 +383,8 @@ class AboveThreshold(Mechanism):
             return WorstCase.symmetric(certain, "Some streams tell neighbours apart for sure.")
         return WorstCase.symmetric(
             self._pair,
-            "The largest loss is that of outputs with answers that are first below, and move "
-            "against the threshold, and then above.",
+            "The largest loss is that of outputs whose answers are first below the threshold, and "
+            "move against it, and then above.",
         )
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
@@ -550,8 +550,8 @@ class PartitionSelection(Mechanism, FiniteLaws):
         return WorstCase(
             pairs,
             tuple(pair.reverse() for pair in pairs),
-            "The probability of a key with a user more is an affine function of that without on "
-            "either side of the bend, so one of the ends is worst.",
+            "On either side of the bend the probability of a key with one more user is an affine "
+            "function of that without, so the worst number of users is at an end.",
             enveloped=True,
         )
 
@@ -656,8 +656,8 @@ class _Threshold(Mechanism, FiniteLaws):
         return WorstCase(
             pairs,
             tuple(pair.reverse() for pair in pairs),
-            "Some of the user's keys are nobody else's, and appear or not; the others are of very "
-            "frequent keys, whose noisy counts are always released.",
+            "Some of the user's keys belong to nobody else, and appear or not; the others are so "
+            "frequent that their noisy counts are always released.",
         )
 
     def _pair(self, new: int) -> Pair:

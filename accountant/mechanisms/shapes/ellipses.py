@@ -339,9 +339,9 @@ class OptimalGroups(GaussianNoise):
         """Return N(μ', 1) against N(0, 1) with the exact μ' of the relation."""
         relation = self.adjacency if adjacency is None else adjacency
         why = (
-            "worst is one record with the worst number of ones in its group"
+            "the worst record has the worst number of ones in its group"
             if relation is Adjacency.ADD_REMOVE
-            else "worst are two records that differ everywhere in a group, or of two groups"
+            else "the worst records differ everywhere in a group, or are in two groups"
         )
         return WorstCase.symmetric(
             GaussianPair(self, relation),

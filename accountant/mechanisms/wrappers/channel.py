@@ -268,8 +268,8 @@ class Channel(Mechanism, TableLaws):
         return WorstCase(
             pairs,
             pairs,
-            "All ordered pairs of rows of neighbours are listed, those with the same entries in "
-            "another order once.",
+            "All ordered pairs of neighbouring rows are listed; of pairs with the same entries in "
+            "another order only one is.",
         )
 
     def outcomes(self, index: int) -> Sequence[object]:

@@ -841,8 +841,8 @@ class MixtureOfGaussians(GaussianNoise):
         return WorstCase(
             (pair,),
             (pair.reverse(),),
-            "Shifts in one direction, each as long as it may be, are worst, and attained without "
-            "other records.",
+            "The worst shifts all have one direction and their full length; they are attained "
+            "without other records.",
         )
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:

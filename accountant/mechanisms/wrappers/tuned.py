@@ -117,8 +117,8 @@ class Tuned(Mechanism):
         return WorstCase(
             remove,
             add,
-            "One run of any two neighbours is a channel of the dominating pair. Of all scores the "
-            "worst ranks outcomes of middle loss lowest; two ends enclose what it shows.",
+            "For any two neighbours one run is a randomised function of the dominating pair. The "
+            "worst score ranks outcomes of middle loss lowest; bounds enclose its profile.",
         )
 
     @property

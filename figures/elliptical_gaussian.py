@@ -103,7 +103,7 @@ _BOTH = ("elliptical", "spherical")
 def _compute_2(settings: Settings) -> Table:
     deviations = [1 / j for j in range(1, _D + 1)]
     means = [_SHIFT * s for s in deviations]
-    unit = float(calibrate("Gaussian", EpsilonDelta(_EPSILON, _DELTA)).least.upper) ** 2
+    unit = quantities.gaussian_deviation(_EPSILON, _DELTA) ** 2
     rows: list[tuple[object, ...]] = []
     widths = quantities.geometric(0.5, 8, settings.pick(25, 81))
     for noise in _BOTH:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
 from dpassay.accountant.numbers.interval import Interval, enclose
 
 if TYPE_CHECKING:
@@ -25,6 +26,11 @@ def value(compute: Callable[[], arb]) -> Interval:
 def variance(mechanism: Mechanism, index: int) -> Interval:
     """Enclose the variance of one released coordinate."""
     return value(lambda: mechanism.variances()[index])
+
+
+def gaussian_deviation(epsilon: str, delta: str) -> float:
+    """Return the least σ of (ε, δ)-DP Gaussian noise for an ℓ2 sensitivity of 1."""
+    return float(calibrate("Gaussian", EpsilonDelta(epsilon, delta)).least.upper)
 
 
 def spaced(low: float, high: float, points: int) -> list[float]:

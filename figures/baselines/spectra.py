@@ -61,7 +61,7 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
-from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
+from dpassay.figures import quantities
 
 
 def components(
@@ -135,8 +135,7 @@ def claimed_deviation(size: int, records: int, epsilon: float, delta: float) -> 
 
 def exact_deviation(records: int, epsilon: str, delta: str) -> float:
     """Return the least β of (ε, δ)-DP when a row is replaced."""
-    unit = float(calibrate("Gaussian", EpsilonDelta(epsilon, delta)).least.upper)
-    return math.sqrt(2) / records * unit
+    return math.sqrt(2) / records * quantities.gaussian_deviation(epsilon, delta)
 
 
 def mod_sulq_noise(size: int, deviation: float, rng: np.random.Generator) -> NDArray[np.float64]:

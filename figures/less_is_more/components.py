@@ -132,7 +132,7 @@ def release(
     kind: str, name: str, covariance: NDArray[np.float64], records: int, epsilon: str
 ) -> Callable[[np.random.Generator], NDArray[Any]]:
     """Return a function that draws private components, the most important first."""
-    from dpassay.figures.baselines import spectra
+    from dpassay.figures.baselines import private_sgd, spectra
 
     size = len(covariance)
     budget, delta = float(epsilon), float(DELTA)
@@ -156,18 +156,12 @@ def release(
     sensitivity = size * math.sqrt(2) / records
     if name == "R1SMG":
         amount = losses.sigma_star(size * size, epsilon, DELTA, printed=printed)
-        return lambda rng: _leading(covariance + sensitivity * _rank_one(size, amount, rng))
+        draw_one = private_sgd.rank_one(amount)
+        return lambda rng: _leading(
+            covariance + sensitivity * draw_one(size * size, rng).reshape(size, size)
+        )
     each = losses.independent_deviation(name, size, sensitivity, epsilon, DELTA)
     return lambda rng: _leading(covariance + each * rng.standard_normal((size, size)))
-
-
-def _rank_one(size: int, sigma_star: float, rng: np.random.Generator) -> NDArray[Any]:
-    """Draw R1SMG noise for sensitivity 1 as a square matrix."""
-    import numpy as np
-
-    noise = rng.standard_normal((size, size))
-    noise *= math.sqrt(sigma_star) * rng.standard_normal() / np.linalg.norm(noise)
-    return np.asarray(noise)
 
 
 def _leading(noisy: NDArray[Any]) -> NDArray[Any]:

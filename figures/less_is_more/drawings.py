@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpassay.figures import quantities, style
 from dpassay.figures.description import Plots, Settings
+from dpassay.figures.less_is_more.losses import log_inverse_psi
 from dpassay.figures.table import Table, columns_of
 
 if TYPE_CHECKING:
@@ -179,9 +180,8 @@ def _compute_2(settings: Settings) -> Table:
 
 def probability(dimension: int, epsilon: float) -> float:
     """Return erfc(Δ/√(8σ))² with σ = 2Δ²/(εψ), that is erfc(√(εψ)/4)²."""
-    lengths = math.lgamma(dimension / 2) - math.lgamma((dimension - 1) / 2)
-    log_psi = 2 * (math.log(_DELTA) - lengths - math.log(math.pi) / 2) / (dimension - 2)
-    return math.erfc(math.sqrt(epsilon) * math.exp(log_psi / 2) / 4) ** 2
+    root = math.exp(-log_inverse_psi(dimension, _DELTA) / 2)
+    return math.erfc(math.sqrt(epsilon) * root / 4) ** 2
 
 
 def _pair(panel: str, share: float, left: float, right: float, directed: bool) -> list[Row]:

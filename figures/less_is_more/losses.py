@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.mechanisms.shapes.general_gaussian import RankOneGaussian
 from dpassay.accountant.numbers.interval import Interval
@@ -31,11 +30,15 @@ KINDS = {"printed": "noise by the formulas", "verified": "noise that is (ε, δ)
 """What the two kinds of panels are called."""
 
 
-def sigma_star_of_theorem_5(dimension: int, epsilon: float, delta: float) -> float:
-    """Return σ_* = 2/(εψ), ψ = (δ Γ((M−1)/2)/(√π Γ(M/2)))^{2/(M−2)}."""
+def log_inverse_psi(dimension: int, delta: float) -> float:
+    """Return −ln ψ, ψ = (δ Γ((M−1)/2)/(√π Γ(M/2)))^{2/(M−2)}."""
     log_ratio = math.lgamma(dimension / 2) - math.lgamma((dimension - 1) / 2)
-    log_inverse_psi = 2 * (log_ratio + math.log(math.pi) / 2 - math.log(delta)) / (dimension - 2)
-    return 2 * math.exp(log_inverse_psi) / epsilon
+    return 2 * (log_ratio + math.log(math.pi) / 2 - math.log(delta)) / (dimension - 2)
+
+
+def sigma_star_of_theorem_5(dimension: int, epsilon: float, delta: float) -> float:
+    """Return σ_* = 2/(εψ)."""
+    return 2 * math.exp(log_inverse_psi(dimension, delta)) / epsilon
 
 
 def sigma_star(dimension: int, epsilon: str, delta: str, *, printed: bool) -> float:
@@ -90,11 +93,6 @@ def classic_deviation(epsilon: float, delta: float) -> float:
     return math.sqrt(2 * math.log(1.25 / delta)) / epsilon
 
 
-def analytic_deviation(epsilon: str, delta: str) -> float:
-    """Return the least σ of (ε,δ)-DP Gaussian noise (Theorem 2)."""
-    return float(calibrate("Gaussian", EpsilonDelta(epsilon, delta)).least.upper)
-
-
 def independent_deviation(
     name: str, side: int, sensitivity: float, epsilon: str, delta: str
 ) -> float:
@@ -112,7 +110,7 @@ def independent_deviation(
             return spectra.mvg_deviation(side, sensitivity, budget, slack)
         case "MGM":
             return spectra.mgm_deviation(sensitivity, budget, slack)
-    return sensitivity * analytic_deviation(epsilon, delta)
+    return sensitivity * quantities.gaussian_deviation(epsilon, delta)
 
 
 _CELLS = 89
@@ -250,7 +248,7 @@ def _compute_9(settings: Settings) -> Table:
     delta = float(_DELTA_9)
     for eps in _EPSILONS:
         epsilon = float(eps)
-        exact = analytic_deviation(eps, _DELTA_9) ** 2
+        exact = quantities.gaussian_deviation(eps, _DELTA_9) ** 2
         classic = classic_deviation(epsilon, delta) ** 2
         for m in dimensions:
             printed = sigma_star_of_theorem_5(m, epsilon, delta)
@@ -337,7 +335,7 @@ def _compute_table_1(settings: Settings) -> Table:
         m = height * width
         eps = f"1/{2 * m}"
         epsilon, delta = 1 / (2 * m), float(_DELTA_TABLE_1)
-        gaussian = analytic_deviation(eps, _DELTA_TABLE_1) ** 2
+        gaussian = quantities.gaussian_deviation(eps, _DELTA_TABLE_1) ** 2
         printed = (
             m * classic_deviation(epsilon, delta) ** 2,
             m * (_quantile(delta) ** 2 + epsilon) / epsilon**2,

@@ -86,9 +86,7 @@ def _released(
     A moved pickup is one removed and one added: DAWA and H_b, whose ε is for one of the two, get
     half of ε when they are verified.
     """
-    import numpy as np
-
-    from dpassay.figures.baselines import histograms
+    from dpassay.figures.baselines import histograms, private_sgd
 
     counts = data.counts.astype(float)
     if kind == "data":
@@ -98,11 +96,9 @@ def _released(
         budget = float(epsilon) / (2 if kind == "verified" else 1)
         return release(data.counts, budget, rng)
     if mechanism == "R1SMG":
-        direction = rng.standard_normal(_SIZE)
-        direction /= np.linalg.norm(direction)
         star = losses.sigma_star(_SIZE, epsilon, DELTA, printed=kind == "printed")
-        length = math.sqrt(SQUARED_SENSITIVITY * star) * rng.standard_normal()
-        return counts + (length * direction).reshape(counts.shape)
+        noise = private_sgd.rank_one(SQUARED_SENSITIVITY * star)(_SIZE, rng)
+        return counts + noise.reshape(counts.shape)
     name, root = "analytic" if kind == "verified" else mechanism, math.sqrt(SQUARED_SENSITIVITY)
     each = losses.independent_deviation(name, _CELLS, root, epsilon, DELTA)
     return counts + each * rng.standard_normal(counts.shape)

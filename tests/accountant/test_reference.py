@@ -15,11 +15,14 @@ from dpassay import (
     estimate_log_delta,
 )
 from dpassay.accountant.core.adjacency import Adjacency
+from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
+from dpassay.accountant.mechanisms import DESCRIPTIONS
 from dpassay.accountant.notation import parse
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions import guarantees, profile, tradeoff
-from dpassay.accountant.reference import Reference
+from dpassay.accountant.reference import Reference, laws
+from tests.accountant.mechanisms.laws import LAWS
 from tests.quick import quick, slow
 
 SINGLE = [
@@ -97,6 +100,16 @@ def test_compositions(text: str) -> None:
     mechanism, adjacency = parse(text), relation(text)
     known = Reference.of(mechanism, adjacency)
     assert_close(known.delta("0.3"), profile.delta(mechanism, "0.3", adjacency=adjacency))
+
+
+def test_every_mechanism_that_has_densities_is_compared_with_them() -> None:
+    """A new one needs a row in `mechanisms/laws.py`, or in a list of this file."""
+    rows = [*SINGLE, *SEVERAL, *(law.notation for law in LAWS)]
+    compared = {text.partition("(")[0] for text in rows}
+    for name, kind in DESCRIPTIONS.items():
+        if issubclass(kind, Mechanism) and name not in compared:
+            with pytest.raises((AdjacencyError, NotApplicableError)):
+                laws(parse(kind.example), Adjacency.ADD_REMOVE)
 
 
 def test_each_direction_has_its_own_pair() -> None:

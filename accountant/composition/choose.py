@@ -283,10 +283,11 @@ def _commensurable(factors: Sequence[tuple[LaplacePair, int]]) -> bool:
 
 def _smooth(factors: list[Factor]) -> list[Factor]:
     """Put smooth losses together, where there are several."""
-    known = [factor for factor in factors if fourier.applies([factor[0]])]
+    known, rest = list[Factor](), list[Factor]()
+    for factor in factors:
+        (known if fourier.applies([factor[0]]) else rest).append(factor)
     if sum(count for _, count in known) < 2:
         return factors
-    rest = [factor for factor in factors if factor not in known]
     return [(_on_lines(tuple(known)), 1), *rest]
 
 

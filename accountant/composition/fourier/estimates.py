@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, final
 
 from dpassay.accountant.composition.fourier.saddle import Strip, nearest_bound, saddle
-from dpassay.accountant.composition.losses.float_mixture import TARGET
+from dpassay.accountant.composition.losses.float_mixture import TARGET, FloatMixture, ManyMixtures
 from dpassay.accountant.core.arrays import NDArray, np
 from dpassay.accountant.errors import UndecidedError
 
@@ -84,6 +84,8 @@ _ROUNDING = 1e-12
 """Moves below this, relative to ε, that no longer get smaller are rounding."""
 _WIDER = 1.6
 """Factor by which the longest step grows where no bracket is known."""
+_TOGETHER = 8
+"""Kinds of samples from which on their moments are summed together."""
 _INFINITY = math.inf
 CALL = Strip(0.0, _INFINITY, (0.0, -1.0))
 MIDDLE = Strip(-1.0, 0.0, (0.0, -1.0))
@@ -130,6 +132,15 @@ class FloatSum:
 
     def __init__(self, factors: Sequence[tuple[FloatMoments, int]]) -> None:
         self._factors = tuple(factors)
+        for side in (False, True):
+            rest, many = list[tuple[FloatMoments, int]](), list[tuple[FloatMixture, int]]()
+            for part, count in self._factors:
+                if isinstance(part, FloatMixture) and part.is_whole and part.mixed_first == side:
+                    many.append((part, count))
+                else:
+                    rest.append((part, count))
+            if len(many) >= _TOGETHER:
+                self._factors = ((ManyMixtures(many), 1), *rest)
         self.cumulants = functools.lru_cache(maxsize=256)(self._cumulants)
 
     def _cumulants(self, c: float) -> tuple[float, float, float]:

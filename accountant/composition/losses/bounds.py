@@ -189,6 +189,31 @@ def moments(
     return size, mean, variance
 
 
+def moments_of_rows(
+    s: float, mass: Floats, loss: Floats, gap: Floats
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return what `moments` returns of each row of losses, and whether floats hold all of it."""
+    power = s * loss
+    weights = mass * np.exp(np.minimum(power, _FARTHEST))
+    total = weights.sum(axis=1)
+    far = power > _FAR
+    near = np.where(far, 0.0, power)
+    grown, still = np.expm1(near), np.where(far, 0.0, mass)
+    excess, mean = (excess_of_exp(near) + s * gap) * still, (grown * loss + gap) * still
+    rest = np.broadcast_to(mass, far.shape)[far]
+    excess[far] = weights[far] - rest * (1.0 + power[far] - s * gap[far])
+    mean[far] = weights[far] * loss[far] - rest * (loss[far] - gap[far])
+    less = excess.sum(axis=1)
+    by_excess = np.abs(less) < BY_EXCESS
+    size = np.where(by_excess, np.log1p(np.where(by_excess, less, 0.0)), np.log(total))
+    first = np.where(
+        by_excess, mean.sum(axis=1) / (1.0 + less), (weights * loss).sum(axis=1) / total
+    )
+    away = loss - first[:, None]
+    variance = (weights * away * away).sum(axis=1) / total
+    return np.array([size, first, variance]), power.max(axis=1) < _FARTHEST
+
+
 def line(mass: Array, loss: Array, t: Floats) -> Complexes:
     """Return Σ mass (e^{iu} − 1 − iu), u = t·loss, for every t, in blocks that fit the cache."""
     found = np.empty(len(t), dtype=np.complex128)

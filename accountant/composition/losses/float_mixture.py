@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
@@ -159,7 +160,8 @@ class FloatMixture:
     """Λ(z + 1), or Λ(−z), of a Gaussian mixture."""
 
     def __init__(self, floats: Mixture, mixed_first: bool) -> None:
-        self._floats, self._mixed_first = floats, mixed_first
+        self.floats, self.mixed_first = floats, mixed_first
+        self.is_whole = not floats.is_cut
         self._panels, self._lost = Panels(floats), floats.lost
         self._law = floats.mu, floats.log_share, floats.log_rest
         self._ranges: dict[tuple[int, bool], tuple[float, float]] = {}
@@ -169,32 +171,32 @@ class FloatMixture:
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """Return those of Λ, at c + 1 or −c."""
-        s = c + 1 if self._mixed_first else -c
+        s = c + 1 if self.mixed_first else -c
         if self._is_shifted(s):
-            log_share, square = self._floats.log_share, self._floats.mu**2
+            log_share, square = self.floats.log_share, self.floats.mu**2
             size, mean = s * (log_share + 0.5 * (s - 1) * square), log_share + (s - 0.5) * square
-            return size, mean if self._mixed_first else -mean, square
-        size, mean, variance = self._moments(s)
-        return size, mean if self._mixed_first else -mean, variance
+            return size, mean if self.mixed_first else -mean, square
+        size, mean, variance = self.moments(s)
+        return size, mean if self.mixed_first else -mean, variance
 
     def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
         """Return ln of 1 + E[e^{it(L − m)} − 1 − it(L − m)] under the tilted law of mean m."""
-        s = c + 1 if self._mixed_first else -c
+        s = c + 1 if self.mixed_first else -c
         if self._is_shifted(s):
-            return -0.5 * (self._floats.mu * t) ** 2, np.zeros_like(t)
+            return -0.5 * (self.floats.mu * t) ** 2, np.zeros_like(t)
         mass: NDArray[Any]
         away: NDArray[Any]
         if (last := self._last) is not None and last[0] == s:
             _, mass, away = last
         else:
-            mass, away = self._on_axis(s) if self._floats.is_cut else self._tilted(s)
+            mass, away = self._on_axis(s) if self.floats.is_cut else self._tilted(s)
             self._last = s, mass, away
         if len(t) > _FEW and t[0] == 0 < t[1] and t[-1] == (len(t) - 1) * t[1]:  # 0, h, 2h, …
             value = bounds.on_line(mass, away, float(t[1]), len(t))
         else:
             value = bounds.line(mass, away, t)
         log_size, angle = log_one_plus(value)
-        return log_size, angle if self._mixed_first else -angle
+        return log_size, angle if self.mixed_first else -angle
 
     def _is_shifted(self, s: float) -> bool:
         """Whether w is q e^l under the tilt s, but for what floats do not see.
@@ -202,23 +204,24 @@ class FloatMixture:
         The law ∝ φ (q e^l)^s is N(sμ, 1), of mass q^s e^{s(s − 1)μ²/2}; under it s(1 − q)/(q e^l)
         has the mean s e^{−(s − 1)μ²} (1 − q)/q.
         """
-        if s < 1 or self._floats.is_cut:
+        if s < 1 or self.floats.is_cut:
             return False
-        law = self._floats
+        law = self.floats
         fall = (s - 1) * law.mu**2
         beside = math.log(s) + law.log_rest - law.log_share - fall
         return beside < -_NEVER and s * (law.log_share + 0.5 * fall) > _NEVER
 
-    def _moments(self, s: float) -> tuple[float, float, float]:
+    def moments(self, s: float) -> tuple[float, float, float]:
+        """Return ln Λ(s) and its derivatives."""
         nodes, (low, high) = self._panels, self._range(s)
         nodes.cover(low, high)
         kept = slice(*np.searchsorted(nodes.x, (low, high)))
         log_mass, loss = nodes.log_mass[kept], nodes.loss[kept]
-        if math.isinf(self._floats.rise):
+        if math.isinf(self.floats.rise):
             size, mean, variance = bounds.moments(
                 s, nodes.mass[kept], log_mass, loss, nodes.gap[kept]
             )
-            if self._floats.is_cut and abs(size) < BY_EXCESS:  # loops rely on E[1] = E[w] = 1
+            if self.floats.is_cut and abs(size) < BY_EXCESS:  # loops rely on E[1] = E[w] = 1
                 first, second = self._lost
                 whole = math.exp(size)
                 less = whole - first - s * (second - first)
@@ -260,20 +263,20 @@ class FloatMixture:
         return _shares(s, table.loss[kept], table.bell[kept])
 
     def _low(self, s: float) -> float:
-        low = -_REACH + (self._floats.peak(s) if s < 0 else 0.0)
-        rise, width = self._floats.rise, self._floats.rise_width
+        low = -_REACH + (self.floats.peak(s) if s < 0 else 0.0)
+        rise, width = self.floats.rise, self.floats.rise_width
         return max(low, rise - _REACH * width - max(rise, 0.0) * width * width)
 
     def _end(self, s: float) -> float:
-        return self._floats.end(max(s, 2.0), 0.5 * _REACH * _REACH)  # w² is summed too
+        return self.floats.end(max(s, 2.0), 0.5 * _REACH * _REACH)  # w² is summed too
 
     def _range(self, s: float) -> tuple[float, float]:
         """Return where φχ w^s and φχ w² count.
 
         It is often the same for all s of a sign between two powers of 2.
         """
-        far = self._floats.mu * max(s, 2.0)  # right of this φ w^s and φ w² fall like φ
-        whole = not self._floats.is_cut
+        far = self.floats.mu * max(s, 2.0)  # right of this φ w^s and φ w² fall like φ
+        whole = not self.floats.is_cut
         if whole and s >= 0 and far < _NEAR:
             return -_REACH, far + _REACH
         key = math.frexp(max(abs(s), _MODERATE) if whole else abs(s))[1], s > 0
@@ -285,7 +288,7 @@ class FloatMixture:
 
     def _height(self, s: float) -> tuple[int, float]:
         """Return the grade of a rule on a line, whose step is 2^(−grade/4), and its height."""
-        floats = self._floats
+        floats = self.floats
         if s >= 0:  # only e^{y²/2} grows
             tallest = min(_HIGHEST * math.pi / floats.mu, _TALL)
             return _grade(math.pi * tallest / (_AIM + 0.5 * tallest**2)), 0.5 * tallest
@@ -303,6 +306,53 @@ class FloatMixture:
             step = math.pi * float(heights[tall]) / (_AIM + float(growths[tall]))
             self._heights[key] = _grade(step), 0.5 * float(heights[tall])
         return self._heights[key]
+
+
+@final
+class ManyMixtures:
+    """Sums of ln Λ of many whole mixtures: nodes of one trapezoidal rule serve all of them.
+
+    With the step h the rule errs by e^{−2πy/h} times the integrand at a height y < π/μ: there |w|
+    is at least cos(μy/2) times what it is on the axis, at Re z = s ≥ 0 at most once.
+    """
+
+    def __init__(self, factors: Sequence[tuple[FloatMixture, int]]) -> None:
+        self._parts = [part for part, _ in factors]
+        self._counts = np.array([float(count) for _, count in factors])
+        self._mu = max(part.floats.mu for part in self._parts)
+        self._tables: dict[tuple[int, bool], tuple[Floats, Floats, Floats]] = {}
+
+    def cumulants(self, c: float) -> tuple[float, float, float]:
+        """Return the sums of those of all parts."""
+        s = c + 1 if self._parts[0].mixed_first else -c
+        mass, loss, gap = self._table(s)
+        rows, sure = bounds.moments_of_rows(s, mass, loss, gap)
+        for i in np.flatnonzero(~sure):
+            rows[:, i] = self._parts[i].moments(s)
+        size, mean, variance = (rows @ self._counts).tolist()
+        return size, mean if self._parts[0].mixed_first else -mean, variance
+
+    def _table(self, s: float) -> tuple[Floats, Floats, Floats]:
+        """Return φ dx, L and L − (w − 1) at the nodes, for all s of a sign up to a power of 2."""
+        key = math.frexp(max(abs(s), _MODERATE))[1], s > 0
+        if key not in self._tables:
+            far = math.copysign(2.0 ** key[0], s)
+            heights = min(_HIGHEST * math.pi / self._mu, _TALLEST) * np.array(_SHARES)
+            grown = 0.5 * heights**2 + min(far, 0.0) * np.log(np.cos(0.5 * self._mu * heights))
+            step = float((2 * math.pi * heights / (_AIM + grown)).max())
+            low = min(part.floats.peak(far) for part in self._parts) if s < 0 else 0.0
+            high = self._mu * max(far, 2.0)
+            if high - low > _FARTHEST:
+                raise UndecidedError(f"The moments up to x={high:.6g} are not summed.")
+            x = np.arange(low - _REACH, high + _REACH + step, step)
+            laws = [
+                (part.floats.mu, part.floats.log_share, part.floats.log_rest)
+                for part in self._parts
+            ]
+            rows = [bounds.axis(*law, x) for law in laws]
+            mass = step / ROOT_2PI * np.exp(-0.5 * x * x)
+            self._tables[key] = mass, np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
+        return self._tables[key]
 
 
 def log_one_plus(z: Complexes) -> tuple[Floats, Floats]:

@@ -68,6 +68,8 @@ _FEW = 8
 _SPARE = 16
 """Bits by which nodes for sums in floats are less precise than the result: it is no more
 precise."""
+_MOST_POWERS = 64
+"""Integers at which a moment is summed: it has as many terms."""
 _MOST_CELLS = 24_000
 """Cells of a bound of a moment where floats and balls have no sum."""
 
@@ -84,6 +86,10 @@ class Moments(ABC):
     def log_upper(self, c: Fraction) -> arb:
         """Return an upper bound of ln M(c), a rough one where M(c) takes long."""
         return self.value(c).log().upper()
+
+    def log_between(self, c: Fraction) -> arb:
+        """Return an upper bound of ln M(c) that is larger, where that takes less time."""
+        return self.log_upper(c)
 
     @abstractmethod
     def estimate(self) -> FloatMoments:
@@ -220,8 +226,34 @@ class MixtureTransform(Transform):
         return ratios if self.mixed_first else [value.conjugate() for value in ratios]
 
     def value(self, c: Fraction) -> arb:
-        """Return Λ at a real point."""
-        return self.rule(self.tilt(c), 0.0).total()
+        """Return Λ at a real point, as sums on a line through it had it."""
+        known = self._values.get((c, ctx.prec))
+        return self.rule(self.tilt(c), 0.0).total() if known is None else known
+
+    @cached_property
+    def _values(self) -> dict[tuple[Fraction, int], arb]:
+        """M by points and precisions."""
+        return {}
+
+    def log_between(self, c: Fraction) -> arb:
+        """Return an upper bound of ln M(c) that hardly takes time: it is convex.
+
+        At integers n = 0, 1, … Λ(n) = Σ_k C(n, k) (1 − q)^{n − k} q^k e^{k(k − 1)μ²/2}.
+        """
+        s = self.tilt(c)
+        low = math.floor(s)
+        if not (self.is_whole and 0 <= low <= _MOST_POWERS):
+            return self.log_upper(c)
+        q, square, share = self.sampling_prob.ball(), self.pair.renyi(arb(1)), ball(s - low)
+
+        def log(n: int) -> arb:
+            terms = (
+                math.comb(n, k) * (1 - q) ** (n - k) * q**k * (k * (k - 1) * square).exp()
+                for k in range(n + 1)
+            )
+            return sum(terms, start=arb(0)).log()
+
+        return ((1 - share) * log(low) + share * log(low + 1)).upper()
 
     def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
         """Return the ratios of Λ on the line."""
@@ -241,6 +273,7 @@ class MixtureTransform(Transform):
         bits = ctx.prec - _SPARE
         with ctx.workprec(max(_ROUGH, bits)):
             nodes = _quadrature(self, self.tilt(c), up(float(step * count)), ctx.prec, bits)
+        self._values[c, ctx.prec] = nodes.total()
         found = nodes.quick_sums(step, count, rate)
         return found if found is None or self.mixed_first else found.turned()
 

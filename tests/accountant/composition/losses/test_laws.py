@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from dpassay.accountant.composition.blur import moments
 from dpassay.accountant.composition.fourier.engine import transform
+from dpassay.accountant.composition.fourier.estimates import FloatSum
 from dpassay.accountant.composition.fourier.measure import Loss
 from dpassay.accountant.composition.losses.bounds import Mixture
 from dpassay.accountant.composition.losses.laplace import LaplaceMoments
@@ -223,6 +224,31 @@ def test_a_line_of_many_kinds_from_floats_contains_the_one_in_balls(
         assert a.overlaps(b)
         assert a.real.rad() < 1e-11
     assert abs(slow[-1]) < 0.9  # there is something to tell apart
+
+
+@pytest.mark.parametrize("add", [False, True])
+@pytest.mark.parametrize("c", [-41.0, -2.5, -1.0, -0.25, 0.01, 1.0, 3.7, 12.0, 150.0])
+def test_moments_of_many_kinds_are_sums_of_those_of_each(add: bool, c: float) -> None:
+    texts = [f"PoissonSubsampled(Gaussian('{5 + i}/7'), '{1 + i}/100')" for i in range(0, 60, 3)]
+    factors = [(lines_of(text, add=add).estimate(), 1 + i) for i, text in enumerate(texts)]
+    each = np.array([np.multiply(count, part.cumulants(c)) for part, count in factors])
+    size, mean, variance = each.sum(axis=0)
+    found = FloatSum(factors).cumulants(c)
+    assert math.isclose(found[0], size, rel_tol=1e-13, abs_tol=1e-15)
+    assert math.isclose(found[1], mean, rel_tol=1e-12)
+    assert math.isclose(found[2], variance, rel_tol=1e-11)
+
+
+@pytest.mark.parametrize("c", [Fraction(-1, 3), Fraction(0), Fraction(1, 3), Fraction(9, 2)])
+@pytest.mark.parametrize("text", SAMPLES)
+def test_between_integers_a_moment_is_bounded_by_its_neighbours(text: str, c: Fraction) -> None:
+    """The bound of a convex function is too large by an eighth of its second derivative."""
+    loss = lines_of(text)
+    with ctx.workprec(BITS):
+        above = loss.log_between(c) - loss.value(c).log()
+    variances = [loss.estimate().cumulants(float(at))[2] for at in (c - 1, c, c + 1)]
+    assert above.upper() > -1e-20
+    assert above < max(variances) / 8
 
 
 # ---------------------------------------------------------------- samples of Gaussian noise

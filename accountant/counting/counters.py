@@ -208,8 +208,8 @@ class LinearCounter(SymmetricDensity, ABC):
         if self.contributions == 1 or self.mu is not None or self.worst_positions() is None:
             return ""
         return (
-            f"{self!r} is known between two ends only. Ask about "
-            f"Guaranteed(epsilon={self.epsilon}), which is no more private."
+            f"The profile of {self!r} is only known between two bounds. Ask about "
+            f"Guaranteed(epsilon={self.epsilon}), which is at most as private."
         )
 
     def _worst_positions(self) -> tuple[Fraction, ...]:
@@ -597,8 +597,8 @@ class BridgedTree(LinearCounter):
         if not self._is_open:
             return super().only_alone
         return (
-            f"What the outputs of {self!r} tell is known between two ends only. Ask about "
-            f"{self.releasing('measurements')!r}, which is no more private."
+            f"The profile of the outputs of {self!r} is only known between two bounds. Ask about "
+            f"{self.releasing('measurements')!r}, which is at most as private."
         )
 
     def units(self) -> Fraction:

@@ -224,7 +224,7 @@ def _maximum(size: Gram, schema: Participation) -> tuple[int, list[Pattern], str
         )
     if schema.count() <= _MOST_PATTERNS:
         found = nlargest(_FEW, schema.patterns(), key=lambda pattern: _sum(size, pattern))
-        return _sum(size, found[0]), found, "All patterns were looked at."
+        return _sum(size, found[0]), found, "All patterns were tried."
     return _bounds(size, schema, [*map(schema.from_step, starts)])
 
 
@@ -1054,7 +1054,7 @@ class MatrixMechanism(GaussianNoise):
         more = Gaussian(self.noise_multiplier, str(found.upper))
         return (
             f"The sensitivity of this strategy is only known to lie between {found.lower:.12g} and "
-            f"{found.upper:.12g}. Ask about {more!r}, which is no more private."
+            f"{found.upper:.12g}. Ask about {more!r}, which is at most as private."
         )
 
     def gaussian_mu(self, adjacency: Adjacency | None) -> arb:

@@ -402,7 +402,7 @@ def test_a_mechanism_of_this_package_is_replayed(
     said = capsys.readouterr().out
     assert "8000 runs drawn again and counted: the same" in said
     assert "epsilon(0) >=" not in said  # one seed in twenty gives a bound that is too large
-    assert "left out: they hold only for a seed that nobody chose" in said
+    assert "left out: they hold only for a seed that was not chosen" in said
     data = json.loads(path.read_text())
     data["witness"]["seed"] = "4"
     prover.write(path, [data])

@@ -656,8 +656,8 @@ def bounded(outputs: Matrix) -> str:
     if not width or outputs.dtype.kind != "f" or (runs <= _rows(width) and width <= _MOST_VIEWS):
         return ""
     return (
-        f"features of bits were learned from {min(runs, _rows(width))} of {runs} training runs a "
-        f"side and {min(width, _MOST_VIEWS)} of {width} entries"
+        f"features of bits were learned from {min(runs, _rows(width))} of {runs} training runs "
+        f"on each side and {min(width, _MOST_VIEWS)} of {width} entries"
     )
 
 

@@ -45,7 +45,7 @@ LEAK = (
     "release(…) of a mechanism (docs/audits.md)"
 )
 """What to do about last bits that tell the dataset."""
-_NO_MORE = ", which tell no more than its values do"
+_NO_MORE = ", which reveal no more than its values do"
 """Of last bits with the binade of the value: noise on a lattice shows no more by them."""
 _ROWS, _BAR, _LABEL = 12, 24, 40
 """Rows of the histogram in text, the length of its longest bar, and letters of a label."""
@@ -387,7 +387,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
 
     def _verdict(self) -> list[str]:
         at = f"epsilon={few(self.point.epsilon)}, delta={few(self.point.delta)}"
-        less = " or less: smaller ones are not told" * _is_least(self.tested)
+        less = " or less, the smallest that is computed" * _is_least(self.tested)
         return [
             f"{self.verdict}  {floats_in_short(self.guarantee.description)} of {self.target}",
             *self._channel_lines(),

@@ -261,7 +261,9 @@ class Limit(Behaviour, frozen=True, kw_only=True, tag="limit"):
             if truth is not True:
                 shown = point
                 verdict = Verdict.REFUTED if truth is False else Verdict.UNDECIDED
-                fails = "fails" if truth is False else "could not be told from the distance"
+                fails = (
+                    "fails" if truth is False else "could not be distinguished from the distance"
+                )
                 reason = (
                     f"The rate {self.rate} {fails} at {self.variable} = {_text(point)}; the limit "
                     "itself may be right. Correct the rate, or leave it out."
@@ -281,7 +283,7 @@ class Limit(Behaviour, frozen=True, kw_only=True, tag="limit"):
         other = str(self.proof["limit"])
         proof = {key: value for key, value in self.proof.items() if key != "limit"}
         apart = truth(Expression(self.limit), "!=", Expression(other), scope)
-        theorem, objection = "", "it is not told from the claimed one."
+        theorem, objection = "", "it could not be distinguished from the claimed one."
         if apart:
             theorem, objection = proved(in_case(self, scope, limit=other, proof=proof), ())
         said = f"It tends to {other}, which is another number."

@@ -503,7 +503,7 @@ class GaussianDP(PrivacyClaim, frozen=True, kw_only=True, tag="gaussian-dp"):
             if found.verdict is not Verdict.UNDECIDED:
                 return dataclasses.replace(found, true={"mu": value, **found.true})
             words = "exceeds the claimed one, but no epsilon was found at which that shows"
-            words = words if more else "was not told from the claimed one"
+            words = words if more else "could not be distinguished from the claimed one"
             reason = f"The least mu, {value}, {words}."
             return dataclasses.replace(found, true={"mu": value}, reason=reason)
         return bounded(

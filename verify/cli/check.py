@@ -112,7 +112,7 @@ def _replayed(found: Checked, data: Any, options: argparse.Namespace) -> Checked
     said = found.theorem
     whole = dict(schema.require(data)["theorem"])
     if again.any_seed and any(name.endswith("_lower_bound") for name in whole):
-        numbers["bounds"] = "left out: they hold only for a seed that nobody chose"
+        numbers["bounds"] = "left out: they hold only for a seed that was not chosen"
         without = {name: "0" for name in whole if name.endswith("_lower_bound")}
         said = in_words(whole | without, data["witness"], Proof(numbers=dict(found.numbers)))
     return replace(found, theorem=said, assumptions=(*again.rests_on, *kept), numbers=numbers)

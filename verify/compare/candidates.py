@@ -511,15 +511,15 @@ def _schemes(workload: Training, budget: Budget) -> Found:
     if workload.runs > 1:
         yield Candidate(
             f"all {workload.runs} runs (add-remove)",
-            "Poisson batches; every run may be looked at, and any of them released",
+            "Poisson batches; every run may be examined, and any of them released",
             partial(
                 _searched, workload=workload, sampling="poisson", adjacency=Adjacency.ADD_REMOVE
             ),
         )
         yield Candidate(
             "the best of a random number of runs (add-remove)",
-            f"Poisson batches; the number of runs is geometric, {workload.runs} in the mean, and "
-            "only the run with the best score is looked at",
+            f"Poisson batches; the number of runs is geometric, {workload.runs} on average, "
+            "and only the run with the best score is examined",
             partial(_best_of, workload=workload),
         )
         yield LeftOut("other batches", "several runs are offered with Poisson batches only")

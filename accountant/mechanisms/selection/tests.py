@@ -380,7 +380,9 @@ class AboveThreshold(Mechanism):
         """Return all pairs of streams at once."""
         if self._tells_all:
             (certain,) = _CERTAIN.worst_case(adjacency).remove
-            return WorstCase.symmetric(certain, "Some streams tell neighbours apart for sure.")
+            return WorstCase.symmetric(
+                certain, "Some streams distinguish neighbours with certainty."
+            )
         return WorstCase.symmetric(
             self._pair,
             "The largest loss is that of outputs whose answers are first below the threshold, and "

@@ -421,7 +421,7 @@ class RandomAllocation(OnChosenRecords):
 
     @property
     def blocks(self) -> Mechanism:
-        """What is no more private: k allocations to ⌊t/k⌋ steps."""
+        """A mechanism that is at most as private: k allocations to ⌊t/k⌋ steps."""
         few = self.steps // self.participations
         one = self.mechanism if few == 1 else RandomAllocation(self.mechanism, few)
         return Composed(one, self.participations)
@@ -434,8 +434,8 @@ class RandomAllocation(OnChosenRecords):
         if self.participations == 1:
             return ""
         return (
-            f"participations={self.participations} of steps={self.steps} is known between two ends "
-            f"only. Ask about {self.blocks!r}, which is no more private."
+            f"participations={self.participations} of steps={self.steps} is only known between two "
+            f"bounds. Ask about {self.blocks!r}, which is at most as private."
         )
 
     @property

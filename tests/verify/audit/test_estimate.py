@@ -139,7 +139,7 @@ def test_an_exact_release_is_not_said_to_leak_by_its_bits() -> None:
     """Too little noise shows in the binades of its values as well, and no bit is to blame."""
     found = dpassay.audit("Laplace(1)", "0.8", samples=60_000, seed=7)
     assert found.refuted
-    assert "tell no more than its values do" in str(found)
+    assert "reveal no more than its values do" in str(found)
     assert "floating-point noise" not in str(found)
 
 

@@ -404,7 +404,7 @@ def test_two_participations_are_between_both_ends(*, remove: bool) -> None:
 
 
 def test_several_participations_are_asked_alone() -> None:
-    with pytest.raises(DpassayError, match="known between two ends only"):
+    with pytest.raises(DpassayError, match="only known between two bounds"):
         Composed(RandomAllocation(Gaussian(1), 4, 2), 3)
     ends = profile.epsilon(RandomAllocation(Gaussian(2), 5, 4), "1e-5", adjacency=RELATION)
     whole = profile.epsilon(Composed(Gaussian(2), 4), "1e-5", adjacency=RELATION)

@@ -425,15 +425,8 @@ def log_sum(logs: Floats) -> float:
     return top + math.log(float(np.exp(logs - top).sum())) + SLACK
 
 
-def log_near(x: Floats) -> Floats:
-    """Return upper bounds of ln P(x_j < X < x_{j+1}): the largest density times the length."""
-    nearest = np.where(x[:-1] * x[1:] <= 0, 0.0, np.minimum(np.abs(x[:-1]), np.abs(x[1:])))
-    bound: Floats = np.log(np.diff(x)) - 0.5 * nearest * nearest - HALF_LOG_2PI
-    return bound
-
-
 def log_tilted(x: Floats, tilt: Floats, growth: Sequence[Floats]) -> Floats:
-    """Return upper bounds of ln ∫ φ e^g over cells, for convex g, given at their two ends.
+    """Return upper bounds of ln ∫ φ e^g over cells, for convex g, given or bounded at their ends.
 
     On a cell φ e^{cx} is largest where x is nearest to c, and g − cx at an end, for every tilt c.
     """
@@ -477,6 +470,17 @@ LARGEST_GRID = 1 << 20
 """Longest range of an integrand: its points would fill hundreds of megabytes."""
 
 
+Edge: TypeAlias = tuple[float, float, int]
+"""Where χ falls or rises, the width, and 1 where it falls, −1 where it rises."""
+
+
+def _log_side(edge: Edge, x: Floats, y: Floats) -> Floats:
+    """Return an upper bound of the logarithm of the size of one factor of χ at x + iy."""
+    place, width, side = edge
+    scale = ROOT_HALF / width
+    return log_half_erfc(side * (x - place) * scale, y * scale)
+
+
 @final
 @dataclass(frozen=True)
 class Mixture:
@@ -516,21 +520,7 @@ class Mixture:
 
     def log_kept(self, x: Floats, y: Floats) -> Floats:
         """Return an upper bound of ln|χ(x + iy)|, nearly met for y = 0."""
-        return self._log_below(x, y) + self._log_above(x, y)
-
-    def _log_below(self, x: Floats, y: Floats) -> Floats:
-        if math.isinf(self.cut):
-            return np.zeros_like(x)
-        return log_half_erfc(
-            (x - self.cut) * (ROOT_HALF / self.width), y * (ROOT_HALF / self.width)
-        )
-
-    def _log_above(self, x: Floats, y: Floats) -> Floats:
-        if math.isinf(self.rise):
-            return np.zeros_like(x)
-        return log_half_erfc(
-            (self.rise - x) * (ROOT_HALF / self.rise_width), y * (ROOT_HALF / self.rise_width)
-        )
+        return sum((_log_side(edge, x, y) for edge in self.edges), start=np.zeros_like(x))
 
     def log_density(self, x: Floats) -> Floats:
         """Return ln w(x)."""
@@ -717,7 +707,9 @@ class Mixture:
     def refined(self, x: Floats) -> Floats:
         """Add points near the cuts, closer the nearer they are."""
         places = [
-            place + width * np.array(_BESIDE) for place, width in self.edges if x[0] < place < x[-1]
+            place + width * np.array(_BESIDE)
+            for place, width, _ in self.edges
+            if x[0] < place < x[-1]
         ]
         if not places:
             return x
@@ -725,9 +717,9 @@ class Mixture:
         return distinct(np.concatenate([x, added[(added > x[0]) & (added < x[-1])]]))
 
     @property
-    def edges(self) -> list[tuple[float, float]]:
-        """Return the places of the cuts and their widths."""
-        edges = [(self.cut, self.width), (self.rise, self.rise_width)]
+    def edges(self) -> list[Edge]:
+        """Return the cuts."""
+        edges = [(self.cut, self.width, 1), (self.rise, self.rise_width, -1)]
         return [edge for edge in edges if math.isfinite(edge[0])]
 
     def log_decay(self, s: float, t: float) -> float:
@@ -752,15 +744,14 @@ class Mixture:
 
     def lowered(self, x: Floats, height: Floats, s: float) -> Floats:
         """Lower a contour near a cut, where |χ| grows with the height."""
-        if math.isinf(self.cut) and math.isinf(self.rise):
+        if not self.is_cut:
             return height
         mass = self.bell(x) + s * self.log_density(x)
         spare = 1.0 + 0.5 * (float(mass.max()) - mass)
         found = height
-        for away, width in ((self.cut - x, self.width), (x - self.rise, self.rise_width)):
-            if np.isfinite(away).all():
-                u = np.maximum(away, 0.0) * (ROOT_HALF / width)
-                found = np.minimum(found, width / ROOT_HALF * np.sqrt(0.5 * u * u + spare))
+        for place, width, side in self.edges:
+            u = np.maximum(side * (place - x), 0.0) * (ROOT_HALF / width)
+            found = np.minimum(found, width / ROOT_HALF * np.sqrt(0.5 * u * u + spare))
         return found
 
     def _cells(self, x: Floats, y: Floats, s: float, tau: float) -> tuple[Floats, Floats]:
@@ -783,7 +774,7 @@ class Mixture:
             base, size = log_tilted(x, tilt, growth), np.abs(growth) + np.abs(tilt * x[1:])
         else:
             size = s * (right.log_size(cosine) if s >= 0 else left.log_size(np.cos(turned)))
-            base = log_near(x) + size
+            base = log_tilted(x, np.zeros_like(size), (size, size))
         if tau >= 0:
             angle = right.angle(np.sin(turned), np.cos(turned))
         else:
@@ -812,11 +803,10 @@ class Mixture:
         if not self.is_cut:
             return total
         left, right, y = (each.copy() for each in np.broadcast_arrays(x[:-1], x[1:], height))
-        for place, side in ((self.cut, self._log_below), (self.rise, self._log_above)):
-            if math.isfinite(place):
-                peak = np.clip(place, left, right)
-                ends = [side(at, y) for at in (left, right, peak)]
-                total += np.maximum(np.maximum(*ends[:2]), ends[2])
+        for edge in self.edges:
+            peak = np.clip(edge[0], left, right)
+            ends = [_log_side(edge, at, y) for at in (left, right, peak)]
+            total += np.maximum(np.maximum(*ends[:2]), ends[2])
         return total
 
 

@@ -102,7 +102,7 @@ class Panels:
         low, high = max(self._low, -_USUAL), min(self._high + self._longest, _USUAL)
         ends: list[NDArray[Any]] = [np.arange(low, high, self._longest)]
         ends.append(np.arange(self._low, self._high + _LONG, _LONG))
-        for at, width in floats.edges:
+        for at, width, _ in floats.edges:
             doublings = math.ceil(math.log2(max(self._longest / (_NEAREST * width), 1.0))) + 1
             away = _NEAREST * width * 2.0 ** np.arange(doublings)
             ends += [at - away, np.array([at]), at + away]

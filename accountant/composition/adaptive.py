@@ -60,7 +60,8 @@ _SPREAD = 5
 _LARGEST = 6
 """Tables with the largest losses that are tried alone and by two: 21 choices."""
 _ENOUGH = Fraction(1, 10**6)
-"""Relative width that a product is asked for where its grid says nothing: finer is slower."""
+"""Relative width that is asked for where none is named, or where a grid says nothing: finer is
+slower."""
 _PRECISION = 128
 """Bits of the lower bounds: their own rounding is far below the width of any grid."""
 _LEVELS, _FAST_LEVELS = POINTS[:2], POINTS[1:3]
@@ -100,14 +101,7 @@ class Adaptive(Engine):
             above, below = exact
             least = [each.hockey_stick(epsilon) for each in below]
             return functools.reduce(arb.max, least).union(above.hockey_stick(epsilon))
-        wanted = product.relative_width
-        if wanted is not None:
-            return _as_near_as(product, epsilon, wanted)
-        level = max(0, min(len(_LEVELS) - 1, (ctx.prec // 128).bit_length() - 1))
-        cells = _levels(product)[level]
-        upper = bounds(product, epsilon, cells)[1]
-        lower = _below(epsilon, cells, list(sequences(product)))
-        return lower.lower().max(arb(0)).union(upper.upper())
+        return _as_near_as(product, epsilon, product.relative_width or _ENOUGH)
 
     def exact_bound(self, product: Product, epsilon: ExactReal) -> ExactReal | None:
         """Return W(ε) of a few releases of one family of tables: of several the order matters."""

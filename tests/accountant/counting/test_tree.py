@@ -1,4 +1,4 @@
-"""Trees for continual counting: counts, walks, factorisations, and the best counter."""
+"""Trees for continual counting: counts, walks, factorisations, the best counter, and bounds."""
 
 from __future__ import annotations
 
@@ -13,10 +13,16 @@ from hypothesis import strategies as st
 
 import dpassay
 from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho, Target
-from dpassay.accountant.counting.best_counter import best_arities, best_counter, named_counter
+from dpassay.accountant.counting.best_counter import (
+    best_arities,
+    best_counter,
+    least_units,
+    named_counter,
+)
 from dpassay.accountant.counting.grids import Digits, Grids, Tree, factorisation, parent
+from dpassay.accountant.counting.matrix import restarted_tree
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.accountant.mechanisms import BridgedTree
+from dpassay.accountant.mechanisms import BinaryTree, BridgedTree, Composed, MatrixMechanism
 from dpassay.accountant.numbers.exact import ExactReal, Number
 from dpassay.accountant.questions import profile
 
@@ -121,3 +127,139 @@ def test_public_name_and_bad_arguments() -> None:
     for arguments, message in cases:
         with pytest.raises(InvalidInputError, match=message):
             best_counter(*arguments)
+
+
+# The tree of DP-FTRL as a strategy: brute force, and the counters of the same name.
+
+
+def tree(
+    n: int, period: int, schema: str = "single", sigma: int = 1, **more: int
+) -> MatrixMechanism:
+    return MatrixMechanism("tree", sigma, n, schema, bands=period, **more)
+
+
+@pytest.mark.parametrize(("n", "period"), [(1, 1), (7, 3), (15, 15), (12, 4), (6, 10), (30, 10)])
+def test_outputs_add_up_to_prefix_sums(n: int, period: int) -> None:
+    made = restarted_tree(n, min(period, n))
+    assert made.outputs is not None
+    assert (np.array(made.outputs) @ np.array(made.integers) == np.tri(n)).all()
+
+
+@pytest.mark.parametrize(("n", "period"), [(12, 4), (12, 12), (11, 5)])
+@pytest.mark.parametrize("separation", [1, 3, 4])
+def test_sensitivities_are_those_of_all_patterns(n: int, period: int, separation: int) -> None:
+    c = np.array(restarted_tree(n, period).integers)
+    worst = 0
+    for most in (1, 2, 3):
+        for steps in itertools.combinations(range(n), most):
+            if all(b - a >= separation for a, b in itertools.pairwise(steps)):
+                worst = max(worst, int((c[:, list(steps)].sum(axis=1) ** 2).sum()))
+    room = -(-n // separation)
+    made = tree(n, period, "min-separation", separation=separation, participations=min(3, room))
+    assert made.column_sensitivity.exact == worst
+
+
+def test_it_is_the_composition_of_trees() -> None:
+    made = tree(45, 15, "cyclic", separation=15)
+    same = Composed(BinaryTree(15, mu=1), 3)
+    assert float(made.sensitivity().upper) == pytest.approx(12**0.5, rel=1e-12, abs=0)
+    one = MatrixMechanism("tree", 2, 15, "single")  # four levels: mu = 1 at sigma 2
+    assert dpassay.mean_squared_error(one) == dpassay.mean_squared_error(BinaryTree(15, mu=1))
+    three = MatrixMechanism("tree", 2, 45, "cyclic", separation=15, bands=15)
+    assert dpassay.epsilon(three, "1e-5").overlaps(dpassay.epsilon(same, "1e-5"))
+
+
+def test_noise_has_the_variances_of_the_outputs() -> None:
+    """4000 runs: five standard errors of a variance, √(2/4000) each."""
+    made = tree(10, 4, sigma=2)
+    drawn = made.sample(4000, rng=np.random.default_rng(5))
+    wanted = [float(v) for v in made.variances()]
+    assert np.all(np.abs(drawn.var(axis=0) / wanted - 1) < 5 * (2 / 4000) ** 0.5)
+    assert wanted == [4.0 * ones for ones in (1, 1, 2, 1, 2, 2, 3, 2, 3, 3)]
+    covariance = np.array([[float(x) for x in row] for row in made.covariance_matrix()])
+    assert (covariance.diagonal() == wanted).all()
+    released = made.release([1, 0, 1, 1, 0, 0, 1, 0, 1, 1])
+    assert len(np.ravel(released)) == 10
+
+
+def test_samples_are_more_private() -> None:
+    sampled = MatrixMechanism(
+        "tree", 4, 30, "cyclic", separation=10, bands=10, step_sampling_prob="1/2"
+    )
+    known = tree(30, 10, "cyclic", sigma=4, separation=10)
+    most = dpassay.epsilon(known, "1e-5")
+    assert dpassay.epsilon(sampled, "1e-5", adjacency="add-remove").upper < most.lower
+
+
+def test_too_many_steps_are_refused() -> None:
+    with pytest.raises(dpassay.InvalidInputError, match=r"steps=2000 at most 1024.*'tree'"):
+        tree(2000, 10).variances()
+
+
+# The lower bound over all factorisations of prefix sums.
+
+
+def both_ends(steps: int, rounds: int = 40) -> tuple[float, float]:
+    """Return the bound and the error of the factorisation by weights w² ∝ diag((WA'AW)^{1/2})."""
+    prefix, w = np.tril(np.ones((steps, steps))), np.ones(steps)
+    for _ in range(rounds):
+        _, values, axes = np.linalg.svd(prefix * w, full_matrices=False)
+        w = np.sqrt(np.einsum("k,kt->t", values, axes**2))
+        w *= math.sqrt(steps) / np.linalg.norm(w)
+    _, values, axes = np.linalg.svd(prefix * w, full_matrices=False)
+    columns = np.einsum("k,kt->t", values, (axes / w) ** 2)
+    return (values.sum() / steps) ** 2, float(values.sum() * columns.max() / steps)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 4, 7, 10, 33])
+def test_it_is_near_the_optimum_and_below_a_factorisation(steps: int) -> None:
+    """The singular values of whole matrices, to within the rounding of doubles."""
+    low, high = both_ends(steps)
+    assert high < 1.002 * low
+    near = 0.994 if steps >= 10 else 0.985
+    assert near * low < float(least_units(steps)) < high * (1 + 1e-9)
+
+
+@pytest.mark.slow
+def test_it_is_above_the_bound_by_hand_and_below_the_square_root() -> None:
+    """(2 + ln((2n + 1)/3))²/π², with equal weights and 1/sin x ≥ 1/x."""
+    roots = {3: 9.6239, 4: 14.7, 5: 20.9, 6: 28.1, 7: 36.4, 8: 45.8, 9: 56.3}
+    for power, root in roots.items():
+        steps = 10**power
+        found = float(least_units(steps))
+        assert ((2 + math.log((2 * steps + 1) / 3)) / math.pi) ** 2 < found
+        assert 1.05 < root / found < 1.11
+
+
+@given(st.integers(1, 300), st.integers(1, 400))
+def test_it_grows_with_the_contributions(steps: int, times: int) -> None:
+    one, many = least_units(steps), least_units(steps, times)
+    assert one <= many <= times * one
+    assert many <= steps * one  # no more positions than steps
+
+
+@pytest.mark.parametrize("steps", [1, 2, 9, 1000])
+@pytest.mark.parametrize("budget", [1, Mu(2), Rho("1/8"), EpsilonDelta(1, "1e-6")])
+@pytest.mark.parametrize("contributions", [1, 3])
+def test_no_counter_is_below(steps: int, budget: Target | Number, contributions: int) -> None:
+    found = best_counter(steps, budget, contributions=contributions)
+    assert found.bound_law == ("Laplace" if budget == 1 else "Gaussian")
+    for counter, error in [(found.mechanism, found.error), *found.others]:
+        if (counter.mu is None) == (found.bound_law == "Laplace"):
+            assert found.bound.lower <= error.upper
+    if budget == 1:
+        twice = 2 * float(least_units(steps, contributions))
+        assert math.isclose(float(found.bound.lower), twice, rel_tol=1e-12)
+
+
+def test_what_the_answer_says() -> None:
+    """Bounds are rounded down, and how far the best is from them up."""
+    said: dict[str, Target | Number] = {
+        "less than 8.684; this has at most 10.83 % more": Mu(1),
+        "less than 17.36; this has at most 6.783 times that": 1,
+        "Every factorisation with Gaussian noise has at least 3.170": EpsilonDelta(1, "1e-12"),
+    }
+    for words, budget in said.items():
+        assert words in best_counter(1000, budget).reason
+    with pytest.raises(InvalidInputError, match="steps=0 ≥ 1"):
+        least_units(0)

@@ -127,8 +127,8 @@ class Account(Drawable):
     Parameters
     ----------
     budget
-        `EpsilonDelta(1, "1e-5")`, `Mu(…)`, `Rho(…)` or a pair (ε, δ); or one of the next by name.
-        Without any nothing is refused.
+        `EpsilonDelta(1, "1e-5")`, `Mu(…)`, `Rho(…)` or a pair (ε, δ); or give the next
+        arguments. Without a budget nothing is refused.
     epsilon, delta, mu, rho
         The budget as numbers.
     adjacency
@@ -237,7 +237,7 @@ class Account(Drawable):
 
     @property
     def adaptive(self) -> bool:
-        """Whether the noise may be chosen by earlier outputs."""
+        """Whether the noise may depend on earlier outputs."""
         return self._adaptive
 
     @property
@@ -278,7 +278,7 @@ class Account(Drawable):
         return name in self._names
 
     def __iter__(self) -> Iterator[Spend]:
-        """Go through the entries."""
+        """Iterate over the entries."""
         return iter(self.history)
 
     def spend(
@@ -292,9 +292,9 @@ class Account(Drawable):
         Raises
         ------
         BudgetError
-            If the budget would be exceeded, or that it is kept is not proved.
+            If the budget would be exceeded, or cannot be proved to be kept.
         InvalidInputError
-            If the name was used, or the entry cannot be written to the file of the account.
+            If the name was used before, or the entry cannot be written to the file of the account.
         """
         entry = Spend(notation.read_mechanism(mechanism), _count(count), _name(name))
         with self._lock:
@@ -323,7 +323,7 @@ class Account(Drawable):
     def remaining(self, mechanism: Mechanism | str) -> int:
         """Return how many more releases of a mechanism keep the budget, proved.
 
-        10^12 says that at least so many do: what costs nothing has no end. Raises
+        10^12 means that at least so many do: a release that costs nothing has no limit. Raises
         NotApplicableError without a budget.
         """
         if self._budget is None:
@@ -349,7 +349,7 @@ class Account(Drawable):
         return self._answer("delta", epsilon)
 
     def close(self) -> None:
-        """Give the file back; nothing can be spent after that."""
+        """Close the file; nothing can be spent afterwards."""
         if self._file is not None:
             self._file.close()
 
@@ -367,13 +367,13 @@ class Account(Drawable):
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return all, with the file closed: one account has it."""
+        """Return the state without the open file, which only one account may have."""
         with self._lock:
             copied = {k: v.copy() for k, v in self.__dict__.items() if isinstance(v, dict | list)}
             return self.__dict__ | copied | {"_lock": None, "_file": copy.copy(self._file)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take it up, with the file closed."""
+        """Restore the state, with the file closed."""
         self.__dict__ |= state
         self._lock = threading.RLock()
 
@@ -435,7 +435,7 @@ class Account(Drawable):
             self._spent = None if cost is None else self._spent + entry.count * cost
 
     def _whole(self, release: Mechanism = _NOTHING, count: int = 0) -> Mechanism:
-        """Return what has the losses of all that was spent and of a release: one Gaussian for all.
+        """Return all entries and one release as one mechanism, Gaussian ones as one.
 
         Gaussian releases compose to one whose μ² is the sum of theirs: an entry more costs as much
         after 10 as after 1000.
@@ -455,7 +455,7 @@ class Account(Drawable):
             release.worst_case(self._adjacency)
 
     def _keeps(self, release: Mechanism, count: int) -> bool:
-        """Whether the budget is proved to be kept with a release more."""
+        """Whether the budget is proved to be kept with one more release."""
         self._worst(release)
         if self._budget is None:
             return True
@@ -492,7 +492,7 @@ class Account(Drawable):
         return question(whole, at, adjacency=self._adjacency)
 
     def _promised(self, found: Interval, delta: Number) -> Interval:
-        """Cut an ε at what the budget says itself, where it does."""
+        """Bound an ε by that of the budget, where the budget has one at this δ."""
         budget = self._budget
         if not isinstance(budget, EpsilonDelta) or exact(delta, "delta") < budget.delta:
             return found

@@ -76,7 +76,7 @@ _ELSEWHERE = {
 
 
 def read_sentence(text: str) -> tuple[str, dict[str, str]]:
-    """Return the mechanism and the words of a claim; text that is no sentence has no words.
+    """Return the mechanism and the claim of a sentence; other text has no claim.
 
     >>> read_sentence("Gaussian(3) is (1, 1e-5)-DP")
     ('Gaussian(3)', {'epsilon': '1', 'delta': '1e-5'})
@@ -99,7 +99,7 @@ def read_sentence(text: str) -> tuple[str, dict[str, str]]:
 
 
 def read_guarantee(text: str) -> dict[str, str] | None:
-    """Return the words of a guarantee, None for what is none.
+    """Return the parts of a guarantee, None for any other text.
 
     >>> read_guarantee("(10, 0.6)-RDP"), read_guarantee("(ε, δ) = (1, 1e-5)")
     ({'order': '10', 'renyi': '0.6'}, {'epsilon': '1', 'delta': '1e-5'})
@@ -242,7 +242,7 @@ def split_neighbours(claim: Any, adjacency: Any) -> tuple[Any, Any]:
 
 
 def one_claim(claim: Any, words: dict[str, Any]) -> tuple[Any, Any]:
-    """Return the one claim of an audit and its neighbours; None for a claim that nobody names.
+    """Return the one claim of an audit and its neighbours; None if no claim is named.
 
     δ alone claims nothing: it says where ε is bounded.
     """

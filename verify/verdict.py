@@ -22,9 +22,9 @@ _INSTEAD = {
 }
 """What to write for an attribute that one may expect."""
 _DIGITS = 5
-"""Of a bound that is told, rounded up."""
+"""Digits of a printed bound, rounded up."""
 _OF_EXCESS = 2
-"""Digits of what it exceeds the claimed number by."""
+"""Digits of the difference from the claimed number."""
 
 
 class Verdict(StrEnum):
@@ -57,7 +57,7 @@ class Rigour(StrEnum):
     PROVED = "PROVED"
     """Ball arithmetic or exact rationals."""
     BOUNDED = "BOUNDED"
-    """Floating point with an error ledger."""
+    """Floating point with a proved bound of all rounding errors."""
     TESTED = "TESTED"
     """Statistical, at a stated confidence."""
     ARGUED = "ARGUED"
@@ -102,7 +102,7 @@ class Finding(msgspec.Struct, NeitherTrueNorFalse, Drawable, frozen=True, kw_onl
     cause: str = ""
     """The likely cause of an error, where one is known."""
     error: str = ""
-    """The error with which the statement falls, shared by those that fall with it."""
+    """The error that makes the statement false, shared by all that it makes false."""
     correction: str = ""
     """The corrected statement, and the id of the claim that proves it."""
     cases: int = 1
@@ -208,9 +208,10 @@ class Finding(msgspec.Struct, NeitherTrueNorFalse, Drawable, frozen=True, kw_onl
 
 
 def distinct_errors(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
-    """Return the refuted statements by the error with which they fall.
+    """Return the refuted statements by the error that makes them false.
 
-    One that names no error is an error of its own. Slips and stricter readings are none.
+    A statement that names no error counts as one by itself. Slips and stricter readings do not
+    count.
     """
     found: dict[str, list[Finding]] = {}
     for finding in findings:

@@ -53,7 +53,7 @@ class Askable:
 
     __slots__ = ()
     asker: ClassVar[Callable[[str], Any] | None] = None
-    """Returns a public name of `dpassay`, which lends it: this floor answers nothing."""
+    """Returns a public name of `dpassay`, which sets it: this module imports no questions."""
 
     if TYPE_CHECKING:  # arguments of some mechanisms have these names
         epsilon: Any
@@ -115,7 +115,7 @@ def _parts(mechanism: Any) -> list[Any]:
     return list(parts) if isinstance(parts, (list, tuple)) else [parts]
 
 
-"""What can be drawn has `plot`; the floor of figures draws, and `dpassay` lends its drawer."""
+"""Gives a class the method `plot`; `dpassay` sets the function of `dpassay.figures` that draws."""
 
 
 class Drawable:
@@ -123,7 +123,7 @@ class Drawable:
 
     __slots__ = ()
     drawer: ClassVar[Callable[..., Any] | None] = None
-    """What draws: this floor knows no figures."""
+    """The function that draws, set by `dpassay`: this package imports no figures."""
 
     def plot(self, path: Path | str | None = None, **options: Any) -> Any:
         """Return a matplotlib Figure, saved where `path` names a file: see `dpassay.plot`."""

@@ -57,7 +57,7 @@ class Known:
     refusal: str = "Only delta, epsilon and beta of this mechanism are known. Ask for one of these."
     """Why its tails or divergences are not known, where they are not, and what to ask."""
     to_width: Callable[[Fraction | None], Pair] | None = None
-    """Returns the same pair, asked for H and the tails to another relative width (None: to flint's
+    """Returns the same pair, with H and the tails to another relative width (None: to flint's
     precision). None of what follows flint's precision alone: engines that refine a grid, or
     lengthen a contour, do no more than is asked for."""
     asked: Fraction | None = None
@@ -231,7 +231,7 @@ class WorstCase:
 
 
 def refined(pair: Pair, relative_width: Fraction | None) -> Pair:
-    """Return the same pair, asked for H and the tails to a relative width."""
+    """Return the same pair, with H and the tails to a relative width."""
     to_width = pair.known.to_width
     return pair if to_width is None else to_width(relative_width)
 

@@ -408,7 +408,8 @@ class Described(ABCMeta):
     def __call__(cls, *positional: Any, **named: Any) -> Any:
         """Make the description; raise InvalidInputError where an argument is unknown or missing.
 
-        What other libraries call an argument is read too (`dpassay.accountant.aliases`).
+        Names that other libraries use for an argument are accepted too
+        (`dpassay.accountant.aliases`).
         """
         if not ALIASES.keys().isdisjoint(named):
             named = translated(named, list(inspect.signature(cls).parameters), len(positional))

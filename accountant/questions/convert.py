@@ -1,4 +1,4 @@
-"""What follows from a guarantee alone: the other notions, of the worst mechanism that has it.
+"""What follows from a guarantee alone in other notions, for the worst mechanism that has it.
 
 Every answer encloses the best statement that follows; its upper end (for β the lower one) is proved
 for everything that has the guarantee.

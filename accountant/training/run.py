@@ -64,7 +64,7 @@ class Training(Drawable):
     steps: int
     sampling_prob: Fraction
     mechanism: Mechanism
-    """All steps together, or what is no better at any δ: for shuffled and for truncated batches."""
+    """All steps; for shuffled and truncated batches a mechanism with no smaller δ at any ε."""
     ends: str = ""
     """What the ends of ε rest on, where these are bounds of different kinds."""
 

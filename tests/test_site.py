@@ -24,21 +24,15 @@ from dpassay.figures import production
 from dpassay.figures.cli import COMMAND as FIGURES
 from dpassay.figures.comparison.cli import COMMAND
 from dpassay.verifier.cli import main
-from tests.quick import quick
+from tests.quick import slow
 from tests.scripts import script
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 GUIDES = [
-    "training",
-    "matrix",
-    "adjacency",
-    "releases",
-    "selection",
-    "local",
-    "own_noise",
-    "compare",
-    "interoperation",
+    *("adjacency", "releases"),
+    *map(slow, ("training", "matrix", "selection", "local", "own_noise", "compare")),
+    slow("interoperation"),
 ]
 EXAMPLES = [
     path for path in sorted((ROOT / "examples").glob("*.py")) if "training" not in path.stem
@@ -59,7 +53,7 @@ def consoles(page: str) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("page", quick(GUIDES, 2, 3))
+@pytest.mark.parametrize("page", GUIDES)
 def test_console_blocks_show_what_is_printed(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,7 +23,7 @@ from dpassay.accountant.notation import parse
 from dpassay.accountant.questions.profile import applicable, pairs_of
 from dpassay.accountant.questions.tradeoff import beta, power
 from tests.near import narrow
-from tests.quick import quick, slow
+from tests.quick import slow
 
 BOTH = "add-remove"
 STEP = PoissonSubsampled(Gaussian(standard_deviation=1), "1/4")
@@ -108,12 +108,12 @@ def sampled(sigma: str, q: str, count: int) -> Composed:
 
 
 LEVELS: list[tuple[Mechanism, str]] = [
-    (sampled("0.8", "0.01", 1000), "1e-3"),
+    slow(sampled("0.8", "0.01", 1000), "1e-3"),
     (sampled("2", "0.1", 300), "1/2"),
 ]
 
 
-@pytest.mark.parametrize(("mechanism", "level"), quick(LEVELS, 1))
+@pytest.mark.parametrize(("mechanism", "level"), LEVELS)
 def test_values_and_tails_agree(mechanism: Mechanism, level: str) -> None:
     for ask in (beta, power):
         fine = ask(mechanism, level, adjacency=BOTH, relative_width=FINE)

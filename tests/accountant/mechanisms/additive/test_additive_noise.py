@@ -46,7 +46,7 @@ from dpassay.accountant.questions import accuracy, guarantees, profile
 from dpassay.accountant.questions import accuracy as utility
 from dpassay.accountant.release.lattice import InvertedNoise
 from tests.near import mpf, narrow
-from tests.quick import quick
+from tests.quick import slow
 
 FALSE_ALARM = 1e-6
 
@@ -222,12 +222,12 @@ def test_a_density_without_symmetry_is_composed() -> None:
 
 WITH = Gaussian(3)
 COMPOSED: list[tuple[Mechanism, Mechanism]] = [
-    (Composed(DENSITY[0], 8), Composed(DENSITY[1], 8)),
+    slow(Composed(DENSITY[0], 8), Composed(DENSITY[1], 8)),
     (Composed([DENSITY[0], WITH]), Composed([DENSITY[1], WITH])),
 ]
 
 
-@pytest.mark.parametrize(("own", "known"), quick(COMPOSED, 1))
+@pytest.mark.parametrize(("own", "known"), COMPOSED)
 def test_compositions_of_known_laws_have_their_answers(own: Mechanism, known: Mechanism) -> None:
     found = profile.delta(own, "1")
     assert narrow(found, Fraction(1, 1000))  # atoms of the loss lie between grid points

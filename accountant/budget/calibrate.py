@@ -49,7 +49,7 @@ from dpassay.accountant.questions.profile import usual
 __all__ = ["Calibration", "EpsilonDelta", "Mu", "Rho", "Target", "calibrate"]
 
 
-"""What a calibration is asked, and what it answers."""
+"""The question and the answer of a calibration."""
 
 
 @final
@@ -66,7 +66,7 @@ class Calibration:
     least: Interval
     """Encloses the value of the noise argument at which the noise is least."""
     achieved: dict[str, Interval]
-    """What `whole` has of what the target is about, by name."""
+    """The guarantee that `whole` has, in the terms of the target, by name."""
     target: Target
     """What was asked for."""
     reason: str = ""
@@ -178,7 +178,7 @@ DIGITS = 12
 _SEARCH_PRECISION = 128
 """Bits of values that choose where to look, and become floats."""
 _MAX_STEPS = 4096
-"""Doublings or halvings of the noise until a refusal: beyond 2^4096 nobody means it."""
+"""Doublings or halvings of the noise until a refusal: nobody needs noise beyond 2^4096."""
 _STALLED_STEPS = 24
 """Steps over which the excess must change, or more noise is taken to be of no use."""
 _STALLED = 1e-6
@@ -213,8 +213,9 @@ def calibrate(
 ) -> Calibration:
     """Find the least noise with which a mechanism, or many releases of it, have a guarantee.
 
-    Of a counter whose outputs have two ends it is that with which all measured sums have it, as the
-    outputs then have too: the mechanism that is returned says `released="measurements"`.
+    For a counter whose outputs have no exact profile it is the noise with which all measured sums,
+    and so the outputs too, have the guarantee: the returned mechanism says
+    `released="measurements"`.
 
     Parameters
     ----------
@@ -225,14 +226,14 @@ def calibrate(
     adjacency
         The neighbouring relation, where it matters; an argument of this name is the same one.
     direction
-        One order of two neighbours, of an (ε, δ); None takes the worse of both.
+        One direction, for (ε, δ); None takes the worse one.
     digits
-        Significant digits of the noise that is returned: rounded to more noise, and certified.
+        Significant digits of the returned noise, which is rounded to more noise and certified.
     relative_width
         Relative width of the enclosure of the least noise. None asks for 1e-12, or what is reached.
     argument
-        Which noise argument is found, of Laplace or Gaussian noise. None takes `mu` for μ, and else
-        the one with the smaller mean squared error.
+        The noise argument to find, where there are two, for Laplace and for Gaussian noise. None
+        takes `mu` for a target of μ, and otherwise the one with the smaller mean squared error.
     count
         How many releases, all with the same noise, have the guarantee together.
     sampling_prob
@@ -250,7 +251,7 @@ def calibrate(
     NotApplicableError
         If the mechanism has no single noise argument, or does not reach the target at any.
     UndecidedError
-        If a width is named and not reached, or not even two digits can be certified.
+        If a given width is not reached, or not even two digits can be certified.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How batches are made, and what is known of each way: loops, groups of records, schemes."""
+"""How batches are sampled, and what is known of each way: loops, groups of records, schemes."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Loop:
 
     @property
     def whole_epochs(self) -> tuple[int, int]:
-        """How many epochs are run from end to end, and how many are begun, at most."""
+        """How many epochs are complete, and at most how many are begun."""
         if self.epochs is None:
             done = self.steps // math.ceil(1 / self.share)
             return done, math.ceil(Fraction(self.steps, self.full_batches))
@@ -147,13 +147,13 @@ class Scheme:
     """What a run releases under one sampling."""
 
     mechanism: Mechanism
-    """All steps together, or what is no better."""
+    """All steps, or a mechanism with no smaller δ at any ε."""
     adjacency: Adjacency
     assumptions: tuple[str, ...]
     steps: int
     share: Fraction
     ends: Callable[[ExactReal], tuple[Interval, str]] | None = None
-    """An enclosure of ε(δ) and what its ends rest on, where the mechanism is not all there is."""
+    """An enclosure of ε(δ) and what its ends rest on, where it is not that of the mechanism."""
 
     def epsilon(self, delta: ExactReal) -> tuple[Interval, str]:
         """Enclose ε(δ), and say what its ends rest on where they differ in kind."""
@@ -181,7 +181,7 @@ def enclosed(
     delta: ExactReal,
     relative_width: Fraction | None = None,
 ) -> Interval:
-    """Return ε(δ), to a relative width where it is reached, else as it comes soon."""
+    """Return ε(δ) to a relative width, or to what is reached quickly."""
     if relative_width is None and delta > _LARGE:
         relative_width = _FEW
     with contextlib.suppress(UndecidedError):
@@ -189,7 +189,7 @@ def enclosed(
     return profile.epsilon(mechanism, delta, adjacency=adjacency)
 
 
-"""What k records of one person have together, where nothing exact is known: both ends.
+"""Bounds for k records of one person together, where nothing exact is known.
 
 **The rule.** If ε is enough for one record at δ₁, then kε is for k records at δ₁ Σ_{i<k} e^{iε}
 (change them one after the other). Every δ₁ whose sum is at most δ gives an upper bound.
@@ -210,7 +210,7 @@ P(K > m) is at most that of Bin(E, min(1, k(k − 1)p/2)), and by joint convexit
 
     δ(ε) ≤ Σ_m P(K = m) δ_μ(ε),   μ = √(kE + (k² − k)m)/σ.
 
-δ_μ increases with m, so that the binomial law may stand for that of K.
+δ_μ increases with m, so the binomial law may replace that of K.
 
 **Batches without replacement, below.** Let the k records have gradients u, all others −u. Against
 k records −u more, the sum of a batch moves by 2i, i of k records of N being in a batch of B.
@@ -238,7 +238,7 @@ def one_is_drawn(sigma: ExactReal, batch: int, size: int, steps: int, group: int
 
 
 def times(release: Mechanism, count: int) -> Mechanism:
-    """Return a release that is made so often."""
+    """Return a release that is repeated so often."""
     return release if count == 1 else Composed(release, count)
 
 
@@ -325,7 +325,7 @@ def drawn(
 
 """Batches that are cut, and batches drawn with replacement."""
 
-"""Poisson batches that are cut to B records: between which untruncated runs they are.
+"""Poisson batches that are cut to B records: the untruncated runs that bound them.
 
 Each record is in the sample of a step with probability q, independently; of a sample of more than
 B records, B are kept, all subsets equally likely. One neighbour has N records, the other one more.
@@ -342,7 +342,7 @@ with k, for all m_0 < … < m_l,
     δ(ε) ≤ Σ_k P(K = k) δ_k(ε) ≤ Σ_i (t_{i−1} − t_i) δ_{m_i}(ε) + t_l,
 
 where t_i = P(K > m_i) and t_{−1} = 1. The last sum increases with every t_i, so that upper bounds
-may stand for them.
+may replace them.
 
 A person with k records: batches are cut at most where J > B − k, and i records of the sample, of
 which Bin(k, q) are, then move the sum by at most 2i. (A step of which i records move the sum by at
@@ -493,7 +493,7 @@ def sampled(
 
 
 def _delta(mechanism: Mechanism, epsilon: Decimal) -> Fraction:
-    """Return an upper bound of δ(ε), which is 1 where none is known soon."""
+    """Return an upper bound of δ(ε), 1 where none is found quickly."""
     try:
         found = profile.delta(
             mechanism, epsilon, adjacency=Adjacency.ADD_REMOVE, relative_width=_WIDTH
@@ -518,7 +518,7 @@ def binomial_tail(trials: int, probability: Fraction, least: int) -> Fraction:
         )
 
 
-"""Batches of B draws with replacement: how often a record is in a batch, and what that shows.
+"""Batches of B draws with replacement: how often a record is in a batch, and what follows.
 
 Each of the B places of a batch takes one of N records, uniformly, independently. A person with k
 of them has J ~ Bin(B, p) places, p = k/N; T batches are independent. Gradients have norm at most 1.
@@ -638,15 +638,15 @@ sampling comes with its own neighbouring relation:
   of all else; neighbours by add-remove. One step is `PoissonSubsampled(Gaussian(noise_multiplier),
   q)`; with `group=k` neighbours differ in k records, of which Binomial(k, q) are in a batch, and a
   step is a `MixtureOfGaussians`. Its pair is worst for adaptively chosen steps too. (Other schemes
-  have two ends for groups: the rule above.)
+  have bounds for groups: the rule above.)
 * "truncated-poisson": Poisson samples of which truncated_batch_size records are kept, at random,
-  where there are more; neighbours by add-remove. ε has two ends, which nearly meet where hardly
-  any batch is cut (`TruncatedBatches`).
+  where there are more; neighbours by add-remove. ε has two bounds, which nearly agree where
+  hardly any batch is cut (`TruncatedBatches`).
 * "without-replacement": every batch is a uniform subset of batch_size records, drawn anew;
   neighbours by replace-one. Replacing a clipped gradient moves the sum by at most 2C, so a step is
   `SampledWithoutReplacement(Gaussian(noise_multiplier, l2_sensitivity=2), …)`.
 * "with-replacement": each of the batch_size places of a batch takes one of the records, uniformly,
-  drawn anew; neighbours by replace-one, with two ends; add-remove is exact
+  drawn anew; neighbours by replace-one, with two bounds; add-remove is exact
   (`WithReplacement`).
 * "random-allocation": every record is in one step of each epoch, chosen uniformly, independently of
   all else; neighbours by add-remove. An epoch is `RandomAllocation(Gaussian(…), steps=t)`, t =
@@ -668,7 +668,7 @@ The other neighbouring relations are below.
 A guarantee for Poisson batches does not hold for shuffled ones.
 """
 
-"""Training under the neighbouring relations that a sampling does not come with: two ends of ε.
+"""Training under another neighbouring relation than that of the sampling: bounds of ε.
 
 Neighbours differ in one record, added or removed, replaced by another ("replace-one"), or with the
 gradient 0 in one of them ("zero-out"); the number of steps stays. A replacement by a record whose
@@ -746,7 +746,7 @@ class _Ends:
 
 
 def in_words(relation: str, group: int) -> str:
-    """Say by what neighbours differ."""
+    """Say in what neighbours differ."""
     one = group == 1
     who, is_, has = ("one record", "is", "has") if one else (f"{group} records", "are", "have")
     return {
@@ -890,11 +890,11 @@ _KNOWN: dict[tuple[str, str], Callable[[ExactReal, Loop], _Ends]] = {
     ("without-replacement", "add-remove"): lambda sigma, loop: _subset(sigma, loop, zero=False),
     ("without-replacement", "zero-out"): lambda sigma, loop: _subset(sigma, loop, zero=True),
 }
-"""What is known of a sampling under a relation that is not its own."""
+"""What is known of a sampling under another relation than its own."""
 
 
 _APART = Fraction(1, 1000)
-"""Relative width of ends that are some percent apart: more digits take many times as long."""
+"""Relative width of bounds that differ by some percent: more digits take many times as long."""
 TRUNCATED, REPLACED = "truncated-poisson", "with-replacement"
 """The sampling that needs a limit of its batches, and one that is named in several places."""
 
@@ -972,7 +972,7 @@ def _truncated_poisson(sigma: ExactReal, loop: Loop) -> Scheme:
         low = cut.lower(delta)
         least = lower_end(low, delta, "all other gradients are 0")
         return Interval(low, upper), (
-            f"{least} Upper end: {how}; what is worse is so rare that delta pays for it."
+            f"{least} Upper end: {how}; the probability of worse is charged to delta."
         )
 
     assumption, *rest = whole.assumptions
@@ -1029,8 +1029,8 @@ def _with_replacement(sigma: ExactReal, loop: Loop, neighbours: str = "replace-o
         upper = run.upper(delta, relation, width)
         lower = run.lower(delta, 1 if neighbours == "zero-out" else 2, width)
         reason = (
-            "Both ends: a person's records are in so many places of a batch, cut where more are "
-            "so rare that delta pays for it."
+            "Both ends: by how many places of a batch a person's records take, up to a number that "
+            "is exceeded so rarely that the probability is charged to delta."
             if added
             else "Lower end: all other gradients are 0, or the opposite of the person's. Upper "
             "end: wherever a person's records are, they and what replaces them move a sum in "
@@ -1067,9 +1067,9 @@ def _random_allocation(sigma: ExactReal, loop: Loop) -> Scheme:
         below = [of(each).lower for each in gathered(sigma, t, epochs, k)]
         rule = by_rule(partial(enclosed, alone, Adjacency.ADD_REMOVE), k, delta)
         return Interval(max(below), min(rule, of(shared).upper)), (
-            "Lower end: the gradients of the records are orthogonal, or one, and all others 0. "
-            "Upper end: each record has its part of the noise, or they are left out one after the "
-            "other."
+            "Lower end: the gradients of the records are orthogonal or equal, and all others 0. "
+            "Upper end: each record has its share of the noise, or the records are left out one "
+            "after the other."
         )
 
     return Scheme(
@@ -1090,7 +1090,7 @@ def _random_allocation(sigma: ExactReal, loop: Loop) -> Scheme:
 
 
 def _zeroed(group: int, changed: str = "") -> str:
-    """Say by whom neighbours differ."""
+    """Say in which records neighbours differ."""
     if group == 1:
         who, is_, has = "one record", "is", "has"
     else:

@@ -89,26 +89,6 @@ def epsilon_of_renyi(order: Number, divergence: Number, delta: Number) -> Interv
     return low.hull(Interval.of_exact(Fraction(found.upper) - 1))
 
 
-def classic_epsilon_of_renyi(order: Number, divergence: Number, delta: Number) -> Interval:
-    """Enclose D + ln(1/δ)/(a − 1) (Mironov 2017, Proposition 3): valid, never the best."""
-    a, target, most = _order(order), _delta(delta), _divergence(divergence)
-    return enclose(lambda: most.ball() - target.ball().log() / (a.ball() - 1))
-
-
-def improved_epsilon_of_renyi(order: Number, divergence: Number, delta: Number) -> Interval:
-    """Enclose max(0, D + ln(1 − 1/a) − ln(δ a)/(a − 1)) (Canonne, Kamath and Steinke 2020).
-
-    It follows from E_P[e^{(a−1)L}] alone; `epsilon_of_renyi` also uses that P and Q have mass 1.
-    """
-    a, target, most = _order(order), _delta(delta), _divergence(divergence)
-
-    def value() -> arb:
-        x, d = a.ball(), target.ball()
-        return (most.ball() + (-1 / x).log1p() - (d * x).log() / (x - 1)).max(arb(0))
-
-    return enclose(value)
-
-
 def power_of_renyi(order: Number, divergence: Number, alpha: Number) -> Interval:
     """Enclose the largest power of a test of level α in [0, 1] where D_order(P‖Q) ≤ divergence.
 

@@ -39,7 +39,7 @@ from dpassay.accountant.mechanisms import (
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.pairs import invert
-from dpassay.accountant.questions import guarantees, notions, profile, tradeoff
+from dpassay.accountant.questions import guarantees, profile, tradeoff
 from dpassay.accountant.questions.least_mu import mu as least_mu
 from dpassay.verifier.ask import verify
 from dpassay.verifier.foreign import events
@@ -232,8 +232,15 @@ def _share(row: Row) -> str | None:
 
 
 def _conversion(row: Row) -> str | None:
-    found = notions.improved_epsilon_of_renyi(row["order"], row["divergence"], row["delta"])
-    return near(row, found, row["expected"], "epsilon")
+    """Compare max(0, D + ln(1 − 1/a) − ln(δ a)/(a − 1)) (Canonne, Kamath and Steinke 2020)."""
+    a, most, delta = (exact(row[name]) for name in ("order", "divergence", "delta"))
+
+    def value() -> arb:
+        x = a.ball()
+        log = (delta.ball() * x).log()
+        return (most.ball() + (-1 / x).log1p() - log / (x - 1)).max(arb(0))
+
+    return near(row, enclose(value), row["expected"], "epsilon")
 
 
 def _noise_search(row: Row, epsilon: Callable[[Mechanism, Any], Interval]) -> str | None:

@@ -45,6 +45,7 @@ from dpassay.accountant.numbers.interval import (
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.questions.accuracy import mean_squared_error
 from dpassay.accountant.questions.profile import usual
+from dpassay.accountant.questions.threshold import threshold
 
 __all__ = ["Calibration", "EpsilonDelta", "Mu", "Rho", "Target", "calibrate"]
 
@@ -185,10 +186,6 @@ _STALLED = 1e-6
 """Relative change of the excess below which it has not changed: some tend to a limit."""
 _SHARE_OF_WIDTH, _WIDEST = 16, Fraction(1, 16)
 """How much finer than it changes the excess is asked for, and the least: then its sign is clear."""
-_BEND = 0.05
-"""Relative change of two slopes up to which a power law is followed for several doublings."""
-_FLAT = 1e-3
-"""Slope relative to the excess below which no leap is taken: it would go too far."""
 _MAX_ULPS = 1000
 """Units in the last digit that are tried: an enclosure of the root is seldom that wide."""
 _SUMS = "all measured sums, as what the outputs tell has two ends"
@@ -374,19 +371,23 @@ class _Family:
 
     def beside_estimates(self, relative_width: Fraction, digits: int) -> Calibration | None:
         """Enclose the least noise beside estimates, proved at both ends; None where that fails."""
-        if not self.kind.noise_grows:
+        target = self.target
+        if not (self.kind.noise_grows and isinstance(target, EpsilonDelta) and target.delta.sign):
             return None
 
         def pairs(value: ExactReal) -> Sequence[Pair]:
             return self.pairs(self.whole(value))
 
-        found = self.target.beside_estimates(pairs, self._first_guess(), relative_width)
+        given, first = (target.epsilon, target.delta), self._first_guess()
+        found = threshold(pairs, *given, first, relative_width=relative_width)
         if found is None:
             return None
         above = _decimal(Fraction(found.least.upper), digits, ROUND_UP)  # proved to do
         point = ExactReal.of_rational(Fraction(above))
         whole = self.whole(point)
-        return self._calibration(found.least, point, whole, found.achieved(self.pairs(whole)))
+        return self._calibration(
+            found.least, point, whole, target.met_from(found, self.pairs(whole))
+        )
 
     def searched(
         self, relative_width: Fraction, coarser: Calibration | None, digits: int
@@ -466,21 +467,19 @@ class _Family:
 
         Raises NotApplicableError where the excess no longer changes.
         """
-        near, leap = self._first_guess(), 1
+        near = self._first_guess()
         values = [self._middle(near, width)]
-        slopes: list[float] = []  # of the excess, by doublings
         up = values[0] > 0
         for _ in range(_MAX_STEPS):
-            far = near * (1 << leap) if up else near / (1 << leap)
+            far = 2 * near if up else near / 2
             values.append(self._middle(far, width))
-            slopes.append((values[-1] - values[-2]) / leap)
             if (values[-1] <= 0) == up or values[-1] == 0:
                 return (near, far) if up else (far, near)
             last = values[-_STALLED_STEPS:]
             level = max(last) - min(last) <= _STALLED * abs(last[-1])
             if len(values) > _STALLED_STEPS and level:
                 raise self._unreachable(far, failing=up == self.kind.noise_grows)
-            near, leap = far, self._leap(values[-1], slopes[-2:])
+            near = far
         raise UndecidedError(
             f"No {self.argument} was found within 2^{_MAX_STEPS} of {self._first_guess()}."
         )
@@ -505,22 +504,6 @@ class _Family:
                 f"{self.kind.__name__} could not be evaluated at {self.argument}={float(value):g}."
             )
         return excess
-
-    @staticmethod
-    def _leap(value: float, slopes: list[float]) -> int:
-        """Return how many doublings to take at once: several where the excess follows a power.
-
-        Where the last two slopes nearly agree they say where the excess crosses 0; three
-        quarters of the way are taken, so that the bracket stays narrow.
-        """
-        if len(slopes) < 2:
-            return 1
-        before, last = slopes
-        if not (math.isfinite(before) and math.isfinite(last)):  # the excess is infinite
-            return 1
-        if abs(last - before) > _BEND * abs(last) or abs(last) < _FLAT * abs(value):
-            return 1
-        return max(1, math.floor(-0.75 * value / last))
 
     def _unreachable(self, at: Fraction, *, failing: bool) -> NotApplicableError:
         name = self.kind.__name__

@@ -28,7 +28,7 @@ from dpassay.accountant.numbers.interval import START_PRECISION, Interval, ball,
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs import invert
 from dpassay.accountant.questions import guarantees, profile
-from dpassay.accountant.questions.threshold import Family, Threshold, threshold
+from dpassay.accountant.questions.threshold import Threshold
 
 Width: TypeAlias = Fraction | None
 """The relative width that a δ is asked for; None for flint's precision."""
@@ -53,17 +53,6 @@ _UNBOUNDED = 10**9
 """Stands for an infinite excess: roots are searched among finite numbers."""
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The least argument of a family for a guarantee, found beside estimates."""
-
-    least: Interval
-    """The guarantee is proved to fail at the lower end and to hold at the upper one."""
-    achieved: Callable[[Sequence[Pair]], dict[str, Interval]]
-    """Returns what the pairs of an argument from the upper end on have of the guarantee."""
-
-
 class Target(ABC):
     """A guarantee that a mechanism satisfies or not."""
 
@@ -86,12 +75,6 @@ class Target(ABC):
         """Whether the guarantee is proved."""
         found = sign(lambda: self.excess(mechanism, adjacency, width), max_precision=_TIE_PRECISION)
         return found in (-1, 0)
-
-    def beside_estimates(
-        self, family: Family, first: Fraction, relative_width: Fraction
-    ) -> Found | None:
-        """Enclose the least argument at which the pairs of a family have it; None if unknown."""
-        return None
 
     def objection(self) -> str:
         """Say why no mechanism, or every mechanism, has the guarantee; "" if neither is so."""
@@ -156,16 +139,7 @@ class EpsilonDelta(Target):
             return all(loss is not None and loss <= self.epsilon for loss in losses)
         return super().holds(mechanism, adjacency, width)
 
-    def beside_estimates(
-        self, family: Family, first: Fraction, relative_width: Fraction
-    ) -> Found | None:
-        """Enclose the argument at which δ(ε) passes δ > 0."""
-        if self.delta.sign == 0:
-            return None
-        found = threshold(family, self.epsilon, self.delta, first, relative_width=relative_width)
-        return None if found is None else Found(found.least, lambda pairs: self._met(pairs, found))
-
-    def _met(self, pairs: Sequence[Pair], found: Threshold) -> dict[str, Interval]:
+    def met_from(self, found: Threshold, pairs: Sequence[Pair]) -> dict[str, Interval]:
         """Enclose the δ(ε) ≤ δ of pairs at or beyond a threshold, about as finely as it was."""
         pairs = invert.to_width(pairs, found.width)
         with ctx.workprec(START_PRECISION):

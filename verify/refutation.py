@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from dpassay.verifier.verdict import Finding
 
 _DIGITS = 15
-"""Of a number in the program: a double holds no more."""
+"""Digits of a number in the program: a double holds no more."""
 _LEAST = 1e-9
 """Below this probability `NormalDist.cdf` loses digits, and the program uses erfc."""
 _FEW_DIGITS = 4
-"""With fewer the true δ is only bounded, and the excess is that of the event."""
+"""With fewer digits the true δ is only bounded, and the excess is that of the event."""
 _BEYOND_FLOATS = (DpassayError, ArithmeticError, ValueError)
-"""What numbers raise that no float holds: the law alone describes the event, without a program."""
+"""Errors of numbers that no float holds: the law alone then describes the event, without a
+program."""
 _TINY = 1e-290
 """Below this probability a double has few digits or none: there is no program."""
 _CLEAR = 1e-9
@@ -45,7 +46,7 @@ _REACH = 40
 _MOST_INTEGERS = 100_000
 """Integers that the program sums over, so that it ends at once."""
 _ROUNDING = 1e-12
-"""How near sums of masses in floats are to the proved ones, relatively."""
+"""The relative distance of sums of masses in floats from the proved ones."""
 
 
 @final
@@ -54,7 +55,7 @@ class ByHand:
     """What a reader needs to check a refutation without this program."""
 
     datasets: str
-    """Who P and Q are."""
+    """The datasets of P and Q."""
     event: str
     p: Interval
     q: Interval
@@ -103,14 +104,14 @@ def _described(witness: Mapping[str, Any], p: Interval, q: Interval) -> _Event |
 
 
 def _importing(lines: Sequence[str]) -> tuple[str, ...]:
-    """Put before a program what it imports."""
+    """Put the imports of a program before it."""
     text = "\n".join(lines)
     imports = {"math.": "import math", "NormalDist(": "from statistics import NormalDist"}
     return (*(line for used, line in imports.items() if used in text), *lines)
 
 
 def _inequality(finding: Finding, p: Interval, q: Interval) -> tuple[str, str]:
-    """Return what contradicts the claim, in numbers and as Python; the latter may be empty."""
+    """Return the inequality that contradicts the claim, in numbers and (or empty) as Python."""
     claimed, loss = finding.claimed, exact(finding.witness["loss_above"])
     if "delta" in claimed:
         delta, true = exact(claimed["delta"]), finding.true.get("delta")
@@ -177,7 +178,7 @@ def _normal_tails(cut: float, noise: str, means: tuple[str, str], q: float) -> t
 def _sampled(
     mechanism: Any, law: Mapping[str, Any], loss: float, p: float, q: float
 ) -> _Event | None:
-    """Describe a half-line of Gaussian noise whose record is in the sample by chance."""
+    """Describe a half-line of Gaussian noise on a Poisson sample."""
     from dpassay.accountant.mechanisms import Gaussian, PoissonSubsampled
 
     if type(mechanism) is not PoissonSubsampled or type(mechanism.mechanism) is not Gaussian:
@@ -380,9 +381,9 @@ def event(finding: Finding) -> list[tuple[str, str]]:
 """What would make a refuted claim true: more noise, a larger ε, the corrected statement."""
 
 TYPED = ("command line", "Python")
-"""The sources of a claim that a user has typed, whose least noise is found as well."""
+"""The sources of claims that users type: for these the least noise is found too."""
 _NOISE_DIGITS = 5
-"""Of the noise, rounded to the side on which the claim is true."""
+"""Digits of the noise, rounded to the side on which the claim is true."""
 _WORDS = ("epsilon", "delta", "mu", "rho")
 
 

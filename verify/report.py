@@ -58,7 +58,7 @@ class Comparison:
 
     @property
     def factor(self) -> str:
-        """How many times the claimed number the true one is; empty where that means nothing."""
+        """The true number over the claimed one; empty where the ratio has no meaning."""
         if self.other is None:
             return ""
         if self.true == self.other:
@@ -102,12 +102,12 @@ def show(finding: Finding, stream: TextIO) -> None:
 
 
 def worst_first(findings: Sequence[Finding]) -> list[Finding]:
-    """Return findings in the order of what a reader wants to know: what is refuted first."""
+    """Return findings in the order in which a reader wants them: refuted ones first."""
     return sorted(findings, key=lambda finding: _WORST_FIRST.index(finding.verdict))
 
 
 def show_table(findings: Sequence[Finding], stream: TextIO) -> None:
-    """Print the findings, what is refuted first and with its cause, and how many there are."""
+    """Print the findings, refuted ones first and with their causes, and how many there are."""
     rows = [
         Row(
             (finding.verdict.value, _name(finding), _factor(finding)),
@@ -136,7 +136,7 @@ def counts(findings: Sequence[Finding]) -> str:
 
 
 def _errors(findings: Sequence[Finding]) -> str:
-    """Say with how many distinct errors the refuted statements fall, where a file groups them."""
+    """Say how many distinct errors the refuted statements have, where a file groups them."""
     stricter = sum(f.is_stricter for f in findings if f.verdict is Verdict.REFUTED)
     if not stricter and not any(finding.error for finding in findings):
         return ""
@@ -228,7 +228,7 @@ def _as_said(value: Interval | str) -> str:
 
 
 def _bare(text: str) -> str:
-    """Return a text without brackets: "1/3-GDP" in words says no more than "(1/3)-GDP"."""
+    """Return a text without brackets, so that "1/3-GDP" and "(1/3)-GDP" are the same."""
     return text.translate({ord(bracket): None for bracket in "()"})
 
 

@@ -68,7 +68,7 @@ class Metric:
     """Raises NotApplicableError for a law of which it is not known."""
     more_is_better: bool = False
     advice: str = ""
-    """What a value means for the user, with {} for it."""
+    """What a value means for the user, with {} in its place."""
 
     def better(self, first: Interval, second: Interval) -> bool:
         """Whether the first is proved to be better."""
@@ -121,7 +121,7 @@ def _exactly_the_answers(found: Calibrated, workload: Workload) -> bool:
 
 
 def _average(found: Calibrated, workload: Workload) -> arb:
-    """Average the variances of the answers: what stands behind them is not asked for."""
+    """Average the variances of the answers; further outputs are not counted."""
     entries = list(found.mechanism.variances())
     columns = found.answer_columns(workload)
     return sum((entries[j] for j in columns), start=arb(0)) / len(columns)
@@ -266,7 +266,7 @@ class Comparison(Drawable):
 
     @property
     def ranked_by(self) -> Metric:
-        """Return the first metric that tells all private rows apart, else the usual one."""
+        """Return the first metric that distinguishes all private rows, else the usual one."""
         return decisive(self.rows, self.metrics, self.typical)
 
     @property
@@ -545,7 +545,7 @@ def _selected(
 
 
 def _is_meant(name: str, only: Sequence[str]) -> bool:
-    """Whether `only` names a candidate, in part or whole; all are meant where it is empty."""
+    """Whether `only` names a candidate, in part or whole; an empty one names all."""
     return not only or any(wanted.lower() in name.lower() for wanted in only)
 
 
@@ -583,7 +583,7 @@ def _touches(found: Calibrated, budget: Budget) -> bool:
 def decisive(rows: Sequence[Row], measures: Sequence[Metric], typical: Metric) -> Metric:
     """Return the first measure that every private row has, else the typical one.
 
-    A probability that is 0 for all of them tells nothing.
+    A probability that is 0 for all of them does not rank them.
     """
     private = [row for row in rows if row.is_private]
     for measure in measures:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dpassay.verifier.compare.comparison import Comparison, Metric, Row
 
 
-"""What a mechanism asks of the program that uses it, in a word, and whether libraries have it."""
+"""What a mechanism requires of the program that uses it, and whether libraries have it."""
 
 _INTEGERS = ("DiscreteGaussian", "DiscreteLaplace", "IntegerNoise", "Skellam", "BoundedCountNoise")
 _LOADERS = {
@@ -129,15 +129,15 @@ _SAMPLINGS = {
 }
 """The option of `dpassay training`, by the way to make batches."""
 _ALIKE = 1e-3
-"""Relative difference of errors that nobody sees."""
+"""Relative difference of errors that does not matter."""
 _GAIN = 0.02
-"""Relative gain for which nobody should leave what the usual libraries have."""
+"""Relative gain that is too small to leave the mechanisms of the usual libraries."""
 _LONGEST = 120
 """Letters of a mechanism that fit into a line of advice."""
 _LEAST_NAME = 10
 """Columns that a name has at least."""
 _FEW_PERCENT = 10
-"""Percent below which a ratio is said in percent."""
+"""Percent up to which a ratio is printed in percent."""
 
 
 def headline(found: Comparison) -> str:
@@ -197,7 +197,7 @@ def _effort(row: Row) -> tuple[bool, int]:
 
 
 def _alike(found: Comparison, row: Row) -> bool:
-    """Whether a private row is the first one, or nobody sees its difference from the best."""
+    """Whether a private row is the first one, or its difference from the best does not matter."""
     ratio = found.ratio(row, found.ranked_by.name)
     return row is found.rows[0] or (ratio is not None and abs(ratio - 1) < _ALIKE)
 

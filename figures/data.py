@@ -40,10 +40,7 @@ _STAND_IN = "(stand-in data)"
 def find(folder: Path, *names: str) -> Path:
     """Return the first of some files that is in a folder or below it.
 
-    Raises
-    ------
-    InvalidInputError
-        If there is none of them.
+    Raises InvalidInputError if there is none of them.
     """
     for name in names:
         for path in [folder / name, *sorted(folder.rglob(name))]:
@@ -85,10 +82,7 @@ def digits(
 ) -> Images:
     """Return the file's images, or without a folder the stand-in with so many images.
 
-    Raises
-    ------
-    InvalidInputError
-        If the file is missing, or not what it should be.
+    Raises InvalidInputError if the file is missing, or not what it should be.
     """
     if folder is None:
         return _stand_in(rng, train, test)
@@ -167,10 +161,7 @@ def colour_images(
 ) -> Images:
     """Return the file's images, or without a folder the stand-in with so many images.
 
-    Raises
-    ------
-    InvalidInputError
-        If the file is missing, or not what it should be.
+    Raises InvalidInputError if the file is missing, or not what it should be.
     """
     if folder is None:
         first, second = (_structured(count, rng) for count in (train, test))
@@ -264,10 +255,7 @@ def pickups(folder: Path | None, rng: np.random.Generator) -> Pickups:
 
     The file's valid cells are those with a pickup in the whole month, taken for public.
 
-    Raises
-    ------
-    InvalidInputError
-        If the folder has no such file, or the file is not what it should be.
+    Raises InvalidInputError if the folder has no such file, or the file is not what it should be.
     """
     if folder is None:
         return _stand_in_uber(rng)
@@ -352,10 +340,7 @@ class Swarms:
 def swarms(folder: Path | None, rng: np.random.Generator, *, records: int, boids: int) -> Swarms:
     """Return the file's records, or without a folder simulated ones of so many boids.
 
-    Raises
-    ------
-    InvalidInputError
-        If the folder has no such file, or the file is not what it should be.
+    Raises InvalidInputError if the folder has no such file, or the file is not what it should be.
     """
     if folder is None:
         raw, classes = _simulated(rng, records, boids)

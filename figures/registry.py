@@ -65,10 +65,7 @@ def paper(name: str) -> str:
 def selected(only: list[str], of_papers: list[str]) -> list[str]:
     """Return the ids that are asked for by id or by paper, all if nothing is asked for.
 
-    Raises
-    ------
-    InvalidInputError
-        If a figure or a paper is unknown.
+    Raises InvalidInputError if a figure or a paper is unknown.
     """
     for name in only:
         if name not in FIGURES:
@@ -87,10 +84,7 @@ def selected(only: list[str], of_papers: list[str]) -> list[str]:
 def require(needs: Mapping[str, tuple[str, ...]]) -> None:
     """Do nothing if all modules are there that some figures, by their names, need.
 
-    Raises
-    ------
-    NotApplicableError
-        If one is missing; the message has the command that installs it.
+    Raises NotApplicableError if one is missing; the message has the command that installs it.
     """
     missing = {
         figure: [name for name in modules if find_spec(name) is None]

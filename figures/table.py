@@ -70,10 +70,8 @@ class Table:
     ) -> Table:
         """Make a table; cells may be any exact or floating number, an Interval, a text or None.
 
-        Raises
-        ------
-        ValueError
-            If a row has another length than the list of columns, or a number is not finite.
+        Raises ValueError if a row has another length than the list of columns, or a number is not
+        finite.
         """
         heads = tuple(columns)
         cells = tuple(
@@ -88,10 +86,7 @@ class Table:
     ) -> Table:
         """Read back what `to_csv` and `about` wrote, of the same table.
 
-        Raises
-        ------
-        ValueError
-            If the columns are not those of the CSV.
+        Raises ValueError if the columns are not those of the CSV.
         """
         heads = tuple(Column(**column) for column in columns)
         names, *lines = csv.reader(io.StringIO(text))
@@ -133,10 +128,7 @@ class Table:
     def value(self, name: str, **where: Value) -> float:
         """Return the number of the only row of that kind.
 
-        Raises
-        ------
-        ValueError
-            If there is none, or more than one.
+        Raises ValueError if there is none, or more than one.
         """
         (found,) = self.numbers(name, **where)
         return found

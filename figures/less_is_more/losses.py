@@ -55,10 +55,7 @@ def exact_sigma_star(dimension: int, epsilon: str, delta: str) -> float:
     where `calibrate`, to twelve digits, needs many. The result is certified: δ is at most the
     target there, and above it at 1 − 10⁻⁶ of it.
 
-    Raises
-    ------
-    UndecidedError
-        If the secant does not settle, or its result is not certified.
+    Raises UndecidedError if the secant does not settle, or its result is not certified.
     """
     target = Fraction(delta)
     goal = math.log(float(target))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -46,7 +46,7 @@ def compute(settings: Settings, requests: Sequence[Request]) -> Table:
     kept = range(0, _CELLS, step)
     rows: list[tuple[object, ...]] = []
     draws = settings.pick(3, _DRAWS)
-    for kind, mechanism, epsilon in [("data", "non-private", ""), *requests]:
+    for kind, mechanism, epsilon in (_DATA, *requests):
         rng = settings.rng(f"map of {mechanism}")
         found = []
         for _ in range(1 if kind == "data" else draws):
@@ -181,34 +181,28 @@ def _short(value: float) -> str:
     return f"{value:.1g}" if value >= 10**4 else f"{value:.2g}"
 
 
-_OTHERS = ("classic", "analytic", "MVG", "MGM", "DAWA", "H_b")
-_R1SMG: Request = ("printed", "R1SMG", _LOW)
-_REQUESTS: tuple[Request, ...] = (
-    _R1SMG,
-    *(("printed", name, "0.5") for name in _OTHERS),
-    ("verified", "R1SMG", _LOW),
-    *(("verified", name, "0.5") for name in ("R1SMG", EXACT, "DAWA", "H_b")),
-)
-_REQUESTS_10: tuple[Request, ...] = (
-    _R1SMG,
-    *(("printed", name, _LOW) for name in _OTHERS),
-    *(("verified", name, _LOW) for name in ("R1SMG", EXACT, "DAWA", "H_b")),
-)
-_PLACES = (0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14)
-
-
 _DATA = ("data", "non-private", "")
 
 
-def _draw_4(table: Table) -> style.Figure:
-    return draw(table, 3, 5, dict(zip((_DATA, *_REQUESTS), _PLACES, strict=True)))
+def _requests(epsilon: str) -> tuple[Request, ...]:
+    """Return R1SMG at its own ε and the others at one ε, printed and then verified."""
+    others = ("classic", "analytic", "MVG", "MGM", "DAWA", "H_b")
+    printed = [("printed", name, epsilon) for name in others]
+    verified = [("verified", name, epsilon) for name in ("R1SMG", EXACT, "DAWA", "H_b")]
+    own = ("printed", "R1SMG", _LOW), *printed, ("verified", "R1SMG", _LOW), *verified
+    return tuple(dict.fromkeys(own))
 
 
-def _draw_10(table: Table) -> style.Figure:
-    return draw(table, 3, 4, dict(zip((_DATA, *_REQUESTS_10), range(12), strict=True)))
+def _plot(
+    requests: tuple[Request, ...], columns: int, places: Sequence[int]
+) -> tuple[Callable[[Settings], Table], Callable[[Table], style.Figure]]:
+    panels = dict(zip((_DATA, *requests), places, strict=True))
+    return partial(compute, requests=requests), partial(
+        draw, rows=3, columns=columns, places=panels
+    )
 
 
 PLOTS: Plots = {
-    "4": (partial(compute, requests=_REQUESTS), _draw_4),
-    "10": (partial(compute, requests=_REQUESTS_10), _draw_10),
+    "4": _plot(_requests("0.5"), 5, (*range(8), *range(10, 15))),
+    "10": _plot(_requests(_LOW), 4, range(12)),
 }

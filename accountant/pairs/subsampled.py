@@ -175,8 +175,8 @@ class SubsampledPair(Pair):
 
             e^{(a−1) D_a} = 1 + a(a − 1) ∫ (e^{(a−1)ε} H(ε) + e^{−aε} H'(ε)) dε over ε > 0,
 
-        which is no more with H' ≤ H in the place of H (*The two directions of a sample*). Sampled
-        Gaussian noise has every order, in both directions.
+        for the mixture first. Exchanging H and H' gives the mixture last, which is no more, as
+        H' ≤ H (*The two directions of a sample*). Sampled Gaussian noise has all orders, in both.
         """
         if order == 1:
             return self._mean_loss()

@@ -165,7 +165,7 @@ def renyi(
         if not enveloped:
             return found
         with within():
-            found = found.hull(enclose(all_together, relative_width=width))
+            found = found.hull(enclose(lambda: all_together().upper(), relative_width=width))
         if found.lower < found.upper and (found.relative_width or 1) > width:
             raise BetweenError("a Rényi divergence", found)
         return found

@@ -280,6 +280,13 @@ def test_neighbours_between_the_extremes_may_have_larger_divergences() -> None:
     assert str(guarantees.renyi(everything, 2)) == "1"
 
 
+def test_divergences_of_replaced_records_are_enclosed_for_laplace_noise() -> None:
+    step = SampledWithoutReplacement(Laplace(scale=1), 1, 10)
+    found, one = (guarantees.renyi(step, 2, direction=side) for side in (None, Direction.REMOVE))
+    assert found.lower == one.lower
+    assert one.upper < found.upper < 2 * one.upper
+
+
 def test_a_straight_line_shortens_the_trade_off_function() -> None:
     """β is that of the envelope: at most the smaller curve, and less where both cross."""
     width = Fraction(1, 10**9)

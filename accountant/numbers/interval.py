@@ -357,18 +357,11 @@ class Interval:
         return (upper - lower) / min(abs(lower), abs(upper))
 
     def __contains__(self, value: object) -> bool:
-        """Whether an int, Fraction, Decimal or (binary) float lies in the interval."""
-        if isinstance(value, Fraction):
-            below = self.lower == Decimal("-Infinity") or (
-                self.lower.is_finite() and Fraction(self.lower) <= value
-            )
-            above = self.upper == Decimal("Infinity") or (
-                self.upper.is_finite() and value <= Fraction(self.upper)
-            )
-            return below and above
-        if isinstance(value, (int, float, Decimal)):
-            return self.lower <= Decimal(value) <= self.upper
-        raise TypeError(f"Expected a number, not {type(value).__name__}.")
+        """Whether a number lies in the interval; a float is the binary number that it is."""
+        if not is_number(value):
+            raise TypeError(f"Expected a number, not {type(value).__name__}.")
+        low, high = side(self.lower, self.upper, value)  # type: ignore[arg-type]  # a number
+        return low <= 0 <= high
 
     def __iter__(self) -> Iterator[Decimal]:
         """Go through both ends: `lower, upper = interval`."""

@@ -125,12 +125,9 @@ def _terms(
     same ones at every step.
     """
     parts, table = 1 + _coordinates(groups), _weights(groups, bar)
-    falling = [math.factorial(parts - 1)]  # d!/i!
-    for i in range(1, parts):
-        falling.append(falling[-1] // i)
     jumps, found = sorted(table), []
     with ctx.workprec(precision):
-        scale = 1 / arb(falling[0])
+        shares = [1 / arb(i).fac() for i in range(parts)]
         for jump in jumps:
             weights = table[jump].coeffs()
             signed = [-w if m % 2 else w for m, w in enumerate(weights)]
@@ -143,8 +140,8 @@ def _terms(
                 second = -second
             elif kernel is Kernel.Q:
                 rest = mirrored
-            scaled = [a * b for a, b in zip(rest, falling, strict=False)]
-            found.append((first, second, arb_poly(scaled) * scale))
+            scaled = [a * b for a, b in zip(rest, shares, strict=False)]
+            found.append((first, second, arb_poly(scaled)))
     return jumps, found
 
 

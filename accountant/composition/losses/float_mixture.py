@@ -140,6 +140,8 @@ _NEVER = 80.0
 ln M."""
 _SHARES = [1.6**-k for k in range(9)]
 """Heights that are tried, as shares of the largest."""
+_MOST_ENTRIES = 1 << 20
+"""Losses in a table of many mixtures: it takes 8 MB, and tilts of usual questions far less."""
 _PLACES = 40
 """Places at which the growth of an integrand is evaluated."""
 
@@ -320,20 +322,27 @@ class ManyMixtures:
         self._parts = [part for part, _ in factors]
         self._counts = np.array([float(count) for _, count in factors])
         self._mu = max(part.floats.mu for part in self._parts)
-        self._tables: dict[tuple[int, bool], tuple[Floats, Floats, Floats]] = {}
+        self._tables: dict[tuple[int, bool], tuple[Floats, Floats, Floats] | None] = {}
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """Return the sums of those of all parts."""
         s = c + 1 if self._parts[0].mixed_first else -c
-        mass, loss, gap = self._table(s)
+        if (table := self._table(s)) is None:
+            each = np.array([part.cumulants(c) for part in self._parts])
+            size, mean, variance = (self._counts @ each).tolist()
+            return size, mean, variance
+        mass, loss, gap = table
         rows, sure = bounds.moments_of_rows(s, mass, loss, gap)
         for i in np.flatnonzero(~sure):
             rows[:, i] = self._parts[i].moments(s)
         size, mean, variance = (rows @ self._counts).tolist()
         return size, mean if self._parts[0].mixed_first else -mean, variance
 
-    def _table(self, s: float) -> tuple[Floats, Floats, Floats]:
-        """Return φ dx, L and L − (w − 1) at the nodes, for all s of a sign up to a power of 2."""
+    def _table(self, s: float) -> tuple[Floats, Floats, Floats] | None:
+        """Return φ dx, L and L − (w − 1) at the nodes, for all s of a sign up to a power of 2.
+
+        None where there are too many.
+        """
         key = math.frexp(max(abs(s), _MODERATE))[1], s > 0
         if key not in self._tables:
             far = math.copysign(2.0 ** key[0], s)
@@ -342,8 +351,9 @@ class ManyMixtures:
             step = float((2 * math.pi * heights / (_AIM + grown)).max())
             low = min(part.floats.peak(far) for part in self._parts) if s < 0 else 0.0
             high = self._mu * max(far, 2.0)
-            if high - low > _FARTHEST:
-                raise UndecidedError(f"The moments up to x={high:.6g} are not summed.")
+            if (high - low + 2 * _REACH) / step * len(self._parts) > _MOST_ENTRIES:
+                self._tables[key] = None
+                return None
             x = np.arange(low - _REACH, high + _REACH + step, step)
             laws = [
                 (part.floats.mu, part.floats.log_share, part.floats.log_rest)

@@ -541,8 +541,11 @@ def _grid(pair: TunedPair, depth: int) -> list[ExactReal]:
     with ctx.workprec(64):
         for place in places[:-1]:
             tails = rough.tails(ExactReal.of_rational(Fraction(float(place))))
-            rises.append(float((tails.q_below / tails.p_above).log().mid()))
-    rises[0] = max(rises[0], 2 * rises[1] - rises[2])
+            known = tails.q_below > 0 and tails.p_above > 0
+            rises.append(float((tails.q_below / tails.p_above).log().mid()) if known else -math.inf)
+    for k in reversed(range(len(rises) - 2)):
+        if k == 0 or math.isinf(rises[k]):  # no loss lies below the place
+            rises[k] = max(rises[k], 2 * rises[k + 1] - rises[k + 2])
     rises.append(2 * rises[-1] - rises[-2])
     inner = np.interp(np.linspace(rises[0], rises[-1], _LOSSES + 1)[1:-1], rises, places)
     found = sorted({Fraction(float(place)) for place in inner} - {Fraction(float(low))})

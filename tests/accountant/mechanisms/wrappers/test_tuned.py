@@ -18,6 +18,7 @@ import dpassay
 from dpassay.accountant.errors import DpassayError, InvalidInputError, NotApplicableError
 from dpassay.accountant.mechanisms import (
     Composed,
+    DiscreteLaplace,
     Gaussian,
     Guaranteed,
     Laplace,
@@ -149,6 +150,18 @@ def test_pure_guarantees_stay_below_the_known_bound(shape: int, factor: int) -> 
     ]
     assert found == sorted(found)
     assert 0.98 * factor < found[-1] <= factor
+
+
+@pytest.mark.parametrize("noise", [Laplace(2), DiscreteLaplace(2)])
+def test_losses_that_end_on_both_sides_are_tuned(noise: Any) -> None:
+    """A sample's losses end at −ln(1 + q(e^½ − 1)) and at its negative, below (1 + 2) times it."""
+    one = PoissonSubsampled(noise, "0.1")
+    least = math.log1p(0.1 * math.expm1(0.5))
+    single = profile.epsilon(one, "1e-3", adjacency="add-remove")
+    found = profile.epsilon(Tuned(one, 10), "1e-3", adjacency="add-remove")
+    assert float(single.lower) < float(found.lower)
+    assert float(found.upper) <= min(3 * least, 1.12 * float(found.lower))
+    assert float(profile.delta(Tuned(one, 10), "0.2", adjacency="add-remove").upper) == 0
 
 
 def test_simulated_runs_have_the_probabilities_of_an_event() -> None:

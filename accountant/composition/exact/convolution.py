@@ -75,10 +75,12 @@ class Sums(Engine):
     def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
         """Return the ε with ln H(ε) = log_delta: between two values H(ε) = p − e^ε q.
 
-        The tables that reach down to some value are formed in turn, the shortest first.
+        The tables that reach down to some value are formed in turn, the shortest first; None where
+        there is only one, at whatever precision.
         """
         factors, target = of_finite(product.factors), arb(log_delta).exp() - product.infinity_mass()
-        for floor in _floors(factors):
+        floors = _floors(factors)
+        for floor in floors if len(floors) > 1 else ():
             table = _table(factors, ctx.prec, floor)
             after = bisect_left(range(len(table.values)), True, key=lambda i: table.at(i) < target)
             if after or floor is None:
@@ -263,13 +265,20 @@ def _difference(vector: Vector, other: Vector) -> Vector:
 def _floors(factors: Finite) -> tuple[Fraction | None, ...]:
     """Return losses below which values are left out where H is asked above, the largest first.
 
-    The last one is None: nothing is left out. A box has no shorter form, and a short list no need.
+    The last one is None: nothing is left out. A box and the powers of one law have no shorter form,
+    and a short list has no need.
     """
     plan = _plan(factors)
-    if plan.box <= plan.multisets or plan.multisets <= FEW_VALUES:
+    powers = (
+        math.comb(count + len(set(row)) - 1, count)
+        for row, (_, count) in zip(plan.points, factors, strict=True)
+    )
+    if plan.box <= plan.multisets or plan.multisets <= FEW_VALUES or sum(powers) > FEW_VALUES:
         return (None,)
     heights = plan.heights()
     rows = [[_height(point, heights) for point in row if point] for row in plan.points]
+    if not all(rows):  # the loss is never finite
+        return (None,)
     start = _height(plan.origin, [float(value.mid()) for value in plan.generators.balls()])
     least, most = (
         start + sum(n * end(row) for row, (_, n) in zip(rows, factors, strict=True))

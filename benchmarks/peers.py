@@ -22,6 +22,7 @@ classes.
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import json
 import math
@@ -330,7 +331,7 @@ def opake(_: str) -> Callable[[dict[str, Any]], Any]:
             * count
             for _, scale, q, count in row["parts"]
         ]
-        whole = steps[0] if len(steps) == 1 else opake.accounting.compose(*steps)
+        whole = functools.reduce(opake.accounting.compose, steps)
         at = float(row["at"])
         question = whole.epsilon_at if row["question"] in ("epsilon", "append") else whole.delta_at
         return [float(question(at))]
@@ -394,11 +395,12 @@ def served(
         child = os.fork()
         if child:
             _, status = os.waitpid(child, 0)
-            if status:
-                print(json.dumps({"answer": f"more than {limit} s"}), flush=True)
+            if status:  # 1 is that of an exception, which says nothing of the time
+                late = os.waitstatus_to_exitcode(status) != 1
+                print(json.dumps({"answer": f"more than {limit} s" if late else None}), flush=True)
             continue
         resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + limit, -1))
-        signal.signal(signal.SIGXCPU, lambda *_: os._exit(1))
+        signal.signal(signal.SIGXCPU, lambda *_: os._exit(2))
         signal.alarm(20 * limit)  # for one that waits
         start = time.process_time()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from flint import arb
@@ -59,6 +59,11 @@ _ATTEMPTS = 10
 """Times the four points are put elsewhere: the parabola through the last ones tells where."""
 _MOST_POINTS = 1 << 19
 """Grid points at most: near an atom of the losses more of them are slower, and hardly better."""
+_FAR = 0.1
+"""Where the next points are, at first."""
+_SLOW_HALVINGS, _LESS = 3, 0.9
+"""Then the distances from the best point to the next ones are halved, until so many halvings leave
+more than this share: at a kink of H, where losses have an atom, no parabola tells where."""
 _TWO_DIGITS = Fraction(1, 100)
 """The width of values that only choose."""
 _SHARE = 16
@@ -128,6 +133,18 @@ def tradeoff(product: Product, level: ExactReal, width: Fraction, *, power: bool
             return found
         epsilon, drop = _parabola(points, [_float(known[point]) for point in points], drop)
         epsilon = min(max(epsilon, ends[0]), ends[1])
+    best = max(known, key=lambda point: _float(known[point]))
+    values, known = values_near(best), {}
+    reached_by([best - _FAR, best, best + _FAR, best + 2 * _FAR])
+    last, slow = math.inf, 0
+    while slow < _SLOW_HALVINGS:
+        for points in _around(known):
+            if len(set(points)) == len(points):  # floats have numbers between
+                found = reached_by(points)
+        if _is_within(found, width):
+            return found
+        reached = float(found.upper - found.lower)
+        last, slow = reached, slow + 1 if reached > _LESS * last else 0
     raise UndecidedError(
         f"Reached {'a power' if power else 'beta'} in {found} from values of delta. Ask for a "
         "larger relative_width.",
@@ -275,6 +292,17 @@ def _held(epsilon: float) -> float:
 
 def _float(value: arb) -> float:
     return float(value.mid())
+
+
+def _around(known: Mapping[float, arb]) -> list[list[float]]:
+    """Return four points twice, from both sides: the best one, and between it and the next ones."""
+    order = sorted(known)
+    best = max(range(len(order)), key=lambda index: _float(known[order[index]]))
+    at = order[best]
+    left = order[best - 1] if best else 2 * at - order[-1]
+    right = order[best + 1] if best + 1 < len(order) else 2 * at - order[0]
+    points = [left, (left + at) / 2, at, (at + right) / 2, right]
+    return [points[:4], points[1:]]
 
 
 def _parabola(points: list[float], g: list[float], drop: float) -> tuple[float, float]:

@@ -41,6 +41,8 @@ from dpassay.verifier.claims.privacy import (
     VERDICT_WIDTH,
     PrivacyClaim,
     bounded,
+    by_ends,
+    ends_of,
     event,
     first_width,
     in_brackets,
@@ -353,23 +355,6 @@ class DivergenceClaim(PrivacyClaim, frozen=True, kw_only=True):
         return dataclasses.replace(decision, witness=self.witness(scope, {}))
 
 
-def _bounded(bounds: UndecidedError, claimed: ExactReal) -> tuple[Interval, bool | None]:
-    """Return the bounds that were reached, and what both of them say about a claim.
-
-    Raises the error itself where they say nothing and closer ones may be known.
-    """
-    if bounds.interval is None:
-        raise bounds
-    found = Interval(bounds.interval.lower, bounds.interval.upper)
-    if found.upper.is_finite() and ExactReal.of_rational(Fraction(found.upper)) <= claimed:
-        return found, True
-    if found.lower.is_finite() and ExactReal.of_rational(Fraction(found.lower)) > claimed:
-        return found, False
-    if not isinstance(bounds, BetweenError):
-        raise bounds
-    return found, None
-
-
 @final
 class RenyiDP(DivergenceClaim, frozen=True, kw_only=True, tag="renyi-dp"):
     """The Rényi divergence of the given order, in both directions, is at most ε."""
@@ -396,9 +381,9 @@ class RenyiDP(DivergenceClaim, frozen=True, kw_only=True, tag="renyi-dp"):
             value = guarantees.renyi(
                 mechanism, order, adjacency=self.relation(), relative_width=RELATIVE_WIDTH
             )
-            truth = compare(value.ball, "<=", claimed.ball)
-        except UndecidedError as bounds:
-            value, truth = _bounded(bounds, claimed)
+        except UndecidedError as refusal:
+            value = ends_of(refusal)
+        truth = by_ends(value, claimed)
         rho = mechanism.exact_rho(self.relation())
         if rho is not None and rho * order <= claimed:  # D_a ≤ ρ a: met with equality
             truth = True
@@ -423,12 +408,12 @@ class ZeroConcentratedDP(DivergenceClaim, frozen=True, kw_only=True, tag="zcdp")
         for width in _RHO_WIDTHS:
             try:
                 value = guarantees.rho(mechanism, adjacency=self.relation(), relative_width=width)
-                truth = compare(value.ball, "<=", claimed.ball, max_precision=512)
-            except UndecidedError as bounds:
-                value, truth = _bounded(bounds, claimed)
+            except UndecidedError as refusal:
+                value = ends_of(refusal)
                 break
-            if truth is not None:
+            if by_ends(value, claimed) is not None:
                 break
+        truth = by_ends(value, claimed)
         known = mechanism.exact_rho(self.relation())
         if known is not None:  # decides a claim that is met with equality
             truth = known <= claimed
@@ -477,9 +462,7 @@ class GaussianDP(PrivacyClaim, frozen=True, kw_only=True, tag="gaussian-dp"):
         except NotApplicableError:
             return self._by_least_mu(scope, claimed)
         except UndecidedError as refusal:  # both ends of what is proved may do
-            if refusal.interval is None:
-                raise
-            value = Interval(refusal.interval.lower, refusal.interval.upper)
+            value = ends_of(refusal)
         own = mechanism.exact_gaussian_mu(self.relation())
         if own is not None:  # decides a claim that is met with equality
             truth: bool | None = own <= claimed
@@ -573,10 +556,10 @@ def _least_mu(pairs: Sequence[Pair], claimed: ExactReal) -> tuple[Interval | Non
             value = bounds(pairs, width)
         except (NotApplicableError, UndecidedError):
             break
-        lower, upper = (ExactReal.of_rational(Fraction(end)) for end in (value.lower, value.upper))
-        if upper <= claimed:
+        truth = by_ends(value, claimed)
+        if truth:
             return value, True, in_the_limit
-        if claimed < lower or (value.relative_width or 0) > width:
+        if truth is False or (value.relative_width or 0) > width:
             break
     return value, False, in_the_limit
 

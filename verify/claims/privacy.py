@@ -123,22 +123,33 @@ def at_most(
         return reached(number, pairs), compare(lambda: number(pairs), "<=", claimed.ball)
     value = reached(number, pairs, WIDTHS[0])
     for width in WIDTHS[1:]:
-        decided = _decided_by(value, claimed)
+        decided = by_ends(value, claimed)
         if decided is not None:
             return value, decided
         try:
             value = _enclosed(number, pairs, width)
         except UndecidedError:
             break
-    decided = _decided_by(value, claimed)
+    decided = by_ends(value, claimed)
     return value, compare(lambda: number(pairs), "<=", claimed.ball) if decided is None else decided
 
 
-def _decided_by(value: Interval, claimed: ExactReal) -> bool | None:
+def by_ends(value: Interval, claimed: ExactReal) -> bool | None:
     """Whether every number of an enclosure is at most the claimed one; None if only some are."""
     with ctx.workprec(LAW_PRECISION):
         found, limit = value.ball(), claimed.ball()
-        return False if found > limit else True if found <= limit else None
+        if found > limit:
+            return False
+    met = found <= limit or (value.upper.is_finite() and exact(value.upper) <= claimed)
+    return True if met else None
+
+
+def ends_of(refusal: UndecidedError) -> Interval:
+    """Return the enclosure that a refusal carries; raise the refusal where it has none."""
+    known = profile.reached(refusal)
+    if known is None:
+        raise refusal
+    return known
 
 
 def worst_at(pairs: Sequence[Pair], epsilon: ExactReal) -> Pair:

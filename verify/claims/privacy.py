@@ -216,7 +216,9 @@ def margin(true: Interval, claimed: ExactReal) -> dict[str, Interval]:
         value, bound = true.ball(), claimed.ball()
         result = {"difference": Interval.of_ball(value - bound, 20)}
         if claimed.sign > 0 and value.is_finite():
-            result["factor"] = Interval.of_ball(value / bound, 20)
+            factor = Interval.of_ball(value / bound, 20)
+            least = factor.lower if true.lower < 0 else max(factor.lower, Decimal(0))
+            result["factor"] = Interval(least, factor.upper)
     return result
 
 

@@ -7,13 +7,11 @@ prints the same numbers in floats.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, final
 
 from dpassay.accountant import notation
@@ -389,18 +387,16 @@ _WORDS = ("epsilon", "delta", "mu", "rho")
 
 def needed_noise(finding: Finding) -> str:
     """Say with which noise a mechanism that a user typed has the guarantee; else empty."""
-    from dpassay.accountant import notation
     from dpassay.accountant.budget.calibrate import calibrate
     from dpassay.accountant.budget.target import read_target
-    from dpassay.accountant.errors import DpassayError
 
     if finding.source not in TYPED:
         return ""
-    with contextlib.suppress(DpassayError):
-        mechanism: Any = notation.parse(str(finding.witness.get("mechanism", "")))
-        argument = mechanism.noise_argument
-        if argument is None:
-            return ""
+    mechanism: Any = _mechanism(finding.witness)
+    argument = getattr(mechanism, "noise_argument", None)
+    if argument is None:
+        return ""
+    with suppress(DpassayError):
         kinds = [n for n in (argument, mechanism.gaussian_noise_argument) if n]
         argument = next((n for n in kinds if getattr(mechanism, n) is not None), argument)
         others = {
@@ -440,9 +436,5 @@ def remedy(finding: Finding) -> str:
 
 def _value(finding: Finding) -> str:
     """Give the true value where a number was misprinted."""
-    from dpassay.accountant.numbers.interval import text
-
     value = finding.true.get("value")
-    if not isinstance(value, dict):
-        return ""
-    return f"print {text(Decimal(value['lower']), Decimal(value['upper']))}"
+    return f"print {Interval.of_json(value)}" if isinstance(value, dict) else ""

@@ -261,6 +261,8 @@ class _Line:
             part: cut.cut for (part, _), (cut, _) in pairs if isinstance(cut, MixtureTransform)
         }
         self._columns: dict[Transform, _Column] = {}
+        rate = math.ldexp(math.sqrt(loss.cumulants(float(line.c))[2]), -2 * _WIDER - bits)
+        self._rate = rate / loss.count
         size = loss.cumulants(float(line.c))[0]
         self._bits = max(_WORD, bits + _WIDER + guard(loss.count, size))
         self.c, self.h = float(line.c), float(line.step)
@@ -324,7 +326,8 @@ class _Line:
             return _Column(turned_by, errors, mean, 0.0, size, low, high, arb(0), fall)
         if not isinstance(part, MixtureTransform):
             raise UndecidedError("There are no sums in floats of these losses.")
-        found = part.quick_sums(c, step, count)
+        found = part.quick_sums(c, step, count, self._rate)
+        found = found or part.quick_sums(c, step, count, math.inf)
         if found is None:
             raise UndecidedError("The sums in floats are too long.")
         with ctx.workprec(_BITS - 16):  # as for these sums, whose nodes it shares

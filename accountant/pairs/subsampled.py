@@ -235,9 +235,9 @@ class SubsampledPair(Pair):
         """Return D_1 of Gaussian noise, an integral; raise NotApplicableError for other noise."""
         if not isinstance(self.inner, GaussianPair):
             raise NotApplicableError(
-                "The Kullback–Leibler divergence of a subsampled release, and rho with it, is known "
-                "for Gaussian noise alone. Ask for delta, epsilon, the trade-off function or a "
-                "Rényi divergence of integer order."
+                "The Kullback–Leibler divergence of a subsampled release, and rho with it, is "
+                "known for Gaussian noise alone. Ask for delta, epsilon, the trade-off function or "
+                "a Rényi divergence of integer order."
             )
         q = self.sampling_prob.ball()
         mixed, plain = [(1 - q, arb(0)), (q, self.inner.mu())], [(arb(1), arb(0))]

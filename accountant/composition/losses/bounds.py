@@ -48,17 +48,22 @@ products in any order); u = 2^−53 is the unit roundoff. With j = bG + g and
 
     a = e^{ibGhx} − 1,   b = e^{ighx} − 1,   e^{ijhx} − 1 = a(1 + b) + b,
 
-the sums are a product of two matrices, of some 2√N entries per phase for N points t.
+the sums are a product of two matrices, of some 2√N entries per phase for N points t. The matrices
+are split into heads of few bits, whose products are summed exactly, and rests whose products are
+2^21 times smaller, so that the error does not grow with the number of phases.
 
 *Error.* An angle y = jhx with x and its product rounded is wrong by 2u|y|. Halved and reduced by a
 multiple of π/2 it is wrong by u more, unless that multiple is 0; the power series and the products
 that make 2i sin(y/2) e^{iy/2} of it lose 6u|y|. In all e^{iy} − 1 is wrong by less than 10u|y|, as
 |e^{iy} − 1| ≤ |y|. So, with weights that are wrong by 2u and |1 + b| = 1 rounded, the product is
-wrong by less than 20u|bGhx| + 36u|ghx| for every phase before summation, and the sum by less than
-24u(bG + 2g)h Σ v_n|x_n|. A sum of M products of floats is wrong by Mu/(1 − Mu) times the sum of
-their sizes, in any order. By Cauchy's inequality these are at most bGh Σ v_n|x_n| for a(1 + b),
-|1 + b| = 1, and gh Σ v_n|x_n| for v b: it adds Mu(bG + g)h Σ v_n|x_n|, rounded factors included in
-the slack.
+wrong by less than 20u|bGhx| + 36u|ghx| for every phase before summation. What the sums of N rests
+add is N·u times the sum of their sizes, at most N 2^−B Σ v_n|bGhx_n| for heads of B bits (below 4u
+of the sum for N ≤ 2^13), and for v itself gh(Σ min(v_n, 2^−B max v)|x_n| + 2^−B max|x_n|). So far
+the sum is wrong by less than 24u(bG + 2g)h Σ v_n|x_n|, and what the rests beside v add.
+
+*Without heads* a sum of M products of floats is wrong by Mu/(1 − Mu) times the sum of their sizes,
+in any order. By Cauchy's inequality these are at most bGh Σ v_n|x_n| for a(1 + b), |1 + b| = 1, and
+gh Σ v_n|x_n| for v b: it adds Mu(bG + g)h Σ v_n|x_n|, rounded factors included in the slack.
 
 *Cells.* Upper bounds of logarithms on cells of the real line: of normal laws, smooth cuts and sums.
 `SLACK`, relative to the logarithms that are added, exceeds their rounding errors.
@@ -88,12 +93,26 @@ _FEW = 32
 """Points t up to which no product of matrices is formed."""
 ROOT_2PI = math.sqrt(2 * math.pi)
 _EXP_TERMS = tuple(1 / math.factorial(n) for n in range(2, 12))
+_TERMS_UP_TO = (1e-3, _EXP_TERMS[:6]), (1e-2, _EXP_TERMS[:7]), (_SMALL_POWER, _EXP_TERMS)
+"""What is left out is below 1e-17 of the sum."""
 _LOG_TERMS = tuple(2.0 / (2 * n + 1) for n in range(1, 12))
 
 
 def excess_of_exp(u: Values) -> Values:
     """Return e^u − 1 − u with relative accuracy, for real or complex u."""
     found: Values = np.expm1(u) - u
+    near = np.abs(u) < _SMALL_POWER
+    small = u[near]
+    found[near] = _series(small, _EXP_TERMS) * small * small
+    return found
+
+
+def _beyond(u: Floats, grown: Floats) -> Floats:
+    """Return e^u − 1 − u with relative accuracy, given e^u − 1."""
+    size = max(float(u.max()), -float(u.min()))
+    if size < _SMALL_POWER:
+        return _series(u, next(terms for limit, terms in _TERMS_UP_TO if size < limit)) * u * u
+    found: Floats = grown - u
     near = np.abs(u) < _SMALL_POWER
     small = u[near]
     found[near] = _series(small, _EXP_TERMS) * small * small
@@ -166,7 +185,7 @@ def moments(
         weights = mass * (1.0 + grown)
         total = float(weights.sum())
         if abs(total - 1.0) < _NEAR_ONE:
-            excess = float(np.dot(mass, excess_of_exp(power) + s * gap))
+            excess = float(np.dot(mass, _beyond(power, grown) + s * gap))
             mean = float(np.dot(mass, grown * loss + gap)) / (1.0 + excess)
             variance = float(np.dot(weights, (loss - mean) ** 2)) / total
             return math.log1p(excess), mean, variance
@@ -284,7 +303,7 @@ def _product(left: Complexes, right: Complexes) -> Complexes:
 
 
 MOST_PHASES = 1 << 13
-"""Most nodes of `phase_sums`: sums of more lose digits, and balls are asked."""
+"""Most nodes of `phase_sums`: the error bound at the head of this file counts on it."""
 _UNIT = 2.0**-53
 """The unit roundoff u."""
 _ERROR = 24 * _UNIT
@@ -300,9 +319,15 @@ _COSINE = tuple((-1) ** n / math.factorial(2 * n) for n in range(1, 9))
 """Coefficients of sin(y)/y − 1 and cos(y) − 1 by powers of y², |y| ≤ π/4: the rest is below u."""
 
 
-def error_of_sums(weights: Reals, x: Reals) -> float:
+def error_of_sums(weights: Reals, x: Reals, *, heads: bool = True) -> float:
     """Return c such that c·(bG + 2g)h bounds the error of `phase_sums` at j = bG + g."""
-    return _SLACK * (_ERROR + len(x) * _UNIT) * float(weights @ np.abs(x))
+    size = np.abs(x)
+    if not heads:
+        return _SLACK * (_ERROR + len(x) * _UNIT) * float(weights @ size)
+    bits = _bits(len(x))
+    rests = float(np.minimum(weights, 2.0**-bits * weights.max()) @ size)
+    rests += 2.0**-bits * float(size.max())
+    return _SLACK * (_ERROR * float(weights @ size) + len(x) * _UNIT * rests)
 
 
 def blocks(count: int) -> int:
@@ -310,13 +335,21 @@ def blocks(count: int) -> int:
     return max(1, math.isqrt(count))
 
 
-def phase_sums(weights: Reals, x: Reals, step: float, count: int) -> Complexes:
-    """Return Σ v_n (e^{ijhx_n} − 1) for 0 ≤ j < count, with v_n > 0 of sum 1."""
+def phase_sums(
+    weights: Reals, x: Reals, step: float, count: int, *, heads: bool = True
+) -> Complexes:
+    """Return Σ v_n (e^{ijhx_n} − 1) for 0 ≤ j < count, with v_n > 0 of sum 1.
+
+    Without `heads` it is faster, and less exact.
+    """
     inner = blocks(count)
     outer = -(-count // inner)
-    parts = [slice(n, n + _PHASES) for n in range(0, len(x), _PHASES)]
-    factors = (_factors(weights[part], x[part], step, inner, outer) for part in parts)
-    product = functools.reduce(np.add, (left @ whole.T for left, whole in factors))
+    if heads:
+        product = _product_by_heads(*_factors(weights, x, step, inner, outer))
+    else:
+        parts = [slice(n, n + _PHASES) for n in range(0, len(x), _PHASES)]
+        factors = (_factors(weights[part], x[part], step, inner, outer) for part in parts)
+        product = functools.reduce(np.add, (left @ whole.T for left, whole in factors))
     one, two, rest = (slice(k * inner, (k + 1) * inner) for k in range(3))
     real = product[:outer, one] - product[outer:-1, two] + product[-1, rest]
     imaginary = product[:outer, two] + product[outer:-1, one] + product[-1, two]
@@ -362,6 +395,27 @@ def _without_constant(terms: tuple[float, ...], square: Reals) -> Reals:
     for term in terms[-2::-1]:
         found += term
         found *= square
+    return found
+
+
+def _bits(number: int) -> int:
+    """Return how many bits heads may have, so that sums of so many products are exact."""
+    return (52 - (number - 1).bit_length()) // 2
+
+
+def _product_by_heads(first: Reals, second: Reals) -> Reals:
+    """Return the product of a matrix and the transpose of another one, heads without rounding."""
+    heads = [_head(matrix, _bits(first.shape[1])) for matrix in (first, second)]
+    rests = [matrix - head for matrix, head in zip((first, second), heads, strict=True)]
+    found: Reals = heads[0] @ heads[1].T + (heads[0] @ rests[1].T + rests[0] @ second.T)
+    return found
+
+
+def _head(matrix: Reals, bits: int) -> Reals:
+    """Return the leading bits of the entries of every row, relative to its largest."""
+    top = np.maximum(np.abs(matrix).max(axis=1, keepdims=True), 2.0**-900)
+    shift = np.ldexp(1.5, np.frexp(top)[1] + (52 - bits))
+    found: Reals = (matrix + shift) - shift
     return found
 
 

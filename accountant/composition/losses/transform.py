@@ -424,13 +424,15 @@ class Quadrature:
         if len(x) > MOST_PHASES or reach * float(np.abs(x).max()) > LARGEST_ANGLE or h != step:
             return None
         blurred = float(weights @ np.array([float(loss.rad()) for loss in away])) * (1 + 1e-9)
-        error = error_of_sums(weights, x) + blurred
-        if not error < rate:
-            return None
+        error = error_of_sums(weights, x, heads=False) + blurred
+        if heads := not error < rate:
+            error = error_of_sums(weights, x) + blurred
+            if not error < rate:
+                return None
         blur = float((self.error / total).upper()) * (1 + 1e-9)
         j, block = np.arange(count), blocks(count)
         errors = error * (j * h + (j % block) * h) * (1 + 1e-9)
-        return QuickSums(mean, phase_sums(weights, x, h, count), errors, blur)
+        return QuickSums(mean, phase_sums(weights, x, h, count, heads=heads), errors, blur)
 
 
 @final

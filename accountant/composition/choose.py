@@ -89,9 +89,9 @@ MOST_FEW, MOST_OF_SEVERAL, RARE = 24, 100, 2.0
 faster than inversion."""
 LEAST_NOISE = 1e-3
 """Share of the variance from which on Gaussian noise ends a line soon that atoms would not."""
-SELDOM, SEVERAL = 1e-4, 32.0
-"""Sampling probability up to which a mean number of draws is small: nine digits take twice as long
-as six there, and seconds at worst."""
+SELDOM = 0.003
+"""Mean number of draws, times their probability, up to which nine digits take more than the 0.2 s
+that six take at most: seconds at worst."""
 QUICK_WIDTH = Fraction(1, 10**7)
 """The finest width that is asked of that grid."""
 MOST_CELLS, MOST_POINTS = 1 << 25, 1 << 20
@@ -329,8 +329,7 @@ class Ladder(Engine):
         """Return what comes within about 0.2 s."""
         if self.quick is None:
             mean, largest = _drawn(product)
-            few = mean <= (SEVERAL if largest <= SELDOM else RARE)
-            return GRID_WIDTH if few else super().width(product)
+            return GRID_WIDTH if mean * largest <= SELDOM else super().width(product)
         return self.quick.engine.width(self.quick)
 
     def largest(self, pair: Pair) -> ExactReal | None:

@@ -29,6 +29,7 @@ from dpassay.accountant.composition.fourier.estimates import (
 )
 from dpassay.accountant.composition.fourier.measure import (
     LOSS,
+    SHORT,
     Kernel,
     Loss,
     Sum,
@@ -44,6 +45,7 @@ from dpassay.accountant.composition.fourier.measure import (
     takes_apart,
 )
 from dpassay.accountant.composition.fourier.measure import measure_near as near
+from dpassay.accountant.composition.fourier.measure import near as planned
 from dpassay.accountant.composition.fourier.saddle import Strip, saddle
 from dpassay.accountant.composition.losses.laplace import LaplaceMoments
 from dpassay.accountant.composition.losses.transform import (
@@ -291,19 +293,17 @@ def _ways(
     product: Product, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int
 ) -> Sequence[Way]:
     """Return the contours that may work, the best first."""
-    whole, at, planned = FOURIER.loss(product), near(float(epsilon)), coarse(bits)
+    whole, at = FOURIER.loss(product), near(float(epsilon))
     if not (takes_apart(whole) and math.isinf(strip.high)):
         return [_straight]
-    if falls_soon(chosen(whole, strip, at, planned), kernel, strip, at, bits):
+    if falls_soon(_kept(whole, kernel, strip, epsilon, bits), kernel, strip, at, bits):
         return [_straight, _apart]
     return [_apart, _straight]
 
 
 def _straight(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
     """Return the integral on a vertical line, with losses cut off that are rare and large."""
-    short = loss
-    if any(isinstance(part, MixtureTransform) for part, _ in loss.factors):
-        short = chosen(loss, strip, near(float(epsilon)), coarse(bits))
+    short = _kept(loss, kernel, strip, epsilon, bits)
     if (found := _neighbours(loss, kernel, strip, bits).widen(short, epsilon)) is not None:
         return found
     rest = _cut_off(short, kernel, strip, epsilon)
@@ -311,6 +311,15 @@ def _straight(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits
     if found.rel_accuracy_bits() < bits - LOSS:
         raise UndecidedError(f"The contour does not give {bits} bits.")
     return found
+
+
+def _kept(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> Loss:
+    """Return the loss, cut off where that is worth its search."""
+    if not any(isinstance(part, MixtureTransform) for part, _ in loss.factors):
+        return loss
+    if falls_soon(loss, kernel, strip, planned(float(epsilon)), bits, SHORT):
+        return loss
+    return chosen(loss, strip, near(float(epsilon)), coarse(bits))
 
 
 class _Neighbours:

@@ -21,19 +21,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, final
+from typing import TYPE_CHECKING, ClassVar, final
 
 from flint import acb, acb_mat, arb
 
 from dpassay.accountant.composition.fourier.estimates import Estimator, Powers
 from dpassay.accountant.composition.fourier.saddle import Saddle, Strip, nearest_bound, saddle
-from dpassay.accountant.composition.losses.bounds import LEAST_RATE, Decay, powered
+from dpassay.accountant.composition.losses.bounds import (
+    LARGEST_ANGLE,
+    LEAST_RATE,
+    Decay,
+    powered,
+    turned,
+)
 from dpassay.accountant.composition.losses.transform import (
     Cut,
     GaussianTransform,
     MixtureTransform,
     Transform,
-    turn,
 )
 from dpassay.accountant.core.arrays import np
 from dpassay.accountant.errors import UndecidedError
@@ -42,13 +47,22 @@ from dpassay.accountant.numbers.interval import START_PRECISION, ball
 from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.numbers.solve import shortened
 
+if TYPE_CHECKING:
+    from dpassay.accountant.composition.losses.bounds import Complexes, Reals
+
 _GUARD = 16
 """Bits by which the precision exceeds the accuracy, besides those of the count and of ln M."""
-_UNIT, _TOGETHER = 2.0**-53, 8
-"""The unit roundoff; factors, and nodes, from which on products are formed in floats."""
+_UNIT = 2.0**-53
+"""The unit roundoff u."""
+_TOGETHER = 8
+"""Kinds of releases from which on rough bounds of their moments are taken: others take longer."""
+_MANY = 1 << 6
+"""Releases of a kind from which on a power is formed in balls: in floats each adds a rounding."""
 _QUICK, _USUAL = 10, 16.0
 """Bits of the precision that floats may lose, and the length of a usual line in units of one over
 the deviation: on a longer one less error is allowed for each t."""
+_ROOM = 1.001
+"""Factor of bounds of errors, more than what their own rounding adds."""
 _ENOUGH = 0.95
 """Share of the variance whose factors bound the decay: the others fall little."""
 _MOST_DECAYS = 8
@@ -103,14 +117,9 @@ class Loss:
         """Return M(c + ij·step)/M(c) for j < count."""
         return self._powers([part.line(c, step, count) for part, _ in self.factors])
 
-    def quick_line(self, c: Fraction, step: Fraction, count: int) -> list[acb] | None:
+    def quick_line(self, c: Fraction, step: Fraction, count: int) -> QuickLine | None:
         """Return the same from floats, None where their error matters."""
-        if len(self.factors) >= _TOGETHER and count >= _TOGETHER:
-            return _product_of_sums(self, c, step, count)
-        rate = quick_rate(self, c, float(step * count)) / len(self.factors)
-        parts = [(part, rate / times) for part, times in self.factors]
-        found = quick_lines(parts, c, step, count)
-        return None if found is None else self._powers(found)
+        return _quick_line(self, c, step, count)
 
     def _powers(self, lines: Sequence[list[acb]]) -> list[acb]:
         """Return the products of the powers of the ratios of the factors."""
@@ -158,56 +167,72 @@ def _powers(factors: tuple[tuple[Transform, int], ...]) -> Powers:
     return Powers([(part.estimate(), count) for part, count in factors])
 
 
-def quick_lines(
-    parts: Sequence[tuple[Transform, float]], c: Fraction, step: Fraction, count: int
-) -> list[list[acb]] | None:
-    """Return the ratios of each part on a line, from floats where their error per t allows it.
+@final
+@dataclass(frozen=True, eq=False)
+class QuickLine:
+    """Ratios e^{ijhm} (v_j + η_j)/n on a line, in floats, |n − 1| bounded by that of `norm`."""
 
-    None where it does for no part.
-    """
-    found = [part.quick_line(c, step, count, rate) for part, rate in parts]
-    if all(ratios is None for ratios in found):
-        return None
-    return [
-        part.line(c, step, count) if ratios is None else ratios
-        for (part, _), ratios in zip(parts, found, strict=True)
-    ]
+    mean: arb
+    """m"""
+    values: Complexes
+    """v"""
+    errors: Reals
+    """Bounds of |η|."""
+    norm: arb
+    """1/n"""
 
 
-def _product_of_sums(loss: Loss, c: Fraction, step: Fraction, count: int) -> list[acb] | None:
-    """Return the products of many ratios from floats; None where there are none.
+def _quick_line(loss: Loss, c: Fraction, step: Fraction, count: int) -> QuickLine | None:
+    """Return the products of powers from floats; None where their error matters.
 
     With factors v_i = 1 + w_i + η_i, |η_i| ≤ η, and m_i = |1 + w_i| + η, the product of their
     powers is within Π m_i^{k_i} Σ k_i η/m_i of that of the 1 + w_i. In floats each of these is
-    rounded, and Σ k_i are multiplied, in any order, each time by at most √5 units.
+    rounded, and Σ k_i are multiplied, in any order, each time by at most √5 units. A power of more
+    than `_MANY`, or one whose roundings matter, is formed in balls, and counts as one. The errors
+    of many kinds are not limited beforehand: most are far below what is allowed for each.
     """
+    many, allowed = len(loss.factors) >= _TOGETHER, _allowed(loss, c)
+    rate = math.inf if many else quick_rate(loss, c, float(step * count)) / len(loss.factors)
+    longest = min(_MANY, allowed / (8 * _UNIT * len(loss.factors)))
     total, grown = np.ones(count, dtype=np.complex128), np.zeros(count)
-    wrong, number = np.zeros(count), loss.count
+    wrong, number = np.zeros(count), sum(k if k <= longest else 1 for _, k in loss.factors)
     rounded = math.expm1(2 * number * 2.24 * 1.01 * _UNIT)
-    if not rounded < _allowed(loss, c):
+    if not rounded < allowed:
         return None
-    mean, blur, h = arb(0), 0.0, float(step)
+    mean, blur = arb(0), 0.0
     with np.errstate(under="ignore"):
         for part, times in loss.factors:
-            found = part.quick_sums(c, step, count, math.inf)
+            found = part.quick_sums(c, step, count, rate / times)
             if found is None:
                 return None
+            if many and isinstance(part, MixtureTransform) and found.total is not None:
+                part.values[c, ctx.prec] = found.total
             away = 1.5 * (found.errors + found.blur)  # √2 for both parts, and their roundings
             value = 1.0 + found.values
-            most = (np.abs(value) + away) * (1 + 8 * _UNIT)
-            wrong += times * away / most
-            grown += times * np.log(most)
-            total *= powered(value, times)
+            if times > longest:
+                value, away = _power_in_balls(found.values, away, times)
+            share = times if times <= longest else 1
+            most = (np.abs(value) + away) * (1 + 8 * _UNIT) + 1e-300
+            wrong += share * away / most
+            grown += share * np.log(most)
+            total *= powered(value, share)
             mean += times * arb(found.mean)
             blur += times * found.blur
         off = (np.abs(total) * rounded + np.exp(grown) * wrong) * 1.001 + 1e-280
     if not (np.isfinite(off).all() and blur < 1):
         return None
-    norm = arb(1, math.expm1(1.01 * blur / (1 - blur)))
-    return [
-        acb(arb(value.real, error), arb(value.imag, error)) * turn(arb(j * h) * mean) * norm
-        for j, (value, error) in enumerate(zip(total.tolist(), off.tolist(), strict=True))
+    return QuickLine(mean, total, off, arb(1, math.expm1(1.01 * blur / (1 - blur))))
+
+
+def _power_in_balls(more: Complexes, errors: Reals, count: int) -> tuple[Complexes, Reals]:
+    """Return the powers of 1 + w for complex numbers w with errors."""
+    rows = zip(more.tolist(), errors.tolist(), strict=True)
+    balls = [power(acb(1 + arb(w.real, e), arb(w.imag, e)), count) for w, e in rows]
+    middles = [complex(float(x.real.mid()), float(x.imag.mid())) for x in balls]
+    radii = [
+        float(abs(x - acb(m.real, m.imag)).upper()) for x, m in zip(balls, middles, strict=True)
     ]
+    return np.array(middles), np.array(radii) * (1 + 1e-9)
 
 
 def quick_rate(measure: Loss, c: Fraction, reach: float) -> float:
@@ -502,6 +527,8 @@ MOST_NODES = 40_000
 """Most nodes on a contour."""
 LONG = 1500
 """Nodes of a straight line above which other contours come first: planning these takes as long."""
+SHORT = 256
+"""Nodes of a line up to which no cut is sought that makes it shorter: the search takes longer."""
 _BEYOND = (1.0, 1.25, 1.5)
 """Where the fall of M is evaluated, by the end of such a line: at one point it may be by chance."""
 _WORD = 64
@@ -651,11 +678,9 @@ def _summed(loss: Loss, plan: Plan, contour: _Contour, epsilon: ExactReal) -> ar
     """Return the sum over a contour, with its truncation and its aliases."""
     line = plan.line
     eps, h = epsilon.ball(), ball(line.step)
-    total = _turned(contour.rows, -h * eps) - contour.first / 2
-    total *= h / arb.pi()
-    sign = 1 if contour.first > 0 else -1
+    total = contour.terms.total(h, eps) * h / arb.pi()
     rest = contour.truncation * h / arb.pi()
-    value = (sign * total + arb(0, rest.upper())) * _chernoff(contour.size, line.c, eps)
+    value = (contour.sign * total + arb(0, rest.upper())) * _chernoff(contour.size, line.c, eps)
     period = 2 * arb.pi() / h
     beside = alias(loss, plan.left, line.c - plan.left, period, eps)
     beside += alias(loss, plan.right, plan.right - line.c, period, eps)
@@ -663,19 +688,82 @@ def _summed(loss: Loss, plan: Plan, contour: _Contour, epsilon: ExactReal) -> ar
     return found.max(arb(0))
 
 
-def _turned(rows: acb_mat, angle: arb) -> arb:
-    """Return the real part of Σ terms e^{ij·angle}: by blocks, as long powers of boxes grow."""
-    count, length = rows.nrows(), rows.ncols()
-    inner = acb_mat(length, 1, [acb(0, g * angle).exp() for g in range(length)])
-    blocks = acb_mat(1, count, [acb(0, g * length * angle).exp() for g in range(count)])
-    return (blocks * (rows * inner))[0, 0].real
+@final
+@dataclass(frozen=True, eq=False)
+class _Balls:
+    """Terms M(c + ijh)/M(c) κ(c + ijh) of a sum, in balls."""
+
+    rows: acb_mat
+    """About as many as their length, the last one filled up by 0: long powers of boxes grow."""
+    first: arb
+
+    @staticmethod
+    def of(terms: Sequence[acb]) -> _Balls:
+        """Put terms in rows."""
+        length = math.isqrt(len(terms))
+        count = -(-len(terms) // length)
+        filled = [*terms, *[acb(0)] * (count * length - len(terms))]
+        return _Balls(acb_mat(count, length, filled), terms[0].real)
+
+    def total(self, h: arb, epsilon: arb) -> arb:
+        """Return the real part of Σ terms e^{−ijhε}, the first one halved."""
+        angle, count, length = -h * epsilon, self.rows.nrows(), self.rows.ncols()
+        inner = acb_mat(length, 1, [acb(0, g * angle).exp() for g in range(length)])
+        blocks = acb_mat(1, count, [acb(0, g * length * angle).exp() for g in range(count)])
+        return (blocks * (self.rows * inner))[0, 0].real - self.first / 2
 
 
-def _in_rows(terms: Sequence[acb]) -> acb_mat:
-    """Return the terms in rows of about as many as there are rows, the last one filled up by 0."""
-    length = math.isqrt(len(terms))
-    count = -(-len(terms) // length)
-    return acb_mat(count, length, [*terms, *[acb(0)] * (count * length - len(terms))])
+@final
+@dataclass(frozen=True, eq=False)
+class _Floats:
+    """The same in floats, e^{ijhm} (v + η)/n for every j, with what bounds the errors."""
+
+    mean: arb
+    norm: arb
+    t: Reals
+    """jh, exactly"""
+    values: Complexes
+    """v, the first one halved"""
+    error: float
+    """A bound of Σ |η|."""
+    size: float
+    """Σ |v|"""
+    reach: float
+    """Σ |v| jh"""
+
+    @staticmethod
+    def of(line: QuickLine, kernel: Kernel, c: float, h: float) -> _Floats:
+        """Return the terms with a kernel, whose values are wrong by less than 32 units."""
+        t = np.arange(len(line.values)) * h
+        shares: Complexes = np.ones(len(t), dtype=np.complex128)
+        for pole in kernel.poles:
+            shares *= (c - pole) + 1j * t
+        shares = 1.0 / shares
+        with np.errstate(under="ignore"):
+            values = line.values * shares
+            errors = (line.errors + np.abs(line.values) * (32 * _UNIT)) * np.abs(shares)
+            values[0] *= 0.5
+            sizes = np.abs(values)
+        error, size, reach = (float(x) * _ROOM for x in (errors.sum(), sizes.sum(), sizes @ t))
+        return _Floats(line.mean, line.norm, t, values, error, size, reach)
+
+    def total(self, h: arb, epsilon: arb) -> arb:
+        """Return the real part of Σ terms e^{−ijhε}.
+
+        The turns e^{itx} are wrong by 10u|tx| (`losses.bounds`), and by what x is; the products
+        and their sum, which is that of rounded numbers, by less than 8u each.
+        """
+        exactly = self.mean - epsilon
+        away = float(exactly.mid())
+        off = float(abs(exactly - away).upper())
+        if not (abs(away) * float(self.t[-1]) < LARGEST_ANGLE and math.isfinite(self.size)):
+            return arb(0, "inf")
+        turns = turned(self.t, np.array([away]))[:, 0]
+        with np.errstate(under="ignore"):
+            rows = self.values.real * (1.0 + turns.real) - self.values.imag * turns.imag
+        error = self.error + self.reach * (10 * _UNIT * abs(away) + 2 * off)
+        error = (error + self.size * (8 * _UNIT)) * _ROOM + 1e-280
+        return arb(math.fsum(rows.tolist()), error) * self.norm
 
 
 def _chernoff(log_moment: arb, c: Fraction, epsilon: arb) -> arb:
@@ -707,9 +795,9 @@ def _log_upper(loss: Loss, s: Fraction, precision: int) -> arb:
 class _Contour:
     """What a contour needs to be asked at any ε."""
 
-    rows: acb_mat
-    """M(c + ijh)/M(c) κ(c + ijh), in rows."""
-    first: arb
+    terms: _Balls | _Floats
+    sign: int
+    """That of κ(c)."""
     size: arb
     """ln M(c)."""
     truncation: arb
@@ -722,13 +810,18 @@ def _contour(
 ) -> _Contour | None:
     """Return it by sums in balls, or quickly, by those of floats; None where they err too much."""
     c, step = line.c, line.step
-    values = (loss.quick_line if quick else loss.line)(c, step, line.count)
-    if values is None:
+    terms: _Balls | _Floats | None = None
+    if not quick:
+        at, h, values = ball(c), ball(step), loss.line(c, step, line.count)
+        terms = _Balls.of([v * kernel.at(acb(at, j * h)) for j, v in enumerate(values)])
+    elif c == float(c) and step == float(step):
+        found = loss.quick_line(c, step, line.count)
+        if found is not None:
+            terms = _Floats.of(found, kernel, float(c), float(step))
+    if terms is None:
         return None
-    size = _log_value(loss, c, precision)
-    at, h = ball(c), ball(step)
-    terms = [value * kernel.at(acb(at, j * h)) for j, value in enumerate(values)]
-    return _Contour(_in_rows(terms), terms[0].real, size, _truncation(loss, kernel, line))
+    sign = 1 if math.prod(c - pole for pole in kernel.poles) > 0 else -1
+    return _Contour(terms, sign, _log_value(loss, c, precision), _truncation(loss, kernel, line))
 
 
 def _truncation(loss: Loss, kernel: Kernel, line: Line) -> arb:
@@ -774,13 +867,15 @@ def plan_contour(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits:
 
 
 @functools.lru_cache(maxsize=64)
-def falls_soon(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits: int) -> bool:
-    """Whether M has fallen enough after `LONG` nodes: in floats, where nothing is cut off."""
+def falls_soon(  # noqa: PLR0917  # all of it is the key
+    loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits: int, most: int = LONG
+) -> bool:
+    """Whether M has fallen enough after `most` nodes: in floats, where nothing is cut off."""
     with contextlib.suppress(UndecidedError):
         if any(not part.is_whole for part, _ in loss.factors):
-            return plan_contour(loss, kernel, strip, epsilon, bits).line.count <= LONG
+            return plan_contour(loss, kernel, strip, epsilon, bits).line.count <= most
         place = _place(loss, kernel, strip, epsilon, bits * _LOG_2)
-        end = float(place.step) * LONG * np.array(_BEYOND)
+        end = float(place.step) * most * np.array(_BEYOND)
         return bool(estimator(loss).log_ratio(float(place.c), end)[0].max() < -bits * _LOG_2)
     return False
 

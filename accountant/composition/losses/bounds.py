@@ -79,6 +79,8 @@ _SMALL_RISE = 0.5
 """The rise w − 1 up to which ln w is log1p of it."""
 _FARTHEST = 700.0
 """Largest exponent that is formed."""
+_HELD = 300.0
+"""Largest s ln w of which w^s is formed: with more, masses beside it may vanish in floats."""
 _SMALL_POWER = 0.1
 """|u| up to which e^u − 1 − u is a power series."""
 _FAR = 1.0
@@ -231,6 +233,22 @@ def moments_of_rows(
     away = loss - first[:, None]
     variance = (weights * away * away).sum(axis=1) / total
     return np.array([size, first, variance]), power.max(axis=1) < _FARTHEST
+
+
+def moments_directly(s: float, mass: Floats, loss: Floats) -> tuple[float, float, float] | None:
+    """Return the same from E[w^s − 1] alone, where it is no small part of E|w^s − 1|.
+
+    None where some w^s is beyond what floats hold.
+    """
+    power = s * loss
+    if not (power[0] < _HELD and power[-1] < _HELD):
+        return None
+    grown = np.expm1(power)
+    total = 1.0 + (excess := float(np.dot(mass, grown)))
+    grown += 1.0
+    grown *= mass
+    mean = float(np.dot(grown, loss)) / total
+    return math.log1p(excess), mean, float(np.dot(grown, (loss - mean) ** 2)) / total
 
 
 def line(mass: Array, loss: Array, t: Floats) -> Complexes:
@@ -498,7 +516,7 @@ _STRETCH = 4.0
 """Length by which the range of an integrand is widened until it falls at both ends."""
 _COARSE = 400
 """Cells of a bound that only chooses a rule: more are slower, fewer ask for finer rules."""
-_FINE = 2400
+_FINE = 2000
 """Cells of a bound of the decay, which is multiplied by the count: wide ones lose a share of it."""
 FALL = 30.0
 """The integrand is summed down to e^{−30} of its largest value."""
@@ -514,9 +532,6 @@ _FAR_WIDTHS = 60.0
 _STEP, _GROWTH = 0.12, 1.3
 """Steps in which a search moves out: a share of the first length, later a factor of what is
 reached."""
-_STEEP = 2.0
-"""Rise of ln|w|^s over a cell from which on its convexity is used: one value would be too large by
-e²."""
 _ASIDE = [*(0.25 * k for k in range(1, 17)), *(4.0 * 1.15**k for k in range(1, 50))]
 _BESIDE = [*(-each for each in reversed(_ASIDE)), 0.0, *_ASIDE]
 """Distances from a cut, in its widths, at which cells end: dense where χ bends, wide far off."""
@@ -822,12 +837,12 @@ class Mixture:
             terms.part(slice(1, None)),
             np.cos(flattest),
         )
-        if s * self.mu * float(wide.max()) > _STEEP:  # w^s is log-convex at every angle
+        if s > 0:  # w^s is log-convex at every angle
             growth = [s * end.log_size(cosine) for end in (left, right)]
             tilt = s * self.mu * self.share(0.5 * (x[:-1] + x[1:]))
             base, size = log_tilted(x, tilt, growth), np.abs(growth) + np.abs(tilt * x[1:])
         else:
-            size = s * (right.log_size(cosine) if s >= 0 else left.log_size(np.cos(turned)))
+            size = s * left.log_size(np.cos(turned))
             base = log_tilted(x, np.zeros_like(size), (size, size))
         if tau >= 0:
             angle = right.angle(np.sin(turned), np.cos(turned))

@@ -129,6 +129,9 @@ _TALL = math.sqrt(2 * _MOST_GROWTH)
 """Height at which e^{y²/2} is e^4.5."""
 _LEAST_SQUARE = -0.5
 """|1 + z|² − 1 below which ln|1 + z| is taken directly."""
+_FELT = 0.01
+"""Least |s|q from which E[w^s − 1] is summed directly: below it, w^s − 1 is small, and terms of
+first order that cancel take its digits."""
 _MODERATE = 4.0
 """One rule without cuts works for all s from −_MODERATE to 0."""
 _NEAR = 16.0
@@ -166,12 +169,14 @@ class FloatMixture:
         self.is_whole = not floats.is_cut
         self._panels, self._lost = Panels(floats), floats.lost
         self._law = floats.mu, floats.log_share, floats.log_rest
+        self._share = math.exp(floats.log_share)
         self._ranges: dict[tuple[int, bool], tuple[float, float]] = {}
         self._heights: dict[int, tuple[int, float]] = {}
         self._raised: dict[tuple[int, float], _Raised] = {}
         self._last: tuple[float, NDArray[Any], NDArray[Any]] | None = None
+        self.cumulants = functools.lru_cache(maxsize=256)(self._cumulants)
 
-    def cumulants(self, c: float) -> tuple[float, float, float]:
+    def _cumulants(self, c: float) -> tuple[float, float, float]:
         """Return those of Λ, at c + 1 or −c."""
         s = c + 1 if self.mixed_first else -c
         if self._is_shifted(s):
@@ -220,7 +225,10 @@ class FloatMixture:
         kept = slice(*np.searchsorted(nodes.x, (low, high)))
         log_mass, loss = nodes.log_mass[kept], nodes.loss[kept]
         if math.isinf(self.floats.rise):
-            size, mean, variance = bounds.moments(
+            found = None
+            if abs(s) * self._share > _FELT and not self.floats.is_cut:
+                found = bounds.moments_directly(s, nodes.mass[kept], loss)
+            size, mean, variance = found or bounds.moments(
                 s, nodes.mass[kept], log_mass, loss, nodes.gap[kept]
             )
             if self.floats.is_cut and abs(size) < BY_EXCESS:  # loops rely on E[1] = E[w] = 1

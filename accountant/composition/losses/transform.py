@@ -61,10 +61,10 @@ _LOWER = 1.5
 _HEIGHTS = tuple(_LOWER**-i for i in range(12))
 """Those heights, as shares of the largest."""
 _LOG_2 = math.log(2)
+_UNIT = 2.0**-53
+"""The unit roundoff u."""
 _ROUGH = 64
 """Least bits of nodes, and those of bounds."""
-_FEW = 8
-"""Nodes on a line below which the sums are formed in balls at once."""
 _SPARE = 16
 """Bits by which nodes for sums in floats are less precise than the result: it is no more
 precise."""
@@ -111,12 +111,8 @@ class Transform(Moments):
     def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
         """Return M(c + ij·step)/M(c) for j < count, with an absolute error of about 2^−prec."""
 
-    def quick_line(self, c: Fraction, step: Fraction, count: int, rate: float) -> list[acb] | None:
-        """Return the same from floats, with an error of about rate·t; None where that is no use."""
-        return None
-
     def quick_sums(self, c: Fraction, step: Fraction, count: int, rate: float) -> QuickSums | None:
-        """Return the ratios as floats with their errors, for an error of about rate·t, or None.
+        """Return the ratios as floats with their errors, about rate·t, or None.
 
         Without sums that are faster, those of balls are rounded.
         """
@@ -155,6 +151,19 @@ class GaussianTransform(Transform):
             t = j * step
             found.append(acb(-ball(t * t) * half, ball(t * (2 * c + 1)) * half).exp())
         return found
+
+    def quick_sums(self, c: Fraction, step: Fraction, count: int, rate: float) -> QuickSums | None:
+        """Return the closed form.
+
+        e^x and its argument are wrong by less than 64u(1 + |x|) of it, and e^x − 1 by u more.
+        """
+        half = self.pair.renyi(arb(1))
+        exactly = ball(2 * c + 1) * half
+        mean, t = float(exactly.mid()), np.arange(count) * float(step)
+        gap, fall = float(abs(exactly - mean).upper()), float(half.mid()) * t * t
+        size = np.exp(-fall)
+        errors = size * (1 + fall) * (64 * _UNIT) + t * (1.01 * gap) + _UNIT
+        return QuickSums(mean, (size - 1).astype(np.complex128), errors, 0.0)
 
     def estimate(self) -> FloatTransform:
         """Return the closed form."""
@@ -227,11 +236,11 @@ class MixtureTransform(Transform):
 
     def value(self, c: Fraction) -> arb:
         """Return Λ at a real point, as sums on a line through it had it."""
-        known = self._values.get((c, ctx.prec))
+        known = self.values.get((c, ctx.prec))
         return self.rule(self.tilt(c), 0.0).total() if known is None else known
 
     @cached_property
-    def _values(self) -> dict[tuple[Fraction, int], arb]:
+    def values(self) -> dict[tuple[Fraction, int], arb]:
         """M by points and precisions."""
         return {}
 
@@ -259,23 +268,13 @@ class MixtureTransform(Transform):
         """Return the ratios of Λ on the line."""
         return self.turned(self.rule(self.tilt(c), up(float(step * count))).line(step, count))
 
-    def quick_line(self, c: Fraction, step: Fraction, count: int, rate: float) -> list[acb] | None:
-        """Return the ratios with moments in floats, for an error of at most rate·t.
+    def quick_sums(self, c: Fraction, step: Fraction, count: int, rate: float) -> QuickSums | None:
+        """Return the ratios with moments in floats, for an error of at most rate·t, or None.
 
         Lines are kept: one for T releases works for T + 1, with a rate that is hardly another one.
         """
-        if count < _FEW:
-            return None
-        return _quick_line(self, c, step, count, shortened(rate, 4, math.floor), ctx.prec)
-
-    def quick_sums(self, c: Fraction, step: Fraction, count: int, rate: float) -> QuickSums | None:
-        """Return the same before balls are made of it."""
-        bits = ctx.prec - _SPARE
-        with ctx.workprec(max(_ROUGH, bits)):
-            nodes = _quadrature(self, self.tilt(c), up(float(step * count)), ctx.prec, bits)
-        self._values[c, ctx.prec] = nodes.total()
-        found = nodes.quick_sums(step, count, rate)
-        return found if found is None or self.mixed_first else found.turned()
+        rate = shortened(rate, 4, math.floor) if math.isfinite(rate) else rate
+        return _quick_sums(self, c, step, count, rate, ctx.prec)
 
     def decay(self, c: Fraction) -> Decay:
         """Return the bounds of `losses.bounds`."""
@@ -322,15 +321,15 @@ class MixtureTransform(Transform):
 
 
 @functools.lru_cache(maxsize=8)
-def _quick_line(  # noqa: PLR0917  # all of it is the key
+def _quick_sums(  # noqa: PLR0917  # all of it is the key
     of: MixtureTransform, c: Fraction, step: Fraction, count: int, rate: float, precision: int
-) -> list[acb] | None:
+) -> QuickSums | None:
     assert ctx.prec == precision
     bits = precision - _SPARE
     with ctx.workprec(max(_ROUGH, bits)):
         nodes = _quadrature(of, of.tilt(c), up(float(step * count)), ctx.prec, bits)
-    found = nodes.quick_line(step, count, rate)
-    return None if found is None else of.turned(found)
+    found = nodes.quick_sums(step, count, rate)
+    return found if found is None or of.mixed_first else found.turned()
 
 
 @functools.lru_cache(maxsize=64)
@@ -395,23 +394,8 @@ class Quadrature:
         turns = [acb(0, ball(step) * loss) for loss in self.losses]
         return [(value + acb(blur, blur)) / total for value in sums(turns, self.weights, count)]
 
-    def quick_line(self, step: Fraction, count: int, rate: float) -> list[acb] | None:
-        """Return the same with sums in floats."""
-        found = self.quick_sums(step, count, rate)
-        if found is None:
-            return None
-        around, norm = acb(arb(0, found.blur), arb(0, found.blur)), 1 + arb(0, found.blur)
-        h = float(step)
-        rows = zip(found.values.tolist(), found.errors.tolist(), strict=True)
-        return [
-            (acb(1 + arb(value.real, off), arb(value.imag, off)) + around)
-            * turn(arb(j * h) * found.mean)
-            / norm
-            for j, (value, off) in enumerate(rows)
-        ]
-
     def quick_sums(self, step: Fraction, count: int, rate: float) -> QuickSums | None:
-        """Return the same as e^{itm} (1 + E[e^{it(L − m)} − 1]) for a mean m.
+        """Return the same with sums in floats, as e^{itm} (1 + E[e^{it(L − m)} − 1]) for a mean m.
 
         The sums are of Σ v = 1 with v = weight/total, whose error is that of the rule alone.
         """
@@ -432,7 +416,8 @@ class Quadrature:
         blur = float((self.error / total).upper()) * (1 + 1e-9)
         j, block = np.arange(count), blocks(count)
         errors = error * (j * h + (j % block) * h) * (1 + 1e-9)
-        return QuickSums(mean, phase_sums(weights, x, h, count, heads=heads), errors, blur)
+        values = phase_sums(weights, x, h, count, heads=heads)
+        return QuickSums(mean, values, errors, blur, self.total())
 
 
 @final
@@ -446,16 +431,12 @@ class QuickSums:
     """w_j, but for the errors and the blur in the real and the imaginary part."""
     errors: Reals
     blur: float
+    total: arb | None = None
+    """M(c), to about as many digits."""
 
     def turned(self) -> QuickSums:
         """Return the conjugates."""
-        return QuickSums(-self.mean, self.values.conj(), self.errors, self.blur)
-
-
-def turn(angle: arb) -> acb:
-    """Return e^{i·angle}."""
-    sine, cosine = angle.sin_cos()
-    return acb(cosine, sine)
+        return QuickSums(-self.mean, self.values.conj(), self.errors, self.blur, self.total)
 
 
 @functools.lru_cache(maxsize=64)

@@ -352,10 +352,10 @@ def riskcal(_: str) -> Callable[[dict[str, Any]], Any]:
         several = row["question"] == "betas"
         alphas = [(i + 0.5) / at for i in range(int(at))] if several else [at]
         found = get_beta_for_dpsgd(
-            np.array(alphas),
             noise_multiplier=number(scale),
             sample_rate=number(q),
             num_steps=count,
+            alpha=np.array(alphas),
         )
         return [float(np.asarray(found)[len(alphas) // 2])]
 

@@ -233,13 +233,30 @@ def sampled_gaussian(mu: float, q: float, rest: float, *, mixed_first: bool) -> 
     return NormalMixtures([(1.0, mu)], mixture, place)
 
 
-def laplace(distance: float, end: float = math.inf) -> Survival:
+def laplace(distance: float) -> Survival:
+    """Return Lap(t, 1) and Lap(0, 1): P(L > l) = 1 − a, e^l Q(L > l) = a, a = e^{(l−t)/2}/2."""
+
+    def survival(l: Array) -> Tail:  # noqa: E741
+        a = np.exp((l - distance) / 2) / 2
+        inside, before = (l >= -distance) & (l < distance), l < -distance
+        everything = np.exp(np.minimum(l, 700.0))
+        f = np.where(before, 1.0, np.where(inside, 1 - a, 0.0))
+        zg = np.where(before, everything, np.where(inside, a, 0.0))
+        error_q = 4 * UNIT * (1 + np.abs(l) + distance) * zg
+        # an atom may be taken to be on the wrong side of l, or the loss be off, by a rounding
+        near = np.abs(l) <= distance * (1 + 8 * UNIT)
+        error_p = np.where(near, 8 * UNIT * distance, 0.0)
+        return Tail(f, zg, error_p + 4 * UNIT * f, error_q)
+
+    return survival
+
+
+def truncated_laplace(distance: float, end: float) -> Survival:
     """Return Laplace laws on [−a, a] and on [d − a, d + a], d ≤ a: with t = (d − l)/2, |l| ≤ d,
 
     P(L > l) = (1 − e^{−a} + 1 − e^{−t})/N and e^l Q(L > l) = (e^{−t} − e^{l−a})/N,
     N = 2(1 − e^{−a}); L = ∞ has the mass e^{−a}(e^d − 1)/N. As 2t ≥ 0 and l ≤ a both exponentials
-    are at most 1, and an exponent that is wrong by δ moves them by as much. On the whole line
-    a = ∞, and e^{−a} is 0.
+    are at most 1, and an exponent that is wrong by δ moves them by as much.
     """
     half = -math.expm1(-end)
     infinity = math.exp(distance - end) * -math.expm1(-distance) / (2 * half)
@@ -536,7 +553,7 @@ def _survival(pair: Pair) -> Survival | None:
         case LaplacePair(distance):
             return laplace(float(distance.ball().mid()))
         case TruncatedLaplacePair(distance, end):
-            return laplace(*(float(each.ball().mid()) for each in (distance, end)))
+            return truncated_laplace(*(float(each.ball().mid()) for each in (distance, end)))
         case LogisticPair(distance):
             return logistic(float(distance.ball().mid()))
         case DiscreteGaussianPair(parameter, shift, count=1, last_shift=0):

@@ -48,6 +48,8 @@ Question: TypeAlias = Callable[[Sequence[Pair]], arb]
 VERDICT_WIDTH = Fraction(1, 10**15)
 WIDTHS = tuple(Fraction(1, 10**digits) for digits in (6, 9, 15, 30))
 """Widths that a number whose digits take time is asked for in turn, until a claim is decided."""
+_COARSE = Fraction(1, 10**3)
+"""A width that long grids reach where they refuse the first one."""
 SHOWN_WIDTH = Fraction(1, 10**13)
 """Width of a number that is only shown, with twelve digits."""
 SEARCH_WIDTH = Fraction(1, 10**9)
@@ -122,14 +124,17 @@ def at_most(
     if not any(is_costly(pair) for pair in pairs):
         return reached(number, pairs), compare(lambda: number(pairs), "<=", claimed.ball)
     value = reached(number, pairs, WIDTHS[0])
-    for width in WIDTHS[1:]:
+    known = value.relative_width
+    wider = () if known is not None and known <= _COARSE else (_COARSE,)
+    for width in (*wider, *WIDTHS[1:]):
         decided = by_ends(value, claimed)
         if decided is not None:
             return value, decided
         try:
             value = _enclosed(number, pairs, width)
         except UndecidedError:
-            break
+            if width != _COARSE:
+                break
     decided = by_ends(value, claimed)
     return value, compare(lambda: number(pairs), "<=", claimed.ball) if decided is None else decided
 

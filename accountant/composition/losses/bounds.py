@@ -81,6 +81,8 @@ _FARTHEST = 700.0
 """Largest exponent that is formed."""
 _HELD = 300.0
 """Largest s ln w of which w^s is formed: with more, masses beside it may vanish in floats."""
+_SMALL_PART = 0.2
+"""Share of E|w^s − 1| below which E[w^s − 1] has lost digits that many releases multiply."""
 _SMALL_POWER = 0.1
 """|u| up to which e^u − 1 − u is a power series."""
 _FAR = 1.0
@@ -236,15 +238,17 @@ def moments_of_rows(
 
 
 def moments_directly(s: float, mass: Floats, loss: Floats) -> tuple[float, float, float] | None:
-    """Return the same from E[w^s − 1] alone, where it is no small part of E|w^s − 1|.
+    """Return the same from E[w^s − 1] alone; None where it is a small part of E|w^s − 1|.
 
-    None where some w^s is beyond what floats hold.
+    None, too, where some w^s is beyond what floats hold.
     """
     power = s * loss
     if not (power[0] < _HELD and power[-1] < _HELD):
         return None
     grown = np.expm1(power)
     total = 1.0 + (excess := float(np.dot(mass, grown)))
+    if abs(excess) < _SMALL_PART * float(np.dot(mass, np.abs(grown))):
+        return None
     grown += 1.0
     grown *= mass
     mean = float(np.dot(grown, loss)) / total

@@ -459,6 +459,7 @@ def main() -> None:
     seconds = cold()
     print(f"A cold command: {seconds:.2f} s of computing time.")
     if options.plots:
+        options.plots.mkdir(parents=True, exist_ok=True)
         sides = {"dpassay": mine, **peers}
         for what, words in (("kinds", "different Laplace scales"), ("steps", "steps of DP-SGD")):
             plot(options.plots / f"peers-{what}.svg", words, what, rows, sides)

@@ -54,8 +54,6 @@ _GUARD = 16
 """Bits by which the precision exceeds the accuracy, besides those of the count and of ln M."""
 _UNIT = 2.0**-53
 """The unit roundoff u."""
-_TOGETHER = 8
-"""Kinds of releases from which on rough bounds of their moments are taken: others take longer."""
 _MANY = 1 << 6
 """Releases of a kind from which on a power is formed in balls: in floats each adds a rounding."""
 _QUICK, _USUAL = 10, 16.0
@@ -100,18 +98,8 @@ class Loss:
         return sum((count * part.value(c).log() for part, count in self.factors), start=arb(0))
 
     def log_upper(self, c: Fraction) -> arb:
-        """Return an upper bound of ln M(c), where its value takes too many nodes.
-
-        Of many kinds it is one that hardly takes time, too large by an eighth of the variance.
-        """
-        many = len(self.factors) >= _TOGETHER
-        return sum(
-            (
-                count * (part.log_between(c) if many else part.log_upper(c))
-                for part, count in self.factors
-            ),
-            start=arb(0),
-        )
+        """Return an upper bound of ln M(c), where its value takes too many nodes."""
+        return sum((count * part.log_upper(c) for part, count in self.factors), start=arb(0))
 
     def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
         """Return M(c + ij·step)/M(c) for j < count."""
@@ -188,11 +176,10 @@ def _quick_line(loss: Loss, c: Fraction, step: Fraction, count: int) -> QuickLin
     With factors v_i = 1 + w_i + η_i, |η_i| ≤ η, and m_i = |1 + w_i| + η, the product of their
     powers is within Π m_i^{k_i} Σ k_i η/m_i of that of the 1 + w_i. In floats each of these is
     rounded, and Σ k_i are multiplied, in any order, each time by at most √5 units. A power of more
-    than `_MANY`, or one whose roundings matter, is formed in balls, and counts as one. The errors
-    of many kinds are not limited beforehand: most are far below what is allowed for each.
+    than `_MANY`, or one whose roundings matter, is formed in balls, and counts as one.
     """
-    many, allowed = len(loss.factors) >= _TOGETHER, _allowed(loss, c)
-    rate = math.inf if many else quick_rate(loss, c, float(step * count)) / len(loss.factors)
+    allowed = _allowed(loss, c)
+    rate = quick_rate(loss, c, float(step * count)) / len(loss.factors)
     longest = min(_MANY, allowed / (8 * _UNIT * len(loss.factors)))
     total, grown = np.ones(count, dtype=np.complex128), np.zeros(count)
     wrong, number = np.zeros(count), sum(k if k <= longest else 1 for _, k in loss.factors)
@@ -205,8 +192,6 @@ def _quick_line(loss: Loss, c: Fraction, step: Fraction, count: int) -> QuickLin
             found = part.quick_sums(c, step, count, rate / times)
             if found is None:
                 return None
-            if many and isinstance(part, MixtureTransform) and found.total is not None:
-                part.values[c, ctx.prec] = found.total
             away = 1.5 * (found.errors + found.blur)  # √2 for both parts, and their roundings
             value = 1.0 + found.values
             if times > longest:

@@ -68,8 +68,6 @@ _ROUGH = 64
 _SPARE = 16
 """Bits by which nodes for sums in floats are less precise than the result: it is no more
 precise."""
-_MOST_POWERS = 64
-"""Integers at which a moment is summed: it has as many terms."""
 _MOST_CELLS = 24_000
 """Cells of a bound of a moment where floats and balls have no sum."""
 
@@ -86,10 +84,6 @@ class Moments(ABC):
     def log_upper(self, c: Fraction) -> arb:
         """Return an upper bound of ln M(c), a rough one where M(c) takes long."""
         return self.value(c).log().upper()
-
-    def log_between(self, c: Fraction) -> arb:
-        """Return an upper bound of ln M(c) that is larger, where that takes less time."""
-        return self.log_upper(c)
 
     @abstractmethod
     def estimate(self) -> FloatMoments:
@@ -235,34 +229,8 @@ class MixtureTransform(Transform):
         return ratios if self.mixed_first else [value.conjugate() for value in ratios]
 
     def value(self, c: Fraction) -> arb:
-        """Return Λ at a real point, as sums on a line through it had it."""
-        known = self.values.get((c, ctx.prec))
-        return self.rule(self.tilt(c), 0.0).total() if known is None else known
-
-    @cached_property
-    def values(self) -> dict[tuple[Fraction, int], arb]:
-        """M by points and precisions."""
-        return {}
-
-    def log_between(self, c: Fraction) -> arb:
-        """Return an upper bound of ln M(c) that hardly takes time: it is convex.
-
-        At integers n = 0, 1, … Λ(n) = Σ_k C(n, k) (1 − q)^{n − k} q^k e^{k(k − 1)μ²/2}.
-        """
-        s = self.tilt(c)
-        low = math.floor(s)
-        if not (self.is_whole and 0 <= low <= _MOST_POWERS):
-            return self.log_upper(c)
-        q, square, share = self.sampling_prob.ball(), self.pair.renyi(arb(1)), ball(s - low)
-
-        def log(n: int) -> arb:
-            terms = (
-                math.comb(n, k) * (1 - q) ** (n - k) * q**k * (k * (k - 1) * square).exp()
-                for k in range(n + 1)
-            )
-            return sum(terms, start=arb(0)).log()
-
-        return ((1 - share) * log(low) + share * log(low + 1)).upper()
+        """Return Λ at a real point."""
+        return self.rule(self.tilt(c), 0.0).total()
 
     def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
         """Return the ratios of Λ on the line."""
@@ -417,7 +385,7 @@ class Quadrature:
         j, block = np.arange(count), blocks(count)
         errors = error * (j * h + (j % block) * h) * (1 + 1e-9)
         values = phase_sums(weights, x, h, count, heads=heads)
-        return QuickSums(mean, values, errors, blur, self.total())
+        return QuickSums(mean, values, errors, blur)
 
 
 @final
@@ -431,12 +399,10 @@ class QuickSums:
     """w_j, but for the errors and the blur in the real and the imaginary part."""
     errors: Reals
     blur: float
-    total: arb | None = None
-    """M(c), to about as many digits."""
 
     def turned(self) -> QuickSums:
         """Return the conjugates."""
-        return QuickSums(-self.mean, self.values.conj(), self.errors, self.blur, self.total)
+        return QuickSums(-self.mean, self.values.conj(), self.errors, self.blur)
 
 
 @functools.lru_cache(maxsize=64)

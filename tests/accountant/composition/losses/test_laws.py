@@ -253,18 +253,6 @@ def test_moments_of_many_kinds_are_sums_of_those_of_each(add: bool, c: float) ->
     assert math.isclose(found[2], variance, rel_tol=1e-11)
 
 
-@pytest.mark.parametrize("c", [Fraction(-1, 3), Fraction(0), Fraction(1, 3), Fraction(9, 2)])
-@pytest.mark.parametrize("text", SAMPLES)
-def test_between_integers_a_moment_is_bounded_by_its_neighbours(text: str, c: Fraction) -> None:
-    """The bound of a convex function is too large by an eighth of its second derivative."""
-    loss = lines_of(text)
-    with ctx.workprec(BITS):
-        above = loss.log_between(c) - loss.value(c).log()
-    variances = [loss.estimate().cumulants(float(at))[2] for at in (c - 1, c, c + 1)]
-    assert above.upper() > -1e-20
-    assert above < max(variances) / 8
-
-
 # ---------------------------------------------------------------- samples of Gaussian noise
 
 

@@ -228,10 +228,9 @@ class Fourier(Contour):
     def loss(self, product: Product) -> Loss:
         """Return the transforms of the factors, with their counts.
 
-        Mixtures alone have bounds in floats that are not rounded outward one by one.
+        Sums over contours are formed in floats with a bound of their errors, of whatever losses.
         """
-        if _sides(product):
-            note("saddle")
+        note("saddle")
         return _loss(product)
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:

@@ -8,6 +8,7 @@ from fractions import Fraction
 import pytest
 from flint import ctx
 
+import dpassay
 from dpassay.accountant.composition.choose import CONDITIONAL, product
 from dpassay.accountant.composition.product import Product
 from dpassay.accountant.core.adjacency import Adjacency
@@ -23,6 +24,7 @@ from dpassay.accountant.mechanisms import (
 )
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import Interval
+from dpassay.accountant.numbers.precision import watched
 from dpassay.accountant.pairs.finite import FinitePair
 from dpassay.accountant.questions import profile
 from tests.near import narrow
@@ -126,3 +128,11 @@ def test_discrete_gaussian_noise_of_an_irrational_parameter_lies_between_neighbo
     assert narrow(found, Fraction(1, 10**6))
     ends = ask("1.414"), ask("1.415")
     assert min(e.lower for e in ends) < found.lower <= found.upper < max(e.upper for e in ends)
+
+
+def test_contours_of_gaussian_and_laplace_noise_are_not_called_proved() -> None:
+    """Their sums are formed in floats with a ledger of errors, which verdicts have to say."""
+    mechanism = dpassay.parse("Composed([Gaussian(4), Laplace(5)], 10)")
+    with watched() as used:
+        dpassay.epsilon(mechanism, "1e-5", adjacency="add-remove", method="fourier")
+    assert used

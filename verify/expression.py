@@ -43,7 +43,7 @@ from dpassay.accountant.pairs.gaussian import normal_cdf
 from dpassay.accountant.pairs.rank_one import theorem_5_sigma_star
 from dpassay.accountant.questions import profile
 
-"""The values that expressions are made of: exact numbers, balls, mechanisms, texts, lists."""
+# --- The values that expressions are made of: exact numbers, balls, mechanisms, texts, lists ------
 
 RealValue: TypeAlias = Fraction | ExactReal | arb
 Value: TypeAlias = object
@@ -90,7 +90,7 @@ def to_integer(value: Value, source: str = "expression") -> int:
     return real.numerator
 
 
-"""The functions that expressions may call, on exact numbers and balls."""
+# --- The functions that expressions may call, on exact numbers and balls --------------------------
 
 Function: TypeAlias = Callable[..., Value]
 

@@ -23,7 +23,7 @@ from dpassay.accountant.errors import NotApplicableError
 if TYPE_CHECKING:
     from dpassay.verifier.kernel import Checked
 
-"""Processes that work for another one, and end when it does."""
+# --- Processes that work for another one, and end when it does ------------------------------------
 
 _GLANCE = 1.0
 """Seconds between two looks at whether the parent is still there."""
@@ -77,11 +77,9 @@ def end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-"""Calls in a process of their own, which has so much time and memory for each of them.
-
-A call that takes more ends that process, and nothing else; the next one has a new process. Nothing
-has to be interrupted in the middle of a calculation.
-"""
+# --- Calls in a process of their own, which has so much time and memory for each of them ----------
+# A call that takes more ends that process, and nothing else; the next one has a new process.
+# Nothing has to be interrupted in the middle of a calculation.
 
 _PATIENCE = 20
 """How much longer a call may take by the clock, on a machine that is busy."""

@@ -184,7 +184,7 @@ def identical(left: str, right: str, scope: Scope) -> bool:
     return bool(_proved(theorem, {"proof": {"method": "identity"}})[0])
 
 
-"""What a verdict owes to other claims: ARGUED to its lemmas, SLIP to its correction."""
+# --- What a verdict owes to other claims: ARGUED to its lemmas, SLIP to its correction ------------
 
 _ENOUGH = (Verdict.HOLDS, Verdict.ARGUED)
 

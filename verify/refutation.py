@@ -376,7 +376,7 @@ def event(finding: Finding) -> list[tuple[str, str]]:
     ]
 
 
-"""What would make a refuted claim true: more noise, a larger ε, the corrected statement."""
+# --- What would make a refuted claim true: more noise, a larger ε, the corrected statement --------
 
 TYPED = ("command line", "Python")
 """The sources of claims that users type: for these the least noise is found too."""

@@ -15,7 +15,7 @@ from typing import TextIO, final
 
 from dpassay.accountant.errors import one_line
 
-"""Progress of a long run, on stderr: a line that is rewritten, or now and then a new line."""
+# --- Progress of a long run, on stderr: a line that is rewritten, or now and then a new line ------
 
 _QUIET_SECONDS = 1.0
 """Seconds before anything is shown: short runs stay quiet."""
@@ -104,10 +104,8 @@ def working(stream: TextIO, *, silent: bool = False) -> Iterator[None]:
         line.close()
 
 
-"""One table for every list in the terminal: as wide as it is, whole words, colour where it shows.
-
-Where nobody looks (a pipe, a file) a row is one line with all of its text, for other programs.
-"""
+# --- One table for every list in the terminal: as wide as it is, whole words, colour where it shows
+# Where nobody looks (a pipe, a file) a row is one line with all of its text, for other programs.
 
 _GAP = "  "
 _LEAST_INLINE = 36

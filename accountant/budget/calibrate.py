@@ -50,7 +50,7 @@ from dpassay.accountant.questions.threshold import threshold
 __all__ = ["Calibration", "EpsilonDelta", "Mu", "Rho", "Target", "calibrate"]
 
 
-"""The question and the answer of a calibration."""
+# --- The question and the answer of a calibration -------------------------------------------------
 
 
 @final

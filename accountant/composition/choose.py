@@ -500,17 +500,15 @@ def _estimate(first: Product, last: Product, log_delta: float, width: Fraction) 
     return None
 
 
-"""Sums over the values of a loss that has few, each with the profile of the other losses there.
-
-Conditionally on the value l_j of the second loss, of masses p_j and q_j = p_j e^{−l_j},
-
-    H(ε) = P₂(L₂ = ∞) + Σ_j p_j H₁(ε − l_j),
-
-and every tail is a sum over the values in the same way.
-
-The first loss is one of a single release, or one that has exact sums: of losses with a transform
-and lists a contour is faster.
-"""
+# --- Sums over the values of a loss that has few, each with the profile of the other losses there
+# Conditionally on the value l_j of the second loss, of masses p_j and q_j = p_j e^{−l_j},
+#
+#     H(ε) = P₂(L₂ = ∞) + Σ_j p_j H₁(ε − l_j),
+#
+# and every tail is a sum over the values in the same way.
+#
+# The first loss is one of a single release, or one that has exact sums: of losses with a transform
+# and lists a contour is faster.
 
 MAX_VALUES = 1 << 12
 """Most values of the finite loss: the other pair is asked once for each."""

@@ -290,32 +290,32 @@ def _increasing(values: Array, weights: Array) -> Array:
     return np.repeat(values, sizes)
 
 
-"""The sum of many losses on one grid: a fast Fourier transform of tilted masses, with its errors.
-
-Let m_i be the masses of factor i on o_i + hn, k_i its count, a_i(n) = m_i(n) e^{sh(n − c_i)}/A_i
-with A_i such that the sum of a_i is about 1. The masses of the sum at x = Σ k_i o_i + hj are those
-of the convolution power a = a_1^{k_1} * a_2^{k_2} * …, times Π A_i^{k_i} e^{sh(Σ k_i c_i − j)}. So
-
-    Σ_x m(x)(1 − e^{ε−x})⁺ = Π A_i^{k_i} e^{sh Σ k_i c_i − s(ε − X)} Σ_j a(j) w(y_j),
-    X = Σ k_i o_i,  y_j = X + hj − ε,  w(y) = e^{−sy}(1 − e^{−y})⁺ ≤ s^s/(1 + s)^{1+s} =: W.
-
-*Errors of Σ a(j) w(y_j)*, all in floats and all added:
-
-- The a_i differ from what they stand for by a relative error η_i(n). With τ_i = Σ a_i η_i the sum
-  changes by at most W (Π (1 + τ_i)^{k_i} − 1) Π ‖a_i‖₁^{k_i}.
-- Every component of a transform is a sum of the a_i(n), each times log₂N roots of unity: a step of
-  radix 2 is a product, wrong by √5 units and by one of the root, and a sum. So the transforms F_i
-  are off by at most e_i = φ ‖a_i‖₁ in every component, φ = FFT_ERROR · UNIT · log₂N, and with
-  c_i = e_i + the computed |F_i| by telescoping the product by Σ k_i e_i/c_i Π c_j^{k_j}. By
-  Parseval, ‖F‖₂ = √N ‖a‖₂.
-- K factors are multiplied, in any order, with a relative error of at most (1 + √5 u)^{K−1} − 1 in
-  every component (Brent, Percival and Zimmermann 2007), or by underflow.
-- The inverse transform adds φ times the norm (Higham, Accuracy and Stability, Theorem 24.2: 4√2 + 1
-  units for a step of radix 2, to first order). If in all ‖Δa‖₂ ≤ D, then Σ a w is off by D ‖w‖₂.
-- The transform is circular: masses outside the window of N points come back inside. They are
-  at most T = Π ‖a_i‖^{k_i} P(outside), by Chernoff's inequality for the a_i themselves, and W T is
-  what they add or what is missing of them.
-"""
+# --- The sum of many losses on one grid: a fast Fourier transform of tilted masses, with its errors
+# Let m_i be the masses of factor i on o_i + hn, k_i its count, a_i(n) = m_i(n) e^{sh(n − c_i)}/A_i
+# with A_i such that the sum of a_i is about 1. The masses of the sum at x = Σ k_i o_i + hj are
+# those of the convolution power a = a_1^{k_1} * a_2^{k_2} * …, times Π A_i^{k_i} e^{sh(Σ k_i c_i −
+# j)}. So
+#
+#     Σ_x m(x)(1 − e^{ε−x})⁺ = Π A_i^{k_i} e^{sh Σ k_i c_i − s(ε − X)} Σ_j a(j) w(y_j),
+#     X = Σ k_i o_i,  y_j = X + hj − ε,  w(y) = e^{−sy}(1 − e^{−y})⁺ ≤ s^s/(1 + s)^{1+s} =: W.
+#
+# *Errors of Σ a(j) w(y_j)*, all in floats and all added:
+#
+# - The a_i differ from what they stand for by a relative error η_i(n). With τ_i = Σ a_i η_i the sum
+#   changes by at most W (Π (1 + τ_i)^{k_i} − 1) Π ‖a_i‖₁^{k_i}.
+# - Every component of a transform is a sum of the a_i(n), each times log₂N roots of unity: a step
+#   of radix 2 is a product, wrong by √5 units and by one of the root, and a sum. So the transforms
+#   F_i are off by at most e_i = φ ‖a_i‖₁ in every component, φ = FFT_ERROR · UNIT · log₂N, and with
+#   c_i = e_i + the computed |F_i| by telescoping the product by Σ k_i e_i/c_i Π c_j^{k_j}. By
+#   Parseval, ‖F‖₂ = √N ‖a‖₂.
+# - K factors are multiplied, in any order, with a relative error of at most (1 + √5 u)^{K−1} − 1 in
+#   every component (Brent, Percival and Zimmermann 2007), or by underflow.
+# - The inverse transform adds φ times the norm (Higham, Accuracy and Stability, Theorem 24.2: 4√2 +
+#   1 units for a step of radix 2, to first order). If in all ‖Δa‖₂ ≤ D, then Σ a w is off by D
+#   ‖w‖₂.
+# - The transform is circular: masses outside the window of N points come back inside. They are at
+#   most T = Π ‖a_i‖^{k_i} P(outside), by Chernoff's inequality for the a_i themselves, and W T is
+#   what they add or what is missing of them.
 
 FFT_ERROR = 10.0
 """Errors of one doubling of a transform, in units of 2^−53, with room above the proved 6.7."""
@@ -560,10 +560,8 @@ def _outside(parts: Sequence[_Part], frame: Frame, offset: int) -> tuple[float, 
     return found[0], found[1]
 
 
-"""Where a grid is put: the ends of each loss, the tilt, the window and the step.
-
-All numbers here are floats that choose; the bounds hold whatever is chosen.
-"""
+# --- Where a grid is put: the ends of each loss, the tilt, the window and the step ----------------
+# All numbers here are floats that choose; the bounds hold whatever is chosen.
 
 COARSE = 256
 """Cells of one release in the rough law by which the grid is chosen."""
@@ -995,22 +993,20 @@ def guess(releases: tuple[tuple[Release, int], ...], log_delta: float) -> float:
     return sketch(releases, max(log_mass, -_FARTHEST)).guess(log_delta)
 
 
-"""The bounds of a product on a grid: H(ε) from above and from below, ε(δ), and β(α).
-
-*Large losses.* Let B_i be the event that the loss of a release of kind i is above the last point
-of its grid, A = 1 − Π (1 − P(B_i))^{k_i}, B = 1 − Π (1 − Q(B_i))^{k_i}. What the outcomes with
-some B_i add to H(ε) is A − e^ε B + E_P[(e^{ε−L} − 1)⁺; some B_i], and the last term is at most
-
-    e^ε Q(some B_i, L < ε) ≤ e^ε Σ k_i Q(B_i) Q(the sum of the others < ε − l_i).
-
-The others are at least b + N, with b the sum of their least losses, each at most 0, and N normal:
-so the last factor is 0, or at most e^{−t²/2}/2 with t standard deviations between. Where a release
-has outcomes that P never has, its least loss is −∞, and nothing is cut.
-
-Both laws of every release are on one grid, their sums are tilted, and the grid is chosen from rough
-laws. The numbers of points are tried in turn: the width falls about
-as the square of the step, which tells how many the asked width takes.
-"""
+# --- The bounds of a product on a grid: H(ε) from above and from below, ε(δ), and β(α) ------------
+# *Large losses.* Let B_i be the event that the loss of a release of kind i is above the last point
+# of its grid, A = 1 − Π (1 − P(B_i))^{k_i}, B = 1 − Π (1 − Q(B_i))^{k_i}. What the outcomes with
+# some B_i add to H(ε) is A − e^ε B + E_P[(e^{ε−L} − 1)⁺; some B_i], and the last term is at most
+#
+#     e^ε Q(some B_i, L < ε) ≤ e^ε Σ k_i Q(B_i) Q(the sum of the others < ε − l_i).
+#
+# The others are at least b + N, with b the sum of their least losses, each at most 0, and N normal:
+# so the last factor is 0, or at most e^{−t²/2}/2 with t standard deviations between. Where a
+# release has outcomes that P never has, its least loss is −∞, and nothing is cut.
+#
+# Both laws of every release are on one grid, their sums are tilted, and the grid is chosen from
+# rough laws. The numbers of points are tried in turn: the width falls about as the square of the
+# step, which tells how many the asked width takes.
 
 Releases = tuple[tuple[Release, int], ...]
 T = TypeVar("T")

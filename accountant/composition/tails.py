@@ -57,19 +57,18 @@ from dpassay.accountant.pairs.subsampled import (
     SubsampledPair,
 )
 
-"""Probabilities P(A) and Q(A) of the sets A = {L > l}, at many losses l at once, in floats.
-
-For every l there is a set A, {L > l} or nearly so, of which a `Tail` states
-
-    |above_p − P(A)| ≤ error_p,  |above_q − e^l Q(A)| ≤ error_q,  H(l) ≤ P(A) − e^l Q(A) + error_p.
-
-For any set P(A) − zQ(A) ≤ H(ln z), so that A need not be the best one: where A = {X > x} with
-the loss l' = L(x) near l instead of l, between A and the best set e^{l−L} lies within |l' − l| of
-1, and H(l) exceeds P(A) − e^l Q(A) by at most |l' − l| times the mass between. Of mixtures of
-normal laws with means within r, |L''| ≤ r²/2, so that x is off by at most d = 2|l' − l|/L'(x) where
-L'(x)² ≥ 2r²|l' − l|; and where (|x| + r + 1)d ≤ 0.3 the mass at most doubles, since a normal law
-has at t the density (t⁺ + 1) times its tail at most. Elsewhere it is at most 1.
-"""
+# --- Probabilities P(A) and Q(A) of the sets A = {L > l}, at many losses l at once, in floats -----
+# For every l there is a set A, {L > l} or nearly so, of which a `Tail` states
+#
+#     |above_p − P(A)| ≤ error_p,  |above_q − e^l Q(A)| ≤ error_q,  H(l) ≤ P(A) − e^l Q(A) +
+#     error_p.
+#
+# For any set P(A) − zQ(A) ≤ H(ln z), so that A need not be the best one: where A = {X > x} with the
+# loss l' = L(x) near l instead of l, between A and the best set e^{l−L} lies within |l' − l| of 1,
+# and H(l) exceeds P(A) − e^l Q(A) by at most |l' − l| times the mass between. Of mixtures of normal
+# laws with means within r, |L''| ≤ r²/2, so that x is off by at most d = 2|l' − l|/L'(x) where
+# L'(x)² ≥ 2r²|l' − l|; and where (|x| + r + 1)d ≤ 0.3 the mass at most doubles, since a normal law
+# has at t the density (t⁺ + 1) times its tail at most. Elsewhere it is at most 1.
 
 
 UNIT = 2.0**-53

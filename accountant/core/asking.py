@@ -115,7 +115,7 @@ def _parts(mechanism: Any) -> list[Any]:
     return list(parts) if isinstance(parts, (list, tuple)) else [parts]
 
 
-"""Gives a class the method `plot`; `dpassay` sets the function of `dpassay.figures` that draws."""
+# --- Gives a class the method `plot`; `dpassay` sets the function of `dpassay.figures` that draws
 
 
 class Drawable:
@@ -136,7 +136,7 @@ class Drawable:
         return Drawable.drawer(self, path, **options)
 
 
-"""How objects are shown in notebooks: small HTML, made on demand."""
+# --- How objects are shown in notebooks: small HTML, made on demand -------------------------------
 
 _CELL = "padding:.2em .7em;text-align:left;vertical-align:top"
 _COLOURS = {

@@ -279,7 +279,7 @@ def _sampler(mechanism: Mechanism) -> LatticeSampler:
     return mechanism.lattice_sampler()
 
 
-"""What follows from the shape of the noise alone, for every mechanism of that shape."""
+# --- What follows from the shape of the noise alone, for every mechanism of that shape ------------
 
 _SENSITIVITIES = ("sensitivity", "l1_sensitivity", "l2_sensitivity")
 """Arguments of mechanisms that no difference of true answers exceeds, and that one attains."""

@@ -394,8 +394,7 @@ def probability(name: str, value: Number) -> ExactReal:
     return field.read(value)
 
 
-"""Frozen data with a notation: mechanisms, sensitivity spaces, covariances.
-"""
+# --- Frozen data with a notation: mechanisms, sensitivity spaces, covariances ---------------------
 
 Kind = TypeVar("Kind")
 _BUDGETS = ("epsilon", "eps", "delta", "rho")

@@ -32,33 +32,31 @@ from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.questions import accuracy
 
-"""What no factorisation mechanism for prefix sums can beat: a bound by nuclear norms.
-
-A = L R are the n prefix sums, and noise with independent entries N(0, σ²) is added to R x. With
-the longest column ‖R‖ of R, μ = ‖R‖/σ, and the mean squared error is ‖L‖²‖R‖²/(nμ²), in the
-Frobenius norm of L. For every vector w, W its diagonal matrix,
-
-    ‖A W‖_* = ‖L (R W)‖_* ≤ ‖L‖ ‖R W‖ ≤ ‖L‖ ‖R‖ (Σ w_t²)^{1/2},
-
-‖·‖_* being the sum of the singular values: so the error is at least ‖A W‖_*²/(n Σ w_t² μ²), for
-any w. Some w attains the optimum (γ₂ duality). Here w_t = ln(6 n cot(πx/2)), x = (t + ½)/n, nearly
-the diagonal of (A'A)^{1/2}, constant on blocks: at n = 10, 100 and 1000 within 0.5, 0.2 and 0.2 %
-of the best w.
-
-The noise of R x may be any with that law: columns of Laplace noise with ‖R_t‖₁ ≤ 1 have
-‖R_t‖ ≤ 1, so their error is at least twice the same bound, over ε² in the place of μ². Where
-neighbours differ in up to c positions, of signs at random, ‖R x‖² has the mean Σ‖R_t‖² over these;
-choosing t with probability c w_t²/Σw² (at most 1) multiplies the bound by c.
-
-*The sum, rigorously.* With B = A⁻¹ and K = W² + s²BB', Σ_k (1 + s²/σ_k²)⁻¹ = tr K⁻¹W² is the
-derivative of ln det(τW² + s²BB') at τ = 1. The determinant is s²ⁿ v_n, where (u, v) begins at
-(0, 1) and each step adds u/s² to v and then τw² times v to u: all numbers are positive, and a block
-of equal weights is a power of a matrix. By Poisson summation, with s = e^{jH},
-
-    (2H/π) Σ_j s Σ_k (1 + s²/σ_k²)⁻¹ = Σ_k σ_k (1 + 2 Σ_{i ≥ 1} cos(2πi ln σ_k/H) sech(π²i/H)),
-
-so that any of the terms on the left, over 1 + 2 Σ_i sech(π²i/H), are a lower bound.
-"""
+# --- What no factorisation mechanism for prefix sums can beat: a bound by nuclear norms -----------
+# A = L R are the n prefix sums, and noise with independent entries N(0, σ²) is added to R x. With
+# the longest column ‖R‖ of R, μ = ‖R‖/σ, and the mean squared error is ‖L‖²‖R‖²/(nμ²), in the
+# Frobenius norm of L. For every vector w, W its diagonal matrix,
+#
+#     ‖A W‖_* = ‖L (R W)‖_* ≤ ‖L‖ ‖R W‖ ≤ ‖L‖ ‖R‖ (Σ w_t²)^{1/2},
+#
+# ‖·‖_* being the sum of the singular values: so the error is at least ‖A W‖_*²/(n Σ w_t² μ²), for
+# any w. Some w attains the optimum (γ₂ duality). Here w_t = ln(6 n cot(πx/2)), x = (t + ½)/n,
+# nearly the diagonal of (A'A)^{1/2}, constant on blocks: at n = 10, 100 and 1000 within 0.5, 0.2
+# and 0.2 % of the best w.
+#
+# The noise of R x may be any with that law: columns of Laplace noise with ‖R_t‖₁ ≤ 1 have ‖R_t‖ ≤
+# 1, so their error is at least twice the same bound, over ε² in the place of μ². Where neighbours
+# differ in up to c positions, of signs at random, ‖R x‖² has the mean Σ‖R_t‖² over these; choosing
+# t with probability c w_t²/Σw² (at most 1) multiplies the bound by c.
+#
+# *The sum, rigorously.* With B = A⁻¹ and K = W² + s²BB', Σ_k (1 + s²/σ_k²)⁻¹ = tr K⁻¹W² is the
+# derivative of ln det(τW² + s²BB') at τ = 1. The determinant is s²ⁿ v_n, where (u, v) begins at (0,
+# 1) and each step adds u/s² to v and then τw² times v to u: all numbers are positive, and a block
+# of equal weights is a power of a matrix. By Poisson summation, with s = e^{jH},
+#
+#     (2H/π) Σ_j s Σ_k (1 + s²/σ_k²)⁻¹ = Σ_k σ_k (1 + 2 Σ_{i ≥ 1} cos(2πi ln σ_k/H) sech(π²i/H)),
+#
+# so that any of the terms on the left, over 1 + 2 Σ_i sech(π²i/H), are a lower bound.
 
 _BITS = 128
 """A block of 2ᵏ equal steps loses k of these."""

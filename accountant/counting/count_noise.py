@@ -25,17 +25,15 @@ from dpassay.accountant.numbers.precision import cached_property
 from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 from dpassay.accountant.release import sampling
 
-"""The formulas of bounded, unbiased noise for counts (Sadeghi, Asoodeh and Calmon).
-
-Notation of the paper: the released value is n + Z with Z in −D..D, P(Z = 0) = η, E = e^ε,
-B = 2/(1 − η), C = 2η/(1 − η), and P(Z = i) = P(Z = −i) = α_i/B for 1 ≤ i ≤ D = support
-(Proposition 3). The sums that occur are P_m = Σ_{j<m} E^j, S_m = Σ_{j<m} (j + 1) E^j and
-A_m = Σ_{j<m} (m − j) E^j.
-
-Every method works at flint's current precision and returns a ball that contains the value, or the
-rational itself. An argument is a number (exact) or a ball. What the paper prints and what is true
-differ: `delta` and `mass` are printed, `optimal_delta` is proved here.
-"""
+# --- The formulas of bounded, unbiased noise for counts (Sadeghi, Asoodeh and Calmon) -------------
+# Notation of the paper: the released value is n + Z with Z in −D..D, P(Z = 0) = η, E = e^ε,
+# B = 2/(1 − η), C = 2η/(1 − η), and P(Z = i) = P(Z = −i) = α_i/B for 1 ≤ i ≤ D = support
+# (Proposition 3). The sums that occur are P_m = Σ_{j<m} E^j, S_m = Σ_{j<m} (j + 1) E^j and
+# A_m = Σ_{j<m} (m − j) E^j.
+#
+# Every method works at flint's current precision and returns a ball that contains the value, or the
+# rational itself. An argument is a number (exact) or a ball. What the paper prints and what is true
+# differ: `delta` and `mass` are printed, `optimal_delta` is proved here.
 
 Real: TypeAlias = ExactReal | Fraction | int | arb
 Value: TypeAlias = arb | fmpq
@@ -195,7 +193,7 @@ def _largest(values: Iterable[Value]) -> Value:
     return functools.reduce(larger, values)
 
 
-"""Bounded, unbiased noise for counts, as Definition 2 of its paper prints it."""
+# --- Bounded, unbiased noise for counts, as Definition 2 of its paper prints it -------------------
 
 
 @declared

@@ -48,7 +48,7 @@ from dpassay.accountant.pairs.between import Between
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.release.lattice import LatticeSampler, combined, release_stream
 
-"""What the mechanisms for continual counting share: A = L R, and noise between the two."""
+# --- What the mechanisms for continual counting share: A = L R, and noise between the two ---------
 
 MOST_LISTED = 100_000
 """Most outputs whose variances are listed one by one."""
@@ -282,7 +282,7 @@ def _ball(value: Fraction) -> arb:
     return arb(fmpq(value.numerator, value.denominator))
 
 
-"""Continual counting with a tree: binary or k-ary."""
+# --- Continual counting with a tree: binary or k-ary ----------------------------------------------
 
 
 class TreeCounter(LinearCounter, ABC):
@@ -427,7 +427,7 @@ class BinaryTree(TreeCounter):
         return Tree(2, self.steps, Digits.PLAIN)
 
 
-"""Continual counting with a tree whose levels are interpolated between those above."""
+# --- Continual counting with a tree whose levels are interpolated between those above -------------
 
 _MOST_CELLS = 10_000
 """Cells with a position of a person that are listed."""

@@ -15,21 +15,19 @@ from typing import Final, TypeAlias, final
 
 from dpassay.accountant.errors import InvalidInputError, expected
 
-"""Continual counting with k-ary trees of Laplace noise: exact errors and who touches what.
-
-A stream of n inputs in [0, 1] is released as its n prefix sums. The leaves of a tree of arity k
-and height h hold the inputs; every vertex below the root carries one noise variable Lap(h/ε), and
-a prefix sum adds (or subtracts) vertices as the digits of its time step t say:
-
-* `Digits.PLAIN`: t = Σ d_i kⁱ with 0 ≤ d_i < k. At level i add the d_i leftmost children
-  (Andersson, Pagh and Torkamani, "Count on Your Elders", Algorithm 1). Capacity kʰ − 1.
-* `Digits.SIGNED`: −⌊(k−1)/2⌋ ≤ d_i ≤ ⌊k/2⌋. Add |d_i| leftmost children where d_i > 0, subtract
-  as many rightmost ones where d_i < 0 (Algorithms 2 and 3; for even k, Definition C.1). Capacity
-  ⌊k/2⌋ (kʰ − 1)/(k − 1).
-
-The prefix at t has Σ|d_i| noise variables, of variance 2h²/ε² each, so the mean squared error over
-the n outputs is 2h²/ε² times the average of Σ|d_i|. All numbers here are exact.
-"""
+# --- Continual counting with k-ary trees of Laplace noise: exact errors and who touches what ------
+# A stream of n inputs in [0, 1] is released as its n prefix sums. The leaves of a tree of arity k
+# and height h hold the inputs; every vertex below the root carries one noise variable Lap(h/ε), and
+# a prefix sum adds (or subtracts) vertices as the digits of its time step t say:
+#
+# * `Digits.PLAIN`: t = Σ d_i kⁱ with 0 ≤ d_i < k. At level i add the d_i leftmost children
+#   (Andersson, Pagh and Torkamani, "Count on Your Elders", Algorithm 1). Capacity kʰ − 1.
+# * `Digits.SIGNED`: −⌊(k−1)/2⌋ ≤ d_i ≤ ⌊k/2⌋. Add |d_i| leftmost children where d_i > 0, subtract
+#   as many rightmost ones where d_i < 0 (Algorithms 2 and 3; for even k, Definition C.1). Capacity
+#   ⌊k/2⌋ (kʰ − 1)/(k − 1).
+#
+# The prefix at t has Σ|d_i| noise variables, of variance 2h²/ε² each, so the mean squared error
+# over the n outputs is 2h²/ε² times the average of Σ|d_i|. All numbers here are exact.
 
 _MOST_WALKED: Final = 1_000_000
 """Most digits that are written out one by one."""
@@ -250,18 +248,16 @@ def _below(end: int, digit: int, unit: int, arity: int) -> int:
     return periods * unit + min(max(rest - digit * unit, 0), unit)
 
 
-"""The noise of a counting tree as a walk: every output is an earlier one plus one noise variable.
-
-Algorithm 2 of "Count on Your Elders" reaches the time step t from p = 0 by adding sign(d_i)·kⁱ as
-often as the digits of t say, the most significant first, and adds one noise variable Z_p at each
-p > 0 on the way. The number before the last step is the `parent` of t, so that
-
-    noise(t) = noise(parent(t)) + Z_t,    noise(0) = 0:
-
-the time steps are the nodes of a rooted tree, and the noise is a sum of independent variables
-along a path. Z_p stands for the vertex between parent(p) and p of the tree of intervals
-(Proposition 4.3); both forms give the same sums.
-"""
+# --- The noise of a counting tree as a walk: every output is an earlier one plus one noise variable
+# Algorithm 2 of "Count on Your Elders" reaches the time step t from p = 0 by adding sign(d_i)·kⁱ as
+# often as the digits of t say, the most significant first, and adds one noise variable Z_p at each
+# p > 0 on the way. The number before the last step is the `parent` of t, so that
+#
+#     noise(t) = noise(parent(t)) + Z_t,    noise(0) = 0:
+#
+# the time steps are the nodes of a rooted tree, and the noise is a sum of independent variables
+# along a path. Z_p stands for the vertex between parent(p) and p of the tree of intervals
+# (Proposition 4.3); both forms give the same sums.
 
 Rows: TypeAlias = list[list[Fraction]]
 
@@ -312,36 +308,34 @@ def factorisation(tree: Tree) -> tuple[Rows, Rows]:
     return left, right
 
 
-"""Counting by interpolation: grids that refine each other; cells also measure their parent.
-
-The grid of level i has the cell size K_i = k_{i+1} ⋯ k_h, so level 1 cuts the stream into k_1
-cells, level 2 each of these into k_2, and the last grid is that of the inputs. The sum of the
-inputs of every cell of every level is measured, with noise z. For a level let P(t) be the sum of
-its cells before t, the cell that t cuts counted by the part before t: the linear interpolation, at
-t, of the sums at the grid points. For every level but the first let Q(t) count the cells of each
-parent cell with the part of the parent that lies before t: the interpolation on the grid above,
-as this level sees it. The estimate is
-
-    out(t) = Σ_i P_i(t) − Σ_{i ≥ 2} Q_i(t).
-
-Without noise Q_i = P_{i−1}, as the cells of a parent sum to it, so the sum telescopes to P_h(t),
-the prefix sum: L R = A. An input lies in one cell of each level, so Δ₁ = h and Δ₂ = √h.
-
-The noise of level i ≥ 2 is a random-walk bridge over each parent cell, interpolated linearly. At
-t = (j + f) K in a parent cell of k cells (0 ≤ f < 1) it has the units
-
-    j + f² − (j + f)²/k,          and on the first level        j + f²,
-
-which average (k − 1)/6 for long cells: a third of the (k − 1)/2 of the tree without subtraction.
-
-**Pooled.** A cell's sum is also that of its descendants of any later level. With `pooled` = r it is
-estimated from the measurements of the cell and of its next r generations, each of level l with the
-share K_l/S_i, S_i = K_i + … + K_{i+r}: the estimate of least variance, K_i/S_i units. L R = A
-stays, as P_i and Q_i see estimates of the same sums. The units are those above, of level i times
-K_i/S_i: an estimate weighs all descendants of one generation alike, while P_j − Q_j of a lower
-level j weighs the cells of a parent with a sum of zero, so that different levels have no
-covariance. With r = h − 1 this is least squares on all measurements.
-"""
+# --- Counting by interpolation: grids that refine each other; cells also measure their parent -----
+# The grid of level i has the cell size K_i = k_{i+1} ⋯ k_h, so level 1 cuts the stream into k_1
+# cells, level 2 each of these into k_2, and the last grid is that of the inputs. The sum of the
+# inputs of every cell of every level is measured, with noise z. For a level let P(t) be the sum of
+# its cells before t, the cell that t cuts counted by the part before t: the linear interpolation,
+# at t, of the sums at the grid points. For every level but the first let Q(t) count the cells of
+# each parent cell with the part of the parent that lies before t: the interpolation on the grid
+# above, as this level sees it. The estimate is
+#
+#     out(t) = Σ_i P_i(t) − Σ_{i ≥ 2} Q_i(t).
+#
+# Without noise Q_i = P_{i−1}, as the cells of a parent sum to it, so the sum telescopes to P_h(t),
+# the prefix sum: L R = A. An input lies in one cell of each level, so Δ₁ = h and Δ₂ = √h.
+#
+# The noise of level i ≥ 2 is a random-walk bridge over each parent cell, interpolated linearly. At
+# t = (j + f) K in a parent cell of k cells (0 ≤ f < 1) it has the units
+#
+#     j + f² − (j + f)²/k,          and on the first level        j + f²,
+#
+# which average (k − 1)/6 for long cells: a third of the (k − 1)/2 of the tree without subtraction.
+#
+# **Pooled.** A cell's sum is also that of its descendants of any later level. With `pooled` = r it
+# is estimated from the measurements of the cell and of its next r generations, each of level l with
+# the share K_l/S_i, S_i = K_i + … + K_{i+r}: the estimate of least variance, K_i/S_i units. L R = A
+# stays, as P_i and Q_i see estimates of the same sums. The units are those above, of level i times
+# K_i/S_i: an estimate weighs all descendants of one generation alike, while P_j − Q_j of a lower
+# level j weighs the cells of a parent with a sum of zero, so that different levels have no
+# covariance. With r = h − 1 this is least squares on all measurements.
 
 
 @final
@@ -468,35 +462,33 @@ def _squares(count: int) -> int:
     return (count - 1) * count * (2 * count - 1) // 6
 
 
-"""How much of the measured sums R x + z the outputs A x + L z of grids show, L R = A.
-
-An input moves the outputs by A e. With Gaussian noise their law under both streams is that of the
-shortest change of the noise that does the same:
-
-    μ²σ² = (A e)ᵀ(L Lᵀ)⁻¹(A e) = min{‖v‖² : L v = A e},
-
-at most ‖R e‖², as v = R e is one. `bridged` returns its largest value over all inputs. With x
-chosen after earlier outputs it stays: L Lᵀ = C Cᵀ for a lower triangular C, so that the outputs
-tell as much as C⁻¹A x + N(0, σ²I), which is `MatrixMechanism`'s case.
-
-Where the first level has a whole cell, the outputs determine, and are a function of, the estimates
-of all cells of the first level and the differences of those of the cells of a parent from their
-mean. These are uncorrelated from level to level. With T_i the sum of K_l/K_i over
-the pooled l, an estimate has 1/T_i units, so that a move s_i of the cells of level i adds
-T_i(‖s_i‖² − ‖s_{i−1}‖²/k_i), s_{i−1} being the sums of its parents. As T_i − T_{i+1}/k_{i+1} is
-1 − K_{i+r+1}/K_i, all levels together are Σ (1 − K_{i+r+1}/K_i)‖s_i‖², with K_i = 0 for
-i > h. Fewer outputs than the grids hold show no more. Of n < K_1 outputs, those up to K_i ≤ n are
-parts of the one at K_i, which the upper levels make up, and bridges of the lower levels.
-
-**Laplace noise** of scale b. If some v = L'u, with no entry beyond ±1, has v·R e = Δ₁, the outputs
-have the largest loss of the measured sums, Δ₁/b: u·y is v·z, moved by Δ₁, and P(v·z > t) falls as a
-power of t times e^{−t/b}, so that the ratio of both tails tends to e^{Δ₁/b}. So it is for the first
-input, if the first cell is an output: of the estimates of the first cell of each level and of their
-differences from the mean of their siblings take a_i so that all first cells have the entry 1. With
-the share K_l/S_i of level l in level i, a_l = (S_l/K_l)(1 − Σ_{i<l} (K_l/S_i) a_i) ≥ 0, the sum
-being at most 1/k_l of that of the level above, which is 1. Cells elsewhere have a part of that sum
-less at most 1.
-"""
+# --- How much of the measured sums R x + z the outputs A x + L z of grids show, L R = A -----------
+# An input moves the outputs by A e. With Gaussian noise their law under both streams is that of the
+# shortest change of the noise that does the same:
+#
+#     μ²σ² = (A e)ᵀ(L Lᵀ)⁻¹(A e) = min{‖v‖² : L v = A e},
+#
+# at most ‖R e‖², as v = R e is one. `bridged` returns its largest value over all inputs. With x
+# chosen after earlier outputs it stays: L Lᵀ = C Cᵀ for a lower triangular C, so that the outputs
+# tell as much as C⁻¹A x + N(0, σ²I), which is `MatrixMechanism`'s case.
+#
+# Where the first level has a whole cell, the outputs determine, and are a function of, the
+# estimates of all cells of the first level and the differences of those of the cells of a parent
+# from their mean. These are uncorrelated from level to level. With T_i the sum of K_l/K_i over the
+# pooled l, an estimate has 1/T_i units, so that a move s_i of the cells of level i adds T_i(‖s_i‖²
+# − ‖s_{i−1}‖²/k_i), s_{i−1} being the sums of its parents. As T_i − T_{i+1}/k_{i+1} is 1 −
+# K_{i+r+1}/K_i, all levels together are Σ (1 − K_{i+r+1}/K_i)‖s_i‖², with K_i = 0 for i > h. Fewer
+# outputs than the grids hold show no more. Of n < K_1 outputs, those up to K_i ≤ n are parts of the
+# one at K_i, which the upper levels make up, and bridges of the lower levels.
+#
+# **Laplace noise** of scale b. If some v = L'u, with no entry beyond ±1, has v·R e = Δ₁, the
+# outputs have the largest loss of the measured sums, Δ₁/b: u·y is v·z, moved by Δ₁, and P(v·z > t)
+# falls as a power of t times e^{−t/b}, so that the ratio of both tails tends to e^{Δ₁/b}. So it is
+# for the first input, if the first cell is an output: of the estimates of the first cell of each
+# level and of their differences from the mean of their siblings take a_i so that all first cells
+# have the entry 1. With the share K_l/S_i of level l in level i, a_l = (S_l/K_l)(1 − Σ_{i<l}
+# (K_l/S_i) a_i) ≥ 0, the sum being at most 1/k_l of that of the level above, which is 1. Cells
+# elsewhere have a part of that sum less at most 1.
 
 
 def bridged(grids: Grids, moved: Sequence[Sequence[Fraction]]) -> Fraction:

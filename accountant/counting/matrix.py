@@ -52,47 +52,47 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-"""The steps that one record takes part in, and how far it moves C x then.
-
-A record moves x by u_i in step i, vectors with ‖u_i‖ ≤ 1, where i ranges over a pattern π. So
-it moves C x by Σ_{i∈π} u_i ⊗ C_{·i}, whose squared norm is Σ_{i,j∈π} ⟨u_i, u_j⟩ G_ij with
-G = CᵀC. The squared sensitivity is the largest of these over all patterns and vectors. With
-H_ij = |G_ij|
-
-* above, it is at most the largest Σ_{i,j∈π} H_ij, as |⟨u_i, u_j⟩| ≤ 1;
-* below, it is at least Σ_{i,j∈π} s_i s_j G_ij for any pattern and signs s, the record u_i = s_i u.
-
-Both are equal where G_ij ≥ 0 for i, j of the best pattern (all signs +), and wherever signs are
-found that make every s_i s_j G_ij ≥ 0. (Choquette-Choo, McMahan, Rush and Thakurta 2023,
-"Multi-Epoch Matrix Factorization Mechanisms for Private Machine Learning", treat G ≥ 0.)
-
-What follows maximises h(π) = Σ_{i,j∈π} H_ij.
-
-**single**: the largest H_ii.
-
-**cyclic**: consecutive participations exactly b steps apart, at most k: one pattern for every first
-step (u_i = 0 makes a shorter one).
-
-**min-separation**: gaps of at least b, at most k participations. Entries with 0 < |i − j| < b never
-count. The first of these that applies is taken:
-
-1. *Orthogonal columns*: H_ij = 0 for |i − j| ≥ b, as for b bands or fewer. Then h is the sum of at
-   most k squared norms of columns b apart, largest by dynamic programming (Choquette-Choo, Ganesh,
-   McKenna, McMahan, Rush, Thakurta and Xu 2023, "(Amplified) Banded Matrix Factorization",
-   Algorithm 3).
-2. *Falling inner products*: H_ij ≥ H_{i,j+1} for j − i ≥ b, and H_ij ≥ H_{i+1,j+1} for i = j and
-   for j − i ≥ b. Then k participations from the first step on, exactly b apart, are worst. (Kalinin
-   and Lampert 2024, "Banded Square Root Matrix Factorization for Differentially Private Model
-   Training", Theorem 2, for Toeplitz matrices with c_0 ≥ c_1 ≥ … ≥ 0.) *Proof.* Let π have a gap
-   above b. Move all participations behind the gap to earlier steps, by the excess of the gap over
-   b: pairs behind it move along their diagonal, and those across it only in their later step, so
-   no term falls. The same with all participations if the first is not in the first step. Further
-   participations add terms ≥ 0. For Toeplitz C with such c the conditions hold: G_ij is the sum
-   over s < n − j of c_s c_{s+j−i}, of which the terms fall with j − i, and their number with j.
-3. *Few patterns*: all are tried.
-4. *Bounds*: with v_i = H_ii + max over patterns π ∋ i of Σ_{j∈π, j≠i} H_ij, h(π) ≤ Σ_{i∈π} v_i,
-   whose maximum over patterns is found by dynamic programming; below, the best pattern found.
-"""
+# --- The steps that one record takes part in, and how far it moves C x then -----------------------
+# A record moves x by u_i in step i, vectors with ‖u_i‖ ≤ 1, where i ranges over a pattern π. So
+# it moves C x by Σ_{i∈π} u_i ⊗ C_{·i}, whose squared norm is Σ_{i,j∈π} ⟨u_i, u_j⟩ G_ij with
+# G = CᵀC. The squared sensitivity is the largest of these over all patterns and vectors. With
+# H_ij = |G_ij|
+#
+# * above, it is at most the largest Σ_{i,j∈π} H_ij, as |⟨u_i, u_j⟩| ≤ 1;
+# * below, it is at least Σ_{i,j∈π} s_i s_j G_ij for any pattern and signs s, the record u_i = s_i
+#   u.
+#
+# Both are equal where G_ij ≥ 0 for i, j of the best pattern (all signs +), and wherever signs are
+# found that make every s_i s_j G_ij ≥ 0. (Choquette-Choo, McMahan, Rush and Thakurta 2023,
+# "Multi-Epoch Matrix Factorization Mechanisms for Private Machine Learning", treat G ≥ 0.)
+#
+# What follows maximises h(π) = Σ_{i,j∈π} H_ij.
+#
+# **single**: the largest H_ii.
+#
+# **cyclic**: consecutive participations exactly b steps apart, at most k: one pattern for every
+# first step (u_i = 0 makes a shorter one).
+#
+# **min-separation**: gaps of at least b, at most k participations. Entries with 0 < |i − j| < b
+# never count. The first of these that applies is taken:
+#
+# 1. *Orthogonal columns*: H_ij = 0 for |i − j| ≥ b, as for b bands or fewer. Then h is the sum of
+#    at most k squared norms of columns b apart, largest by dynamic programming (Choquette-Choo,
+#    Ganesh, McKenna, McMahan, Rush, Thakurta and Xu 2023, "(Amplified) Banded Matrix
+#    Factorization", Algorithm 3).
+# 2. *Falling inner products*: H_ij ≥ H_{i,j+1} for j − i ≥ b, and H_ij ≥ H_{i+1,j+1} for i = j and
+#    for j − i ≥ b. Then k participations from the first step on, exactly b apart, are worst.
+#    (Kalinin and Lampert 2024, "Banded Square Root Matrix Factorization for Differentially Private
+#    Model Training", Theorem 2, for Toeplitz matrices with c_0 ≥ c_1 ≥ … ≥ 0.) *Proof.* Let π have
+#    a gap above b. Move all participations behind the gap to earlier steps, by the excess of the
+#    gap over b: pairs behind it move along their diagonal, and those across it only in their later
+#    step, so no term falls. The same with all participations if the first is not in the first step.
+#    Further participations add terms ≥ 0. For Toeplitz C with such c the conditions hold: G_ij is
+#    the sum over s < n − j of c_s c_{s+j−i}, of which the terms fall with j − i, and their number
+#    with j.
+# 3. *Few patterns*: all are tried.
+# 4. *Bounds*: with v_i = H_ii + max over patterns π ∋ i of Σ_{j∈π, j≠i} H_ij, h(π) ≤ Σ_{i∈π} v_i,
+#    whose maximum over patterns is found by dynamic programming; below, the best pattern found.
 
 SCHEMAS = ("single", "cyclic", "min-separation")
 _MOST_PATTERNS = 20_000
@@ -354,11 +354,9 @@ def progression(coefficients: Sequence[Any], schema: Participation, zero: Any) -
     return total
 
 
-"""Strategies of correlated noise: lower-triangular matrices C, of which C⁻¹Z is the noise.
-
-A strategy is Toeplitz, C_ij = c_{i−j}, or given entry by entry. Its numbers are balls at flint's
-precision, and exact integers over one denominator where these are not too long.
-"""
+# --- Strategies of correlated noise: lower-triangular matrices C, of which C⁻¹Z is the noise ------
+# A strategy is Toeplitz, C_ij = c_{i−j}, or given entry by entry. Its numbers are balls at flint's
+# precision, and exact integers over one denominator where these are not too long.
 
 Row: TypeAlias = tuple[Fraction, ...]
 Given: TypeAlias = "str | Row | tuple[Row, ...] | BufferedToeplitz"
@@ -712,14 +710,12 @@ def _matrix(rows: tuple[Row, ...], steps: int, bands: int | None) -> Dense:
     return Dense.of(rows)
 
 
-"""The sensitivity of a strategy: how far one record moves C x, proved or enclosed.
-
-For Toeplitz C the first columns are the longest, and three cases of
-`dpassay.accountant.counting.matrix` need no inner products: one participation; bands that
-end before the next one, so that columns are orthogonal; and coefficients c_0 ≥ c_1 ≥ … ≥ 0 (any c ≥
-0, where steps are exactly b apart: G_{i+1,j+1} ≤ G_ij alone moves a pattern to the first step). All
-others go through CᵀC.
-"""
+# --- The sensitivity of a strategy: how far one record moves C x, proved or enclosed --------------
+# For Toeplitz C the first columns are the longest, and three cases of
+# `dpassay.accountant.counting.matrix` need no inner products: one participation; bands that end
+# before the next one, so that columns are orthogonal; and coefficients c_0 ≥ c_1 ≥ … ≥ 0 (any c ≥
+# 0, where steps are exactly b apart: G_{i+1,j+1} ≤ G_ij alone moves a pattern to the first step).
+# All others go through CᵀC.
 
 
 @final
@@ -813,23 +809,21 @@ class ColumnSensitivity:
         return {}
 
 
-"""Amplification by sampling: what a record shows that takes part in its steps by chance.
-
-A record may take part in steps i, i + b, … of a strategy with at most b bands, in each with
-probability q, independently (Choquette-Choo, Ganesh, McKenna, McMahan, Rush, Thakurta and Xu 2023,
-"(Amplified) Banded Matrix Factorization", Section 5, which has the longest column for all). For
-add/remove the guarantee is exactly that of one `PoissonSubsampled` Gaussian release of sensitivity
-‖C_{·i}‖ for each of these steps.
-
-*Proof.* Column i is 0 outside rows i to i + b − 1, so that each row y_t = (C x + Z)_t shows one
-participation at most. Given all y before row i, and the other records' samples, the rows from i on
-have the law that they have without the record, but with probability q moved by u_i ⊗ C_{·i}, u_i
-known, by ‖C_{·i}‖ at most: the mixture that a sampled release has. A record that always moves its
-steps by the full norm attains it.
-
-A record whose columns, sorted, are no longer than those of another one, and no more, is no worse:
-to be moved less is a post-processing. The first steps that are left are all named as worst.
-"""
+# --- Amplification by sampling: what a record shows that takes part in its steps by chance --------
+# A record may take part in steps i, i + b, … of a strategy with at most b bands, in each with
+# probability q, independently (Choquette-Choo, Ganesh, McKenna, McMahan, Rush, Thakurta and Xu
+# 2023, "(Amplified) Banded Matrix Factorization", Section 5, which has the longest column for all).
+# For add/remove the guarantee is exactly that of one `PoissonSubsampled` Gaussian release of
+# sensitivity ‖C_{·i}‖ for each of these steps.
+#
+# *Proof.* Column i is 0 outside rows i to i + b − 1, so that each row y_t = (C x + Z)_t shows one
+# participation at most. Given all y before row i, and the other records' samples, the rows from i
+# on have the law that they have without the record, but with probability q moved by u_i ⊗ C_{·i},
+# u_i known, by ‖C_{·i}‖ at most: the mixture that a sampled release has. A record that always moves
+# its steps by the full norm attains it.
+#
+# A record whose columns, sorted, are no longer than those of another one, and no more, is no worse:
+# to be moved less is a post-processing. The first steps that are left are all named as worst.
 
 
 def sampled_releases(
@@ -868,7 +862,7 @@ def _covers(one: list[Fraction], other: list[Fraction]) -> bool:
     return len(one) >= len(other) and all(a >= b for a, b in zip(one, other, strict=False))
 
 
-"""Correlated noise for training and prefix sums: the Gaussian matrix mechanism."""
+# --- Correlated noise for training and prefix sums: the Gaussian matrix mechanism -----------------
 
 _MOST_LISTED = 100_000
 """Steps of a Toeplitz strategy: every question takes all of its coefficients."""
@@ -1165,7 +1159,7 @@ class MatrixMechanism(GaussianNoise):
         return release_stream(self.lattice_sampler(), value, times, rng=rng)
 
 
-"""The correlated noise C⁻¹Z of a strategy, step by step: C y = Z is solved by substitution."""
+# --- The correlated noise C⁻¹Z of a strategy, step by step: C y = Z is solved by substitution -----
 
 
 def correlated(

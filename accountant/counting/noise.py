@@ -18,7 +18,7 @@ from dpassay.accountant.errors import expected
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.release.lattice import RESOLUTION, LatticeSampler, independent
 
-"""Noise of a counter, output by output: what a stream adds to its prefix sums."""
+# --- Noise of a counter, output by output: what a stream adds to its prefix sums ------------------
 
 _BUFFERED: Final = 1 << 13
 """Variables drawn at once: fewer cost time for each, more are drawn in vain by a short stream."""
@@ -64,24 +64,22 @@ def rows(name: str, values: object, lengths: Sequence[int]) -> list[list[Any]]:
     return [finite(name, row, length) for row, length in zip(values, lengths, strict=True)]
 
 
-"""Exact noise of a counter, and outputs on a lattice.
-
-A counter releases A x + L z with L R = A: it measures R x + z, where z are independent real
-variables, and everything else is a function of what it measures. Inputs are rounded to the
-lattice g·ℤ, g = 2^e ≤ 1, which moves no two neighbours further apart: an input stays in [0, 1].
-
-**All counters but the square root** have an integer R. Then R x ∈ g·ℤ, and rounding what is
-measured gives R x + z̃ with z̃ = g·⌊z/g + 1/2⌋. The rounding is decided exactly
-(`dpassay.accountant.release.lattice`), z̃ is a whole number of steps, and L is rational: A x + L z̃
-= L (R x + z̃) is computed in rationals and rounded to the lattice.
-
-**The square root** measures irregular fractions of the inputs. There the real output A x + L z is
-rounded: A x ∈ g·ℤ, so that is A x + g·⌊L z/g + 1/2⌋, decided exactly for the whole stream before
-its first output (`dpassay.accountant.counting.square_root`).
-
-Either way the released stream is a function of what the real mechanism measures that looks at no
-input. It has the very guarantee of the mechanism: ε-DP is ε-DP, and δ grows by nothing.
-"""
+# --- Exact noise of a counter, and outputs on a lattice -------------------------------------------
+# A counter releases A x + L z with L R = A: it measures R x + z, where z are independent real
+# variables, and everything else is a function of what it measures. Inputs are rounded to the
+# lattice g·ℤ, g = 2^e ≤ 1, which moves no two neighbours further apart: an input stays in [0, 1].
+#
+# **All counters but the square root** have an integer R. Then R x ∈ g·ℤ, and rounding what is
+# measured gives R x + z̃ with z̃ = g·⌊z/g + 1/2⌋. The rounding is decided exactly
+# (`dpassay.accountant.release.lattice`), z̃ is a whole number of steps, and L is rational: A x + L
+# z̃ = L (R x + z̃) is computed in rationals and rounded to the lattice.
+#
+# **The square root** measures irregular fractions of the inputs. There the real output A x + L z is
+# rounded: A x ∈ g·ℤ, so that is A x + g·⌊L z/g + 1/2⌋, decided exactly for the whole stream before
+# its first output (`dpassay.accountant.counting.square_root`).
+#
+# Either way the released stream is a function of what the real mechanism measures that looks at no
+# input. It has the very guarantee of the mechanism: ε-DP is ε-DP, and δ grows by nothing.
 
 _HALF: Final = fmpq(1, 2)
 

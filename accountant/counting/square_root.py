@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dpassay.accountant.core.randomness import Randomness
 
 
-"""Continual counting with the square root of the matrix of prefix sums."""
+# --- Continual counting with the square root of the matrix of prefix sums -------------------------
 
 _FACTORIZATION_MOST_RATIONAL = 4096
 """Steps of exact variances: beyond they have thousands of digits."""
@@ -150,14 +150,12 @@ class SquareRootFactorization(LinearCounter):
             )
 
 
-"""The noise of `SquareRootFactorization`: a convolution, computed for the whole stream at once.
-
-In whole steps of a lattice g·ℤ an entry of M z is ⌊y + 1/2⌋ for y = Σ_j c_j z_{t−j}, c_j = b f_j/g,
-with the scale b of z. In units of 2^−p each |z| is a whole number and an unknown part of 1, and
-each c_j a whole number to within 2. So the product of two integer polynomials gives y to within
-n·(max|c| + 2 + 2 max|z|) units of 4^−p, the maxima in units of 2^−p. Where a boundary of the
-rounding lies that near, more digits of all z are drawn, until none does.
-"""
+# --- The noise of `SquareRootFactorization`: a convolution, computed for the whole stream at once
+# In whole steps of a lattice g·ℤ an entry of M z is ⌊y + 1/2⌋ for y = Σ_j c_j z_{t−j}, c_j = b
+# f_j/g, with the scale b of z. In units of 2^−p each |z| is a whole number and an unknown part of
+# 1, and each c_j a whole number to within 2. So the product of two integer polynomials gives y to
+# within n·(max|c| + 2 + 2 max|z|) units of 4^−p, the maxima in units of 2^−p. Where a boundary of
+# the rounding lies that near, more digits of all z are drawn, until none does.
 
 
 _GUARD: Final = 128

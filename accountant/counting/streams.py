@@ -43,7 +43,7 @@ from dpassay.accountant.errors import DpassayError, InvalidInputError, NotApplic
 __all__ = ["Saved", "Snapshot", "StateFile", "StreamCounter", "continued", "counter_of"]
 
 
-"""The noise of a k-ary tree: a walk over the digits of the time step (Algorithm 2)."""
+# --- The noise of a k-ary tree: a walk over the digits of the time step (Algorithm 2) -------------
 
 
 @final
@@ -104,7 +104,7 @@ class TreeNoise(NoiseProcess):
         self._values, self._digits = [*values, self._source.zero], digits
 
 
-"""The noise of bridges, and which noise is whose."""
+# --- The noise of bridges, and which noise is whose -----------------------------------------------
 
 
 @final
@@ -243,7 +243,7 @@ def process(mechanism: LinearCounter, source: NoiseSource) -> NoiseProcess:
     raise expected("mechanism", mechanism, "to count a stream")
 
 
-"""A stream of inputs counted with any mechanism for prefix sums: one in, one estimate out."""
+# --- A stream of inputs counted with any mechanism for prefix sums: one in, one estimate out ------
 
 
 @final
@@ -454,7 +454,7 @@ def continued(record: dict[str, Any], *, rng: Randomness = SECURE) -> StreamCoun
     return counter
 
 
-"""A file that lets a stream go on after an interruption, without touching what is released."""
+# --- A file that lets a stream go on after an interruption, without touching what is released -----
 
 _FORMAT = "dpassay stream state"
 _VERSION = 2

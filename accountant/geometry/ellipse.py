@@ -57,7 +57,7 @@ from dpassay.accountant.numbers.exact import (
 )
 from dpassay.accountant.numbers.interval import ball
 
-"""Covariance matrices with a notation, rational and exact."""
+# --- Covariance matrices with a notation, rational and exact --------------------------------------
 
 
 class Covariance(Description, ABC):

@@ -302,18 +302,16 @@ def _independent_sum(variances: Sequence[Fraction], bounds: Sequence[ExactReal])
     return total
 
 
-"""Proof that an ellipse is private and that no Gaussian has a smaller variance.
-
-For a law w on the records let M = E_w[vv']. A covariance Σ that is 1-GDP has v'Σ⁻¹v ≤ 1 for
-every record, so tr(Σ⁻¹M) ≤ 1, and by Cauchy and Schwarz
-
-    (tr M^{1/2})² = (tr Σ^{1/2}·Σ^{−1/2}M^{1/2})² ≤ tr Σ · tr(M^{1/2}Σ⁻¹M^{1/2}) ≤ tr Σ.
-
-With w a law on the number of ones j, uniform given j, M has the eigenvalue P = E[j²]/d once, and
-Q/(d−1), Q = E[j] − P, with multiplicity d − 1: the bound is (√P + √((d−1)Q))². It holds for every
-Σ, permutation invariant or not, and for mechanisms that release more and post-process linearly.
-All checks here are exact, and independent of how the ellipse was made.
-"""
+# --- Proof that an ellipse is private and that no Gaussian has a smaller variance -----------------
+# For a law w on the records let M = E_w[vv']. A covariance Σ that is 1-GDP has v'Σ⁻¹v ≤ 1 for
+# every record, so tr(Σ⁻¹M) ≤ 1, and by Cauchy and Schwarz
+#
+#     (tr M^{1/2})² = (tr Σ^{1/2}·Σ^{−1/2}M^{1/2})² ≤ tr Σ · tr(M^{1/2}Σ⁻¹M^{1/2}) ≤ tr Σ.
+#
+# With w a law on the number of ones j, uniform given j, M has the eigenvalue P = E[j²]/d once, and
+# Q/(d−1), Q = E[j] − P, with multiplicity d − 1: the bound is (√P + √((d−1)Q))². It holds for every
+# Σ, permutation invariant or not, and for mechanisms that release more and post-process linearly.
+# All checks here are exact, and independent of how the ellipse was made.
 
 
 def dual_bound(dimension: int, weights: tuple[tuple[int, Fraction], ...]) -> ExactReal:

@@ -600,7 +600,7 @@ def to_fmpq(value: Fraction) -> fmpq:
     return fmpq(value.numerator, value.denominator)
 
 
-"""Exact quadratic forms: factors of a rational matrix, its least eigenvalue, maxima on vertices."""
+# --- Exact quadratic forms: factors of a rational matrix, its least eigenvalue, maxima on vertices
 
 Rows: TypeAlias = tuple[tuple[Fraction, ...], ...]
 

@@ -28,11 +28,9 @@ from dpassay.accountant.errors import InvalidInputError, UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.precision import ctx
 
-"""What a reader does with two bounds: certain digits, a format, a float, a comparison.
-
-The functions take the ends of an enclosure. They say only what is true of every number between
-the ends; where that does not settle it they raise UndecidedError, which names both.
-"""
+# --- What a reader does with two bounds: certain digits, a format, a float, a comparison ----------
+# The functions take the ends of an enclosure. They say only what is true of every number between
+# the ends; where that does not settle it they raise UndecidedError, which names both.
 
 _SPEC = re.compile(r"((?:.?[<>=^])?[-+ ]?z?#?0?[0-9]*)([,_]?)((?:\.[0-9]+)?)([a-zA-Z%]?)")
 _PLACE = re.compile(r"((?:.?[<>=^])?)[-+ ]?z?#?0?([0-9]*)")

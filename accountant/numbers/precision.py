@@ -75,12 +75,10 @@ class cached_property(functools.cached_property[_T]):  # noqa: N801 (it stands f
         self.lock = _lock
 
 
-"""Whether floats with an error ledger are part of what supports a number.
-
-Some engines of compositions bound errors, or form sums, in floats that IEEE 754 rounds, and add a
-bound of all rounding errors to a ball. What rests on them is an enclosure, but not one of ball
-arithmetic alone. They say so here, and whoever draws a conclusion watches.
-"""
+# --- Whether floats with an error ledger are part of what supports a number -----------------------
+# Some engines of compositions bound errors, or form sums, in floats that IEEE 754 rounds, and add a
+# bound of all rounding errors to a ball. What rests on them is an enclosure, but not one of ball
+# arithmetic alone. They say so here, and whoever draws a conclusion watches.
 
 _watch: ContextVar[set[str] | None] = ContextVar("watch", default=None)
 

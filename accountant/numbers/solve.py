@@ -282,7 +282,7 @@ def shortened(value: float, bits: int, to: Callable[[float], int] = round) -> fl
     return math.ldexp(to(math.ldexp(mantissa, bits)), exponent - bits)
 
 
-"""Where an increasing function changes its sign, between points at which that is certain."""
+# --- Where an increasing function changes its sign, between points at which that is certain -------
 
 _GROWTH = 8
 """Factor of the steps out of a crossing to where the side is certain."""
@@ -325,7 +325,7 @@ def power_of_two(value: Fraction) -> Fraction:
     return found if found >= value else 2 * found
 
 
-"""Where what holds on one side of a point alone changes: among reals, and among integers."""
+# --- Where what holds on one side of a point alone changes: among reals, and among integers -------
 
 Real = TypeVar("Real", float, Fraction)
 _BITS = 60
@@ -369,13 +369,11 @@ def first(holds: Callable[[int], bool], start: int = 0) -> int:
     return low + 1 + bisect_left(range(low + 1, high), True, key=holds)
 
 
-"""The factor of Chernoff's bound of a profile.
-
-For c > 0 and all real x, (1 − e^{−x})⁺ ≤ e^{cx} c^c/(1 + c)^{1 + c}, with equality at
-e^{−x} = c/(1 + c). With x = L − ε and the mean over P,
-
-    H(ε) = E[(1 − e^{ε−L})⁺] ≤ E[e^{cL}] e^{−cε} c^c/(1 + c)^{1 + c}.
-"""
+# --- The factor of Chernoff's bound of a profile --------------------------------------------------
+# For c > 0 and all real x, (1 − e^{−x})⁺ ≤ e^{cx} c^c/(1 + c)^{1 + c}, with equality at
+# e^{−x} = c/(1 + c). With x = L − ε and the mean over P,
+#
+#     H(ε) = E[(1 − e^{ε−L})⁺] ≤ E[e^{cL}] e^{−cε} c^c/(1 + c)^{1 + c}.
 
 
 def log_peak(c: arb) -> arb:

@@ -180,14 +180,12 @@ def _nearest(value: arb) -> int:
     return (mantissa + (1 << (-exponent - 1))) >> -exponent
 
 
-"""The entries f_j = C(2j, j)/4ʲ of the square root of prefix sums, and Landau's constants.
-
-f_j² = ∫ xʲ dm(x) for a positive measure m on [0, 1] (f_j itself is the j-th moment of the arcsine
-law, so f_j² is that of a product of two). So x ↦ f_x² = (Γ(x + ½)/Γ(x + 1))²/π is completely
-monotone: its derivatives alternate in sign. In the formula of Euler and Maclaurin the remainder
-then is at most the first term left out, in absolute value. That encloses S_n = Σ_{j<n} f_j² for
-any n, from a sum of some hundred terms, an integral and some derivatives.
-"""
+# --- The entries f_j = C(2j, j)/4ʲ of the square root of prefix sums, and Landau's constants ------
+# f_j² = ∫ xʲ dm(x) for a positive measure m on [0, 1] (f_j itself is the j-th moment of the arcsine
+# law, so f_j² is that of a product of two). So x ↦ f_x² = (Γ(x + ½)/Γ(x + 1))²/π is completely
+# monotone: its derivatives alternate in sign. In the formula of Euler and Maclaurin the remainder
+# then is at most the first term left out, in absolute value. That encloses S_n = Σ_{j<n} f_j² for
+# any n, from a sum of some hundred terms, an integral and some derivatives.
 
 _LEAST_SUMMED = 64
 """Terms that are summed at least: the series of the rest wants a large argument."""

@@ -31,50 +31,49 @@ from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.numbers.solve import rough_log_peak
 from dpassay.accountant.pairs.gaussian import GaussianPair
 
-"""Moments E_P W^{−z}, Re z = ½, of a mean of lognormal variables, in balls.
-
-W = (1/t) Σ X_j of t independent X = e^{μZ − μ²/2} under Q, Z standard normal, EX = 1. P is the law
-with μ added to one of the Z, chosen uniformly, and dP/dQ = W. With ψ(λ) = E e^{−λX/t} and ψ₁(λ) the
-same with Z + μ for Z, φ(λ) := E_P e^{−λW} = ψ^{t−1} ψ₁. Let v = μ²/t and z = ½ + iτ with τ ≥ 0.
-
-*Integral.* Γ(z) E_P W^{−z} = ∫ λ^{z−1} φ(λ) dλ from 0 to ∞. |φ| ≤ 1 in the right half-plane, and
-falls faster than every power there (see *End*), so that the path may be turned to λ = ie^u:
-
-    M(τ) := ∫ e^{uz} φ(ie^u) du = e^{−iπz/2} Γ(z) E_P W^{−z}     for all real τ.
-
-*Decay.* Z̄ = ΣZ_j/t is normal with variance 1/t and independent of the Z_j − Z̄, so that
-ln W = μZ̄ + R with R independent of Z̄: |E_P W^{−z}| = |E W^{1−z}| is at most
-e^{−vτ²/2} E W^½ ≤ e^{−vτ²/2} (EW)^½ = e^{−vτ²/2}.
-As |Γ(½ + iτ)|² = π/cosh πτ,
-
-    |M(τ)| ≤ √(2π) e^{−vτ²/2},   and e^{−π|τ|} times that for τ < 0.
-
-*Rule.* By Poisson's formula the sum h Σ_k e^{kh z} φ(ie^{kh}) over all integers is
-Σ_m M(τ + mR), R = 2π/h. For 0 ≤ τ ≤ T < R the terms with m ≠ 0 add up to at most
-
-    √(2π) (q/(1 − q) + e^{−π(R−T) − v(R−T)²/2}/(1 − e^{−πR})),   q = e^{−vR²/2}.
-
-*Start.* Up to u₀ = k₀h the terms are those of φ(ir) = Σ_{j<J} (−ir)^j E_P W^j/j! + ρ,
-|ρ| ≤ r^J E_P W^J/J!: geometric series. With m_j = E(X/t)^j = e^{j(j−1)μ²/2} t^{−j} the moments are
-
-    E_P W^{j−1} = E W^j = j! [x^j] (Σ_i m_i x^i/i!)^t.
-
-*End.* For real η with 0 < ω = μη ≤ π/2, ψ(ir) is ∫ n(x − iη) exp(−ire^{−iω} e^{μx−μ²/2}/t) dx, n
-the normal density, by moving the line, and ψ₁(ir) the same with n(x − iη − μ); hence
-|φ(ir)| ≤ e^{tη²/2} E_P e^{−ρW} = e^{tη²/2} E We^{−ρW}, ρ = r sin ω. There
-e^{−ρW} ≤ (n/(eρW))^n for every n > 1, and E W^{−r} ≤ e^{rμ²/2 + r²v/2} for r > 0, as
-W ≥ e^{μZ̄ − μ²/2} by the inequality of the means (`log_least`). What is beyond u₁ = k₁h is at most
-
-    e^{tη²/2} (n/(e sin ω))^n e^{(n−1)μ²/2 + (n−1)²v/2} e^{−(n−½)u₁}/(n − ½).
-
-*ψ and ψ₁* at ie^{kh} are trapezium sums of the same integrals with η = a, of step g = lh/μ with a
-whole l, so that e^{kh + μx} is a power of e^h: exponentials are shared by all k. In the strip
-|Im x| < a, 2aμ < π, they are at most 1: the error is at most (e^{2a²} + 1)/(e^{2πa/g} − 1)
-(Trefethen and Weideman 2014, Theorem 5.1), and what is beyond |x| = Ng > μ at most
-e^{a²/2} erfc((Ng − μ)/√2).
-
-Steps, ends and orders are chosen by floats; nothing that is proved rests on that.
-"""
+# --- Moments E_P W^{−z}, Re z = ½, of a mean of lognormal variables, in balls ---------------------
+# W = (1/t) Σ X_j of t independent X = e^{μZ − μ²/2} under Q, Z standard normal, EX = 1. P is the
+# law with μ added to one of the Z, chosen uniformly, and dP/dQ = W. With ψ(λ) = E e^{−λX/t} and
+# ψ₁(λ) the same with Z + μ for Z, φ(λ) := E_P e^{−λW} = ψ^{t−1} ψ₁. Let v = μ²/t and z = ½ + iτ
+# with τ ≥ 0.
+#
+# *Integral.* Γ(z) E_P W^{−z} = ∫ λ^{z−1} φ(λ) dλ from 0 to ∞. |φ| ≤ 1 in the right half-plane, and
+# falls faster than every power there (see *End*), so that the path may be turned to λ = ie^u:
+#
+#     M(τ) := ∫ e^{uz} φ(ie^u) du = e^{−iπz/2} Γ(z) E_P W^{−z}     for all real τ.
+#
+# *Decay.* Z̄ = ΣZ_j/t is normal with variance 1/t and independent of the Z_j − Z̄, so that
+# ln W = μZ̄ + R with R independent of Z̄: |E_P W^{−z}| = |E W^{1−z}| is at most
+# e^{−vτ²/2} E W^½ ≤ e^{−vτ²/2} (EW)^½ = e^{−vτ²/2}.
+# As |Γ(½ + iτ)|² = π/cosh πτ,
+#
+#     |M(τ)| ≤ √(2π) e^{−vτ²/2},   and e^{−π|τ|} times that for τ < 0.
+#
+# *Rule.* By Poisson's formula the sum h Σ_k e^{kh z} φ(ie^{kh}) over all integers is
+# Σ_m M(τ + mR), R = 2π/h. For 0 ≤ τ ≤ T < R the terms with m ≠ 0 add up to at most
+#
+#     √(2π) (q/(1 − q) + e^{−π(R−T) − v(R−T)²/2}/(1 − e^{−πR})),   q = e^{−vR²/2}.
+#
+# *Start.* Up to u₀ = k₀h the terms are those of φ(ir) = Σ_{j<J} (−ir)^j E_P W^j/j! + ρ, |ρ| ≤ r^J
+# E_P W^J/J!: geometric series. With m_j = E(X/t)^j = e^{j(j−1)μ²/2} t^{−j} the moments are
+#
+#     E_P W^{j−1} = E W^j = j! [x^j] (Σ_i m_i x^i/i!)^t.
+#
+# *End.* For real η with 0 < ω = μη ≤ π/2, ψ(ir) is ∫ n(x − iη) exp(−ire^{−iω} e^{μx−μ²/2}/t) dx, n
+# the normal density, by moving the line, and ψ₁(ir) the same with n(x − iη − μ); hence |φ(ir)| ≤
+# e^{tη²/2} E_P e^{−ρW} = e^{tη²/2} E We^{−ρW}, ρ = r sin ω. There e^{−ρW} ≤ (n/(eρW))^n for every n
+# > 1, and E W^{−r} ≤ e^{rμ²/2 + r²v/2} for r > 0, as W ≥ e^{μZ̄ − μ²/2} by the inequality of the
+# means (`log_least`). What is beyond u₁ = k₁h is at most
+#
+#     e^{tη²/2} (n/(e sin ω))^n e^{(n−1)μ²/2 + (n−1)²v/2} e^{−(n−½)u₁}/(n − ½).
+#
+# *ψ and ψ₁* at ie^{kh} are trapezium sums of the same integrals with η = a, of step g = lh/μ with a
+# whole l, so that e^{kh + μx} is a power of e^h: exponentials are shared by all k. In the strip
+# |Im x| < a, 2aμ < π, they are at most 1: the error is at most (e^{2a²} + 1)/(e^{2πa/g} − 1)
+# (Trefethen and Weideman 2014, Theorem 5.1), and what is beyond |x| = Ng > μ at most
+# e^{a²/2} erfc((Ng − μ)/√2).
+#
+# Steps, ends and orders are chosen by floats; nothing that is proved rests on that.
 
 HALF = Fraction(1, 2)
 """Re z: |Γ| has a closed form on this line."""
@@ -276,37 +275,36 @@ class _Plan:
         return found
 
 
-"""Several epochs of random allocation, and Gaussian releases: one sum on a vertical line.
-
-S = Σ k_i ln W_i + G under Q: W_i the mean of lognormal variables of a random allocation
-(`dpassay.accountant.pairs.allocation`), G ~ N(−m/2, m) the loss of Gaussian releases, m = Σ k
-μ², all independent; w = e^S is the density of P. With z = ½ + iτ,
-
-    M(z) = E_Q w^{1−z} = e^{−z(1−z)m/2} Π (E W_i^{1−z})^{k_i},  |M(z)| ≤ M(½) e^{−Vτ²/2},  M(½) ≤ 1,
-
-V = m + Σ k_i v_i. For K = e^x the three functions of x
-
-    e^{−x/2} E min(w, K),   e^{−x/2} P(S ≤ x),   e^{x/2} Q(S > x)
-
-have the Fourier transforms M(z)/(z(1 − z)), M(z)/z and M(z)/(1 − z) at the frequency τ. So by
-Poisson's formula, for each of them, f, and every period p,
-
-    Σ_m f(x + mp) = (1/p)(F_0 + 2 Re Σ_{j≥1} F_j e^{2πijx/p}),   F_j at τ = 2πj/p.
-
-*Beyond j = N* the sum is at most M(½) e^{−VT²/2}/π times 1/T for the first function, 1/(VT²) for
-the others, T = 2πN/p: by the integrals of e^{−Vτ²/2}/τ² and e^{−Vτ²/2}/τ from T on.
-
-*m ≥ 1.* At X = x + mp the first two are e^{−X/2}, less E(w − e^X)⁺ or P(S > X) times that, and the
-third is e^{X/2} Q(S > X): by Markov's inequality, and (w − K)⁺ ≤ w^a K^{1−a}, all these are at
-most Λ_a e^{−(a−½)X} with Λ_a = E w^a, a ≥ 2.
-
-*m ≤ −1.* There the first and the third are e^{X/2}, less E(1 − we^{−X})⁺ or Q(S ≤ X) times that,
-the second is e^{−X/2} P(S ≤ X) ≤ e^{X/2} Q(S ≤ X): all at most E w^{−r} e^{(r+½)X} for r > 0. Here
-ln E w^{−r} ≤ rD/2 + r²V/2, D = m + Σ k_i μ_i².
-
-Geometric series have these sums. For the loss S of (P, Q) H(ε) is 1 − E min(w, e^ε), for −S of
-(Q, P) it is 1 − e^ε E min(w, e^{−ε}). What cancels there is paid for in bits.
-"""
+# --- Several epochs of random allocation, and Gaussian releases: one sum on a vertical line -------
+# S = Σ k_i ln W_i + G under Q: W_i the mean of lognormal variables of a random allocation
+# (`dpassay.accountant.pairs.allocation`), G ~ N(−m/2, m) the loss of Gaussian releases, m = Σ k
+# μ², all independent; w = e^S is the density of P. With z = ½ + iτ,
+#
+#     M(z) = E_Q w^{1−z} = e^{−z(1−z)m/2} Π (E W_i^{1−z})^{k_i},  |M(z)| ≤ M(½) e^{−Vτ²/2},  M(½) ≤
+#     1,
+#
+# V = m + Σ k_i v_i. For K = e^x the three functions of x
+#
+#     e^{−x/2} E min(w, K),   e^{−x/2} P(S ≤ x),   e^{x/2} Q(S > x)
+#
+# have the Fourier transforms M(z)/(z(1 − z)), M(z)/z and M(z)/(1 − z) at the frequency τ. So by
+# Poisson's formula, for each of them, f, and every period p,
+#
+#     Σ_m f(x + mp) = (1/p)(F_0 + 2 Re Σ_{j≥1} F_j e^{2πijx/p}),   F_j at τ = 2πj/p.
+#
+# *Beyond j = N* the sum is at most M(½) e^{−VT²/2}/π times 1/T for the first function, 1/(VT²) for
+# the others, T = 2πN/p: by the integrals of e^{−Vτ²/2}/τ² and e^{−Vτ²/2}/τ from T on.
+#
+# *m ≥ 1.* At X = x + mp the first two are e^{−X/2}, less E(w − e^X)⁺ or P(S > X) times that, and
+# the third is e^{X/2} Q(S > X): by Markov's inequality, and (w − K)⁺ ≤ w^a K^{1−a}, all these are
+# at most Λ_a e^{−(a−½)X} with Λ_a = E w^a, a ≥ 2.
+#
+# *m ≤ −1.* There the first and the third are e^{X/2}, less E(1 − we^{−X})⁺ or Q(S ≤ X) times that,
+# the second is e^{−X/2} P(S ≤ X) ≤ e^{X/2} Q(S ≤ X): all at most E w^{−r} e^{(r+½)X} for r > 0.
+# Here ln E w^{−r} ≤ rD/2 + r²V/2, D = m + Σ k_i μ_i².
+#
+# Geometric series have these sums. For the loss S of (P, Q) H(ε) is 1 − E min(w, e^ε), for −S of
+# (Q, P) it is 1 − e^ε E min(w, e^{−ε}). What cancels there is paid for in bits.
 
 _LOG_2 = math.log(2)
 _USUAL_BITS = 66
@@ -618,14 +616,12 @@ class _Line:
         return error
 
 
-"""A record in one of t Gaussian steps, chosen uniformly, against none.
-
-W = dP/dQ = (1/t) Σ_j e^{μ Z_j − μ²/2} for P = (1/t) Σ_j N(μ e_j, I) and Q = N(0, I), with
-independent standard normal Z_j under Q. Its profile and that of several epochs, whose losses ln W
-add up, are integrals of its moments (`dpassay.accountant.pairs.allocation`): those of several
-epochs, alone or with Gaussian noise, are one sum on a line
-(`dpassay.accountant.composition.allocations`).
-"""
+# --- A record in one of t Gaussian steps, chosen uniformly, against none --------------------------
+# W = dP/dQ = (1/t) Σ_j e^{μ Z_j − μ²/2} for P = (1/t) Σ_j N(μ e_j, I) and Q = N(0, I), with
+# independent standard normal Z_j under Q. Its profile and that of several epochs, whose losses ln W
+# add up, are integrals of its moments (`dpassay.accountant.pairs.allocation`): those of several
+# epochs, alone or with Gaussian noise, are one sum on a line
+# (`dpassay.accountant.composition.allocations`).
 
 _MOST_ORDER = 400
 """Largest order whose moment is a coefficient of a power series."""

@@ -29,7 +29,7 @@ from dpassay.accountant.numbers.interval import (
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.invert import inverse
 
-"""The ε of a pair of which two bounds of δ(ε) are known."""
+# --- The ε of a pair of which two bounds of δ(ε) are known ----------------------------------------
 
 Bound: TypeAlias = Callable[[ExactReal], arb]
 _ENDS = Fraction(1, 10**6)

@@ -16,7 +16,7 @@ from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.numbers.theta import log_theta_ratio, theta, upper_tail
 
-"""Discrete Gaussian noise: one integer, several, and the noise of an embedding."""
+# --- Discrete Gaussian noise: one integer, several, and the noise of an embedding -----------------
 
 MAX_TERMS = 1 << 17
 """Most values of the sum of the coordinates whose masses are formed."""
@@ -244,7 +244,7 @@ def _weights(v: ExactReal, reach: int) -> list[arb]:
     return values[:0:-1] + values
 
 
-"""Two discrete Laplace laws at an integer distance."""
+# --- Two discrete Laplace laws at an integer distance ---------------------------------------------
 
 
 @final

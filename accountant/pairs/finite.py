@@ -26,7 +26,7 @@ _ZERO = ExactReal.of_rational(0)
 _SHOWN = 12
 _MOST_RATIOS = 1 << 10
 """Most ratios of likelihoods that are followed exactly: about a second."""
-"""Outcomes that a description lists."""
+# --- Outcomes that a description lists ------------------------------------------------------------
 
 
 class FiniteLaws(ABC):
@@ -440,7 +440,7 @@ def _runs(labels: Sequence[object]) -> list[str]:
     return shown
 
 
-"""Losses with finitely many values, as finite laws."""
+# --- Losses with finitely many values, as finite laws ---------------------------------------------
 
 T = TypeVar("T")
 
@@ -535,13 +535,11 @@ class SubsampledLaws(FiniteLaws):
         return laws[::-1] if self.pair.flipped else laws
 
 
-"""Pairs of tables whose masses are only enclosed: rational ones below and above all of them.
-
-The largest P(S) of the sets S with Q(S) ≤ x, randomised, is a concave function of x from (0, 0) to
-(1, 1); where that of one pair is below that of another, so is its H at every ε (Blackwell). Masses
-in [p⁻, p⁺] and [q⁻, q⁺] give points below the function, and a function above it; their hulls have
-straight pieces, and the rises of those are the masses of a pair.
-"""
+# --- Pairs of tables whose masses are only enclosed: rational ones below and above all of them ----
+# The largest P(S) of the sets S with Q(S) ≤ x, randomised, is a concave function of x from (0, 0)
+# to (1, 1); where that of one pair is below that of another, so is its H at every ε (Blackwell).
+# Masses in [p⁻, p⁺] and [q⁻, q⁺] give points below the function, and a function above it; their
+# hulls have straight pieces, and the rises of those are the masses of a pair.
 
 Ends: TypeAlias = tuple[Fraction, Fraction]
 Point: TypeAlias = tuple[Fraction, Fraction]

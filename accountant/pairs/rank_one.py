@@ -199,21 +199,19 @@ def _certified_root(f: Callable[[arb], arb], guess: arb, *, rising: bool) -> arb
     raise TouchingError
 
 
-r"""Probabilities of {L > ε} under the rank-one Gaussian law, as integrals over the curve {L = ε}.
-
-With φ₂ the half-normal density and cap(t) the share of the sphere where the cosine exceeds t,
-P(L > ε) = ∫ φ₂(ρ) cap(t(ρ)) dρ. Integration by parts moves the derivative on to the cap, whose
-density c(1−t²)^{a−1}, c = 1/B(a, ½), is elementary. With Φ(ρ) = erf(ρ/√2) and K = Φ at the far
-end of a curve that runs to infinity, K = 0 on one that closes on the axis,
-
-    P(L > ε) = K + ∫ (Φ(ρ) − K) c(1−t²)^{a−1} dt,
-    Q(L > ε) =     ∫ (Φ(w) − K') c(1−u²)^{a−1} du,
-    P(L ≤ ε) =     ∫ erfc(ρ/√2) c(1−t²)^{a−1} dt.
-
-By the sine rule ρ²(1−t²) = w²(1−u²), and e^ε (ρ/w)^{2(a−1)} = (w/ρ)² e^{d/2} on the curve, the
-two densities differ by an elementary factor: u is never raised to a power, and
-P(L > ε) − e^ε Q(L > ε) is one integral, in which nothing is subtracted afterwards.
-"""
+# --- Probabilities of {L > ε} under the rank-one Gaussian law, as integrals over the curve {L = ε}
+# With φ₂ the half-normal density and cap(t) the share of the sphere where the cosine exceeds t,
+# P(L > ε) = ∫ φ₂(ρ) cap(t(ρ)) dρ. Integration by parts moves the derivative on to the cap, whose
+# density c(1−t²)^{a−1}, c = 1/B(a, ½), is elementary. With Φ(ρ) = erf(ρ/√2) and K = Φ at the far
+# end of a curve that runs to infinity, K = 0 on one that closes on the axis,
+#
+#     P(L > ε) = K + ∫ (Φ(ρ) − K) c(1−t²)^{a−1} dt,
+#     Q(L > ε) =     ∫ (Φ(w) − K') c(1−u²)^{a−1} du,
+#     P(L ≤ ε) =     ∫ erfc(ρ/√2) c(1−t²)^{a−1} dt.
+#
+# By the sine rule ρ²(1−t²) = w²(1−u²), and e^ε (ρ/w)^{2(a−1)} = (w/ρ)² e^{d/2} on the curve, the
+# two densities differ by an elementary factor: u is never raised to a power, and
+# P(L > ε) − e^ε Q(L > ε) is one integral, in which nothing is subtracted afterwards.
 
 Integrand: TypeAlias = Callable[[acb, bool], acb]
 _SMALL_POWER = 64
@@ -422,12 +420,10 @@ def between_zero_and(bound: arb) -> arb:
     return arb(half.mid(), half.abs_upper())
 
 
-"""The privacy profile and the law of the privacy loss of the rank-one Gaussian law.
-
-Arguments are exact numbers; results are balls of about the ambient relative precision. The
-arguments are turned into balls at a raised internal precision, and the boundary of the worst
-event is integrated there; the precision rises until the result is accurate.
-"""
+# --- The privacy profile and the law of the privacy loss of the rank-one Gaussian law -------------
+# Arguments are exact numbers; results are balls of about the ambient relative precision. The
+# arguments are turned into balls at a raised internal precision, and the boundary of the worst
+# event is integrated there; the precision rises until the result is accurate.
 
 _ROUNDS = 4
 """Precisions that are tried: each has twice the extra bits of the last one."""
@@ -540,7 +536,7 @@ def _beside(question: Question, arguments: Arguments, precision: int) -> arb | N
     return ends[0].union(ends[1])
 
 
-"""Two rank-one Gaussian laws at a given distance."""
+# --- Two rank-one Gaussian laws at a given distance -----------------------------------------------
 
 _CLOSE = 1e-6
 """Relative size of the last step of an estimate: the next one would be about its square."""
@@ -655,7 +651,7 @@ class RankOnePair(MirroredPair):
             )
 
 
-"""The amount of rank-one Gaussian noise that its paper asks for."""
+# --- The amount of rank-one Gaussian noise that its paper asks for --------------------------------
 
 
 def theorem_5_sigma_star(epsilon: arb, delta: arb, dimension: int, l2_sensitivity: arb) -> arb:

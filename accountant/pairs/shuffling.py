@@ -22,23 +22,21 @@ from dpassay.accountant.pairs.between import Bound, inverse_between
 from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 from dpassay.accountant.pairs.gaussian import normal_cdf
 
-"""A lower bound of ε for shuffled fixed batches, from one dataset and one event.
-
-N records are put into an order anew in each of E epochs and cut into t = ⌊N/B⌋ batches of B, the
-r = N − tB last ones being dropped or in a smaller batch. All gradients lie on a line, in units of
-the clipping norm: that of one record is 1 under P and 0 under Q, all others are −1. A full batch
-sum is −B, and in the record's batch −B + 2 under P, −B + 1 under Q. With noise N(0, σ²) and
-
-    A = {some full batch has a noisy sum above c − B},
-    1 − P(A) = (1 − r/N) Φ((c − 2)/σ) Φ(c/σ)^{t−1} + (r/N) Φ(c/σ)^t,
-
-and the same with c − 1 for Q, epochs being independent, S = {A in at least k of E epochs} has
-binomial tails. A guarantee (ε, δ) demands P(S) ≤ e^ε Q(S) + δ, that is, ε ≥ ln((P(S) − δ)/Q(S));
-and as much for the complement of S with P and Q exchanged. (A record that is replaced, or added,
-may have 2 and 0 for 2 and 1.) (For E = 1 this is the bound of Chua,
-Ghazi, Kamath, Kumar, Manurangsi, Sinha and Zhang 2024.) c and k are chosen by floats, and the bound
-is a ball for whatever they are.
-"""
+# --- A lower bound of ε for shuffled fixed batches, from one dataset and one event ----------------
+# N records are put into an order anew in each of E epochs and cut into t = ⌊N/B⌋ batches of B, the
+# r = N − tB last ones being dropped or in a smaller batch. All gradients lie on a line, in units of
+# the clipping norm: that of one record is 1 under P and 0 under Q, all others are −1. A full batch
+# sum is −B, and in the record's batch −B + 2 under P, −B + 1 under Q. With noise N(0, σ²) and
+#
+#     A = {some full batch has a noisy sum above c − B},
+#     1 − P(A) = (1 − r/N) Φ((c − 2)/σ) Φ(c/σ)^{t−1} + (r/N) Φ(c/σ)^t,
+#
+# and the same with c − 1 for Q, epochs being independent, S = {A in at least k of E epochs} has
+# binomial tails. A guarantee (ε, δ) demands P(S) ≤ e^ε Q(S) + δ, that is, ε ≥ ln((P(S) − δ)/Q(S));
+# and as much for the complement of S with P and Q exchanged. (A record that is replaced, or added,
+# may have 2 and 0 for 2 and 1.) (For E = 1 this is the bound of Chua, Ghazi, Kamath, Kumar,
+# Manurangsi, Sinha and Zhang 2024.) c and k are chosen by floats, and the bound is a ball for
+# whatever they are.
 
 _PRECISION = 192
 """Bits of sums whose terms cancel."""
@@ -142,65 +140,63 @@ def _normals(x: NDArray[Any]) -> NDArray[Any]:
     return np.array([math.erfc(-each / math.sqrt(2)) / 2 for each in x.tolist()])
 
 
-"""Bounds of what the shuffled reports of many users tell of one of them, from both sides.
-
-Each of n users publishes one report, made by a randomiser that is ε₀-DP, and only how many reports
-there are of each kind is seen. User 1 changes from record a to b; R_a, R_b are the laws of the
-report. Let E = e^{ε₀}, x = e^ε and q = E/(E + 1).
-
-**Above, by clones** (Feldman, McMillan and Talwar 2021, Theorem 3.1). There are laws Q_a, Q_b with
-R_a = q Q_a + (1 − q) Q_b and R_b = (1 − q) Q_a + q Q_b (both are ≥ 0 as R_a ≤ E R_b ≤ E² R_a). If
-the law of every other report is at least γ(Q_a + Q_b), each other user sends, with probability 2γ,
-a report of Q_a or Q_b, of either by a fair coin. Tell who does, and what the rest sends. What is
-left are C + 1 reports, C ~ Bin(n − 1, 2γ), of which S ~ Bin(C, ½) others and perhaps user 1 are of
-Q_a: given C = c, with F_c(j) = P(S ≥ j),
-
-    δ_c = max over J of (q − x(1 − q)) F_c(J − 1) + ((1 − q) − x q) F_c(J),   δ ≤ E δ_C.
-
-The ratio of both laws rises with the number A of reports of Q_a, and exceeds x where
-A > (c + 1) θ, θ = (xE − 1)/((E − 1)(x + 1)). One more clone is one more coin: δ_c falls with c.
-γ = 1/(2E) always will do, as the law of a report is ≥ max(R_a, R_b)/E ≥ (R_a + R_b)/(2E), and
-Q_a + Q_b = R_a + R_b.
-
-*Randomised response* of k categories, p = 1/(E + k − 1): every report is at least p of each
-category. User 1's report is neither a nor b with probability (k − 2)p, for a and for b: tell when.
-Else it is of Q_a or Q_b, the reports a and b, and γ = p: δ ≤ (E + 1) p · E δ_C.
-
-*Reports of sets* whose loss is ε₀, 0 or −ε₀, such as unary encodings: the same, with p the chance
-of a report of loss ε₀ under R_b, and of −ε₀ under R_a. Q_a and Q_b are the laws of those reports,
-under R_a and R_b alike, as their ratio is E or 1/E; elsewhere R_a = R_b. The law of any report is
-at least R_a/E = pQ_a on the former, and R_b/E = pQ_b on the latter.
-
-*Numbers in a range with Laplace noise*, ε₀ the length of the range in noise scales. (After Wang,
-Peng, Li, Lyu and Yang 2023, "Privacy amplification via shuffling: unified, simplified, and
-tightened", whose variation-ratio reduction splits R_a and R_b so.) Let a and b be t scales apart,
-F = e^t and β = 1 − e^{−t/2} the total variation of R_a and R_b. Q_a and Q_b are their differences,
-(R_a − R_b)⁺/β and (R_b − R_a)⁺/β. With α = β/(F − 1), where R_a > R_b,
-
-    R_a − Fα Q_a = R_b − α Q_a = (F R_b − R_a)/(F − 1) ≥ 0,
-
-and as much elsewhere. So R_a = Fα Q_a + α Q_b + W and R_b = α Q_a + Fα Q_b + W with the same W:
-tell when user 1's report is of W. The law of any report is at least R_a/E, or R_b/E, and
-R_a ≥ Fα Q_a: γ = Fα/E, and δ ≤ (F + 1) α · E δ_C. What is left grows with β and falls with α and
-γ: (F + 1) α δ_c = max over J of β (F_c(J − 1) − x F_c(J)) − (x − 1) α (F_c(J − 1) + F_c(J)). As t
-grows, β and γ grow and α falls. So of all t in an interval β and α at its end and γ at its start
-are a bound, and intervals are halved. (The largest t need not be worst: with more coins, all of
-them told, a small t tells less by each and is hidden by fewer.)
-
-**Below, by datasets.** Others all hold a, all b, or all a third category, so that their reports
-have one law G. Reports are counted in three kinds: a, b and all else; of sets, those of loss ε₀,
-−ε₀ and 0; of numbers, those below a cut, above another, and between. With h_o the reports of the
-kind o, P(h)/Q(h) = Σ h_o R_a(o)/G(o) / Σ h_o R_b(o)/G(o) (module `among`), which exceeds x where
-
-    Σ_o h_o w_o > 0,  w_o = (R_a(o) − x R_b(o))/G(o);
-
-for each number of the last kind from some number J of the first on. Any event is a lower bound, so
-that floats may choose J, and the cuts.
-
-(For every ε₀-DP randomiser the bound from below is the larger of those of two and three
-categories, and that from above has γ = 1/(2E). That clones with γ = 1/(E + 1) are enough for all of
-them was published and withdrawn: Feldman, McMillan and Talwar 2022, errata.)
-"""
+# --- Bounds of what the shuffled reports of many users tell of one of them, from both sides -------
+# Each of n users publishes one report, made by a randomiser that is ε₀-DP, and only how many
+# reports there are of each kind is seen. User 1 changes from record a to b; R_a, R_b are the laws
+# of the report. Let E = e^{ε₀}, x = e^ε and q = E/(E + 1).
+#
+# **Above, by clones** (Feldman, McMillan and Talwar 2021, Theorem 3.1). There are laws Q_a, Q_b
+# with R_a = q Q_a + (1 − q) Q_b and R_b = (1 − q) Q_a + q Q_b (both are ≥ 0 as R_a ≤ E R_b ≤ E²
+# R_a). If the law of every other report is at least γ(Q_a + Q_b), each other user sends, with
+# probability 2γ, a report of Q_a or Q_b, of either by a fair coin. Tell who does, and what the rest
+# sends. What is left are C + 1 reports, C ~ Bin(n − 1, 2γ), of which S ~ Bin(C, ½) others and
+# perhaps user 1 are of Q_a: given C = c, with F_c(j) = P(S ≥ j),
+#
+#     δ_c = max over J of (q − x(1 − q)) F_c(J − 1) + ((1 − q) − x q) F_c(J),   δ ≤ E δ_C.
+#
+# The ratio of both laws rises with the number A of reports of Q_a, and exceeds x where
+# A > (c + 1) θ, θ = (xE − 1)/((E − 1)(x + 1)). One more clone is one more coin: δ_c falls with c.
+# γ = 1/(2E) always will do, as the law of a report is ≥ max(R_a, R_b)/E ≥ (R_a + R_b)/(2E), and
+# Q_a + Q_b = R_a + R_b.
+#
+# *Randomised response* of k categories, p = 1/(E + k − 1): every report is at least p of each
+# category. User 1's report is neither a nor b with probability (k − 2)p, for a and for b: tell
+# when. Else it is of Q_a or Q_b, the reports a and b, and γ = p: δ ≤ (E + 1) p · E δ_C.
+#
+# *Reports of sets* whose loss is ε₀, 0 or −ε₀, such as unary encodings: the same, with p the chance
+# of a report of loss ε₀ under R_b, and of −ε₀ under R_a. Q_a and Q_b are the laws of those reports,
+# under R_a and R_b alike, as their ratio is E or 1/E; elsewhere R_a = R_b. The law of any report is
+# at least R_a/E = pQ_a on the former, and R_b/E = pQ_b on the latter.
+#
+# *Numbers in a range with Laplace noise*, ε₀ the length of the range in noise scales. (After Wang,
+# Peng, Li, Lyu and Yang 2023, "Privacy amplification via shuffling: unified, simplified, and
+# tightened", whose variation-ratio reduction splits R_a and R_b so.) Let a and b be t scales apart,
+# F = e^t and β = 1 − e^{−t/2} the total variation of R_a and R_b. Q_a and Q_b are their
+# differences, (R_a − R_b)⁺/β and (R_b − R_a)⁺/β. With α = β/(F − 1), where R_a > R_b,
+#
+#     R_a − Fα Q_a = R_b − α Q_a = (F R_b − R_a)/(F − 1) ≥ 0,
+#
+# and as much elsewhere. So R_a = Fα Q_a + α Q_b + W and R_b = α Q_a + Fα Q_b + W with the same W:
+# tell when user 1's report is of W. The law of any report is at least R_a/E, or R_b/E, and
+# R_a ≥ Fα Q_a: γ = Fα/E, and δ ≤ (F + 1) α · E δ_C. What is left grows with β and falls with α and
+# γ: (F + 1) α δ_c = max over J of β (F_c(J − 1) − x F_c(J)) − (x − 1) α (F_c(J − 1) + F_c(J)). As t
+# grows, β and γ grow and α falls. So of all t in an interval β and α at its end and γ at its start
+# are a bound, and intervals are halved. (The largest t need not be worst: with more coins, all of
+# them told, a small t tells less by each and is hidden by fewer.)
+#
+# **Below, by datasets.** Others all hold a, all b, or all a third category, so that their reports
+# have one law G. Reports are counted in three kinds: a, b and all else; of sets, those of loss ε₀,
+# −ε₀ and 0; of numbers, those below a cut, above another, and between. With h_o the reports of the
+# kind o, P(h)/Q(h) = Σ h_o R_a(o)/G(o) / Σ h_o R_b(o)/G(o) (module `among`), which exceeds x where
+#
+#     Σ_o h_o w_o > 0,  w_o = (R_a(o) − x R_b(o))/G(o);
+#
+# for each number of the last kind from some number J of the first on. Any event is a lower bound,
+# so that floats may choose J, and the cuts.
+#
+# (For every ε₀-DP randomiser the bound from below is the larger of those of two and three
+# categories, and that from above has γ = 1/(2E). That clones with γ = 1/(E + 1) are enough for all
+# of them was published and withdrawn: Feldman, McMillan and Talwar 2022, errata.)
 
 _LARGEST = 30.0
 """ε₀ up to which a first step is chosen by its exponential."""

@@ -418,7 +418,7 @@ def envelope(family: Family, *, listed: bool = False) -> Pair:
     return family[0] if len(family) == 1 else EnvelopePair(family, listed)
 
 
-"""Two mixtures of normal laws with one variance, the first shifted to the right of the second."""
+# --- Two mixtures of normal laws with one variance, the first shifted to the right of the second
 
 Mixture: TypeAlias = tuple[tuple[Fraction, ExactReal], ...]
 """The (weight > 0, mean) of every component, with variance 1; the means are distinct."""
@@ -669,17 +669,16 @@ def mixture(weights: Sequence[Fraction], means: Sequence[ExactReal]) -> Mixture:
     return tuple((found[mean], mean) for mean in sorted(found))
 
 
-"""Rényi and Kullback–Leibler divergences of two mixtures, which are integrals.
-
-With w the density of P against Q and a > 1 the order, D_a = ln E_Q[w^a]/(a − 1); D_1 = E_Q[w ln w].
-
-They are integrals over [−R, R'] in balls. Right of all means p ≤ φ(x − M) and q ≥ vφ(x − m), M the
-largest a_i, (v, m) the rightmost component of Q, so that with c = aM − (a − 1)m
-
-    p^a q^{1−a} ≤ v^{1−a} e^{a(a−1)(M−m)²/2} φ(x − c),
-
-and the same holds on the left with the least means. For a = 1: −q ≤ p ln(p/q) ≤ p²/q.
-"""
+# --- Rényi and Kullback–Leibler divergences of two mixtures, which are integrals ------------------
+# With w the density of P against Q and a > 1 the order, D_a = ln E_Q[w^a]/(a − 1); D_1 = E_Q[w ln
+# w].
+#
+# They are integrals over [−R, R'] in balls. Right of all means p ≤ φ(x − M) and q ≥ vφ(x − m), M
+# the largest a_i, (v, m) the rightmost component of Q, so that with c = aM − (a − 1)m
+#
+#     p^a q^{1−a} ≤ v^{1−a} e^{a(a−1)(M−m)²/2} φ(x − c),
+#
+# and the same holds on the left with the least means. For a = 1: −q ≤ p ln(p/q) ≤ p²/q.
 
 Components: TypeAlias = Sequence[tuple[arb, arb]]
 """Weights > 0 and means."""

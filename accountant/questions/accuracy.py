@@ -108,7 +108,7 @@ def require_symmetric(mechanism: Mechanism) -> None:
         )
 
 
-"""How much noise a mechanism adds: variance, mean squared error, covariance, quantiles."""
+# --- How much noise a mechanism adds: variance, mean squared error, covariance, quantiles ---------
 
 MOST_ENTRIES = 1 << 22
 """Entries of a covariance matrix that are listed: more are seconds of balls, and gigabytes."""

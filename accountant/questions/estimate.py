@@ -67,15 +67,13 @@ if TYPE_CHECKING:
     Points: TypeAlias = ArrayLike | Number
 
 
-"""Closed forms in floats, for arrays: Gaussian, Laplace and finite pairs. Nothing is proved.
-
-*Accuracy.* ln δ, and ε, have an error of at most 1e-12, relative where they exceed 1; so have
-logarithms of tails and of powers. Where cancellation or a jump takes more digits the value is NaN,
-and `dpassay.accountant.questions.estimate` asks for an enclosure there.
-
-*Gaussian.* With x = ε/μ − μ/2 and R(x) = e^{x²/2} Φ(−x), H(ε) = e^{−x²/2} (R(x) − R(x + μ)), which
-keeps its digits far out: R is half of scipy's erfcx at x/√2.
-"""
+# --- Closed forms in floats, for arrays: Gaussian, Laplace and finite pairs. Nothing is proved ----
+# *Accuracy.* ln δ, and ε, have an error of at most 1e-12, relative where they exceed 1; so have
+# logarithms of tails and of powers. Where cancellation or a jump takes more digits the value is
+# NaN, and `dpassay.accountant.questions.estimate` asks for an enclosure there.
+#
+# *Gaussian.* With x = ε/μ − μ/2 and R(x) = e^{x²/2} Φ(−x), H(ε) = e^{−x²/2} (R(x) − R(x + μ)),
+# which keeps its digits far out: R is half of scipy's erfcx at x/√2.
 
 _ALLOWED = 2.5e-13
 """Error of one logarithm that is allowed: some of them are added up."""

@@ -297,7 +297,7 @@ def signed_epsilon(
     return answer(ask, relative_width, usual(pairs), bounds, whole=whole)
 
 
-"""The worst pairs of a composition in the form that an engine takes, chosen by name."""
+# --- The worst pairs of a composition in the form that an engine takes, chosen by name ------------
 
 
 def pairs_of(
@@ -374,12 +374,10 @@ def _each(method: str, cases: list[tuple[tuple[Pair, ...], int]]) -> tuple[Pair,
     return found if len(found) == len(made) else None
 
 
-"""How narrow an answer is: as narrow as comes soon, or to a width that is named.
-
-A question is asked as a function of the width: it returns an enclosure of at most that relative
-width, or raises UndecidedError. Without a width the answer is the first of the widths that its
-pairs usually reach (`Known.width`) and coarser ones, and at last bounds that need no engine.
-"""
+# --- How narrow an answer is: as narrow as comes soon, or to a width that is named ----------------
+# A question is asked as a function of the width: it returns an enclosure of at most that relative
+# width, or raises UndecidedError. Without a width the answer is the first of the widths that its
+# pairs usually reach (`Known.width`) and coarser ones, and at last bounds that need no engine.
 
 COARSEST = Fraction(1, 2)
 """Engines are asked for no more: a wider answer is one of these too."""

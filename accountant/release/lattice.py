@@ -438,7 +438,7 @@ def _finite(value: ArrayLike) -> Array:
     return values
 
 
-"""The real noise of the mechanisms, for release on a lattice."""
+# --- The real noise of the mechanisms, for release on a lattice -----------------------------------
 
 _MOST_STEPS = 2000
 """Steps of a table of a geometric law; beyond its end the law begins anew."""

@@ -269,15 +269,13 @@ def _refine(cumulative: Callable[[], Sequence[arb]], value: int, bits: int, rng:
             return index
 
 
-"""Real random numbers known to as many binary digits as a question about them needs.
-
-A standard normal or exponential variate is never rounded: it is drawn as whole + fraction, where
-the fraction is a uniform number of which the first digits are drawn at once (whole arrays of
-them) and further ones only when a comparison or a rounding asks for them. Acceptance needs
-comparisons of uniform numbers and integer arithmetic alone, as in Karney, "Sampling exactly from
-the normal distribution" (2016), so the law is exact: no probability and no digit is ever rounded.
-The generator is taken to give independent uniform bits.
-"""
+# --- Real random numbers known to as many binary digits as a question about them needs ------------
+# A standard normal or exponential variate is never rounded: it is drawn as whole + fraction, where
+# the fraction is a uniform number of which the first digits are drawn at once (whole arrays of
+# them) and further ones only when a comparison or a rounding asks for them. Acceptance needs
+# comparisons of uniform numbers and integer arithmetic alone, as in Karney, "Sampling exactly from
+# the normal distribution" (2016), so the law is exact: no probability and no digit is ever rounded.
+# The generator is taken to give independent uniform bits.
 
 WORD = 52
 """Digits drawn at once: whole + fraction is then a double up to one rounding."""

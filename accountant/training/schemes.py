@@ -35,7 +35,7 @@ from dpassay.accountant.pairs.gaussian import gaussian_tails
 from dpassay.accountant.pairs.shuffling import ShuffledBatches
 from dpassay.accountant.questions import profile
 
-"""The settings of a training loop, and what a run releases."""
+# --- The settings of a training loop, and what a run releases -------------------------------------
 
 _PRECISION = 128
 """Bits of what is left of δ."""
@@ -189,37 +189,36 @@ def enclosed(
     return profile.epsilon(mechanism, delta, adjacency=adjacency)
 
 
-"""Bounds for k records of one person together, where nothing exact is known.
-
-**The rule.** If ε is enough for one record at δ₁, then kε is for k records at δ₁ Σ_{i<k} e^{iε}
-(change them one after the other). Every δ₁ whose sum is at most δ gives an upper bound.
-
-**Random allocation, above.** The noise of a step is the sum of k independent parts of variance
-σ²/k: a step is a function of k releases, one of each record with a part of its own. So k records
-are no worse than k allocations of one record, with √k times its sensitivity.
-
-**Random allocation, below.** Gradients of the k records in orthogonal directions are k independent
-allocations. With one direction, and with other gradients 0, the sum of all noisy sums of E epochs
-of t steps is N(kE, Etσ²) against N(0, Etσ²), whatever the steps of the records: so for shuffled
-batches too.
-
-**Shuffled batches, above.** Let the records of the person be in different batches in all but K of
-E epochs. Given the order, an epoch is a Gaussian release of sensitivity √k, or of at most k. Two
-given records are in one batch with probability at most p = (B − 1)/(N − 1), so that
-P(K > m) is at most that of Bin(E, min(1, k(k − 1)p/2)), and by joint convexity
-
-    δ(ε) ≤ Σ_m P(K = m) δ_μ(ε),   μ = √(kE + (k² − k)m)/σ.
-
-δ_μ increases with m, so the binomial law may replace that of K.
-
-**Batches without replacement, below.** Let the k records have gradients u, all others −u. Against
-k records −u more, the sum of a batch moves by 2i, i of k records of N being in a batch of B.
-
-**Batches without replacement, and Poisson ones that are cut, above.** With probability η ≤ kB/N
-some of the k records are drawn. Where none is, and where those that are drawn are put in the place
-of others or are replaced, sums are at most 2k apart: by advanced joint convexity the profile is at
-most that of a sample, with probability η, of sensitivity 2k (`SampledWithoutReplacement`).
-"""
+# --- Bounds for k records of one person together, where nothing exact is known --------------------
+# **The rule.** If ε is enough for one record at δ₁, then kε is for k records at δ₁ Σ_{i<k} e^{iε}
+# (change them one after the other). Every δ₁ whose sum is at most δ gives an upper bound.
+#
+# **Random allocation, above.** The noise of a step is the sum of k independent parts of variance
+# σ²/k: a step is a function of k releases, one of each record with a part of its own. So k records
+# are no worse than k allocations of one record, with √k times its sensitivity.
+#
+# **Random allocation, below.** Gradients of the k records in orthogonal directions are k
+# independent allocations. With one direction, and with other gradients 0, the sum of all noisy sums
+# of E epochs of t steps is N(kE, Etσ²) against N(0, Etσ²), whatever the steps of the records: so
+# for shuffled batches too.
+#
+# **Shuffled batches, above.** Let the records of the person be in different batches in all but K of
+# E epochs. Given the order, an epoch is a Gaussian release of sensitivity √k, or of at most k. Two
+# given records are in one batch with probability at most p = (B − 1)/(N − 1), so that
+# P(K > m) is at most that of Bin(E, min(1, k(k − 1)p/2)), and by joint convexity
+#
+#     δ(ε) ≤ Σ_m P(K = m) δ_μ(ε),   μ = √(kE + (k² − k)m)/σ.
+#
+# δ_μ increases with m, so the binomial law may replace that of K.
+#
+# **Batches without replacement, below.** Let the k records have gradients u, all others −u. Against
+# k records −u more, the sum of a batch moves by 2i, i of k records of N being in a batch of B.
+#
+# **Batches without replacement, and Poisson ones that are cut, above.** With probability η ≤ kB/N
+# some of the k records are drawn. Where none is, and where those that are drawn are put in the
+# place of others or are replaced, sums are at most 2k apart: by advanced joint convexity the
+# profile is at most that of a sample, with probability η, of sensitivity 2k
+# (`SampledWithoutReplacement`).
 
 _TRIES = 8
 """Values of δ₁ that are tried: after five the bound hardly falls."""
@@ -323,39 +322,35 @@ def drawn(
     return times(MixtureOfGaussians(sigma, [moves * i for i in ways], law), steps)
 
 
-"""Batches that are cut, and batches drawn with replacement."""
-
-"""Poisson batches that are cut to B records: the untruncated runs that bound them.
-
-Each record is in the sample of a step with probability q, independently; of a sample of more than
-B records, B are kept, all subsets equally likely. One neighbour has N records, the other one more.
-Let J ~ Bin(N, q) be how many of the N common records are in the sample of a step.
-
-**Above.** Where J < B no batch is cut: the step is a Poisson sample of sensitivity 1. Where J ≥ B,
-given the sample of the common records and the order in which records are cut, the new record is
-away, or added, or takes the place of another one, which moves the sum of clipped gradients by at
-most 2: by joint convexity the step is no worse than a Poisson sample of sensitivity 2. The number K
-of the latter among T steps is Bin(T, P(J ≥ B)) for both neighbours, whatever was released before.
-So, with δ_k the profile of T − k steps of sensitivity 1 and k of sensitivity 2, which increases
-with k, for all m_0 < … < m_l,
-
-    δ(ε) ≤ Σ_k P(K = k) δ_k(ε) ≤ Σ_i (t_{i−1} − t_i) δ_{m_i}(ε) + t_l,
-
-where t_i = P(K > m_i) and t_{−1} = 1. The last sum increases with every t_i, so that upper bounds
-may replace them.
-
-A person with k records: batches are cut at most where J > B − k, and i records of the sample, of
-which Bin(k, q) are, then move the sum by at most 2i. (A step of which i records move the sum by at
-most s_i is no worse where they do so on a line, and H grows with every s_i: the best events are
-half-lines.)
-
-**Below.** Let the common records have the gradient 0. Then one neighbour releases noise alone, the
-other noise plus the new record's gradient in the steps where it is kept, which has probability
-q' ≥ q · P(J < B), independently: an untruncated run with q' for q. Its δ increases with q', as the
-pair of a smaller one is that of the larger one after each step is replaced by noise alone with
-probability 1 − q'/q. With k records on a line, as many as are in the sample are kept where
-J ≤ B − k; that none is kept elsewhere makes half-lines tell less.
-"""
+# --- Poisson batches that are cut to B records: the untruncated runs that bound them --------------
+# Each record is in the sample of a step with probability q, independently; of a sample of more than
+# B records, B are kept, all subsets equally likely. One neighbour has N records, the other one
+# more. Let J ~ Bin(N, q) be how many of the N common records are in the sample of a step.
+#
+# **Above.** Where J < B no batch is cut: the step is a Poisson sample of sensitivity 1. Where J ≥
+# B, given the sample of the common records and the order in which records are cut, the new record
+# is away, or added, or takes the place of another one, which moves the sum of clipped gradients by
+# at most 2: by joint convexity the step is no worse than a Poisson sample of sensitivity 2. The
+# number K of the latter among T steps is Bin(T, P(J ≥ B)) for both neighbours, whatever was
+# released before. So, with δ_k the profile of T − k steps of sensitivity 1 and k of sensitivity 2,
+# which increases with k, for all m_0 < … < m_l,
+#
+#     δ(ε) ≤ Σ_k P(K = k) δ_k(ε) ≤ Σ_i (t_{i−1} − t_i) δ_{m_i}(ε) + t_l,
+#
+# where t_i = P(K > m_i) and t_{−1} = 1. The last sum increases with every t_i, so that upper bounds
+# may replace them.
+#
+# A person with k records: batches are cut at most where J > B − k, and i records of the sample, of
+# which Bin(k, q) are, then move the sum by at most 2i. (A step of which i records move the sum by
+# at most s_i is no worse where they do so on a line, and H grows with every s_i: the best events
+# are half-lines.)
+#
+# **Below.** Let the common records have the gradient 0. Then one neighbour releases noise alone,
+# the other noise plus the new record's gradient in the steps where it is kept, which has
+# probability q' ≥ q · P(J < B), independently: an untruncated run with q' for q. Its δ increases
+# with q', as the pair of a smaller one is that of the larger one after each step is replaced by
+# noise alone with probability 1 − q'/q. With k records on a line, as many as are in the sample are
+# kept where J ≤ B − k; that none is kept elsewhere makes half-lines tell less.
 
 _BATCH_PRECISION = 128
 """Bits of binomial tails: ten digits remain of them for N up to 1e9."""
@@ -518,26 +513,24 @@ def binomial_tail(trials: int, probability: Fraction, least: int) -> Fraction:
         )
 
 
-"""Batches of B draws with replacement: how often a record is in a batch, and what follows.
-
-Each of the B places of a batch takes one of N records, uniformly, independently. A person with k
-of them has J ~ Bin(B, p) places, p = k/N; T batches are independent. Gradients have norm at most 1.
-Given what stands at each place where it is none of these k records, let A_0 be the law of the noisy
-sum without them, A_j (j ≥ 1) that with them at some j places, w_j = P(J = j), η = P(J ≥ 1).
-
-**Add-remove, exactly.** Without the person a batch has the law A_0, with it Σ w_j A_j, whose means
-are at distance at most 2j from that of A_0: a `MixtureOfGaussians` of sensitivities 2j, for both
-orders. All others −u, the person's u attain it. J is cut at m: that it is larger in any step costs
-T P(J > m) of δ, and J given J ≤ m is stochastically no larger. Tails of J are rounded to few digits
-up, or down: a larger J is no more private, as every shift may be made longer.
-
-**Replace-one, above.** Let A'_j be the laws with the other records: both A_j and A'_j are at
-distance at most 2j from A_0, so that this is a `MixtureOfGaussians` where records are replaced.
-**Below**: all others and the new records −u, the old ones u, which is the pair of add-remove.
-
-**Zero-out** is a replacement by the gradient 0: above as before; below the sensitivities are j,
-where all others are 0.
-"""
+# --- Batches of B draws with replacement: how often a record is in a batch, and what follows ------
+# Each of the B places of a batch takes one of N records, uniformly, independently. A person with k
+# of them has J ~ Bin(B, p) places, p = k/N; T batches are independent. Gradients have norm at most
+# 1. Given what stands at each place where it is none of these k records, let A_0 be the law of the
+# noisy sum without them, A_j (j ≥ 1) that with them at some j places, w_j = P(J = j), η = P(J ≥ 1).
+#
+# **Add-remove, exactly.** Without the person a batch has the law A_0, with it Σ w_j A_j, whose
+# means are at distance at most 2j from that of A_0: a `MixtureOfGaussians` of sensitivities 2j, for
+# both orders. All others −u, the person's u attain it. J is cut at m: that it is larger in any step
+# costs T P(J > m) of δ, and J given J ≤ m is stochastically no larger. Tails of J are rounded to
+# few digits up, or down: a larger J is no more private, as every shift may be made longer.
+#
+# **Replace-one, above.** Let A'_j be the laws with the other records: both A_j and A'_j are at
+# distance at most 2j from A_0, so that this is a `MixtureOfGaussians` where records are replaced.
+# **Below**: all others and the new records −u, the old ones u, which is the pair of add-remove.
+#
+# **Zero-out** is a replacement by the gradient 0: above as before; below the sensitivities are j,
+# where all others are 0.
 
 _BITS = 96
 """Leading bits to which tails are rounded: far more than answers have digits."""
@@ -628,77 +621,78 @@ def _rounded(value: Fraction, *, up: bool) -> Fraction:
     return Fraction(math.ceil(value * unit) if up else math.floor(value * unit), unit)
 
 
-"""How batches are made, and what a whole training run then releases.
+# --- How batches are made, and what a whole training run then releases ----------------------------
+# A run adds N(0, (noise_multiplier · C)²) noise to the sum of gradients that are clipped to norm C,
+# in every step; all is in units of C. What a step sees of the data is the sampling, and each
+# sampling comes with its own neighbouring relation:
+#
+# * "poisson": every record is in a batch with probability q = batch_size/dataset_size,
+#   independently of all else; neighbours by add-remove. One step is
+#   `PoissonSubsampled(Gaussian(noise_multiplier), q)`; with `group=k` neighbours differ in k
+#   records, of which Binomial(k, q) are in a batch, and a step is a `MixtureOfGaussians`. Its pair
+#   is worst for adaptively chosen steps too. (Other schemes have bounds for groups: the rule
+#   above.)
+# * "truncated-poisson": Poisson samples of which truncated_batch_size records are kept, at random,
+#   where there are more; neighbours by add-remove. ε has two bounds, which nearly agree where
+#   hardly any batch is cut (`TruncatedBatches`).
+# * "without-replacement": every batch is a uniform subset of batch_size records, drawn anew;
+#   neighbours by replace-one. Replacing a clipped gradient moves the sum by at most 2C, so a step
+#   is `SampledWithoutReplacement(Gaussian(noise_multiplier, l2_sensitivity=2), …)`.
+# * "with-replacement": each of the batch_size places of a batch takes one of the records,
+#   uniformly, drawn anew; neighbours by replace-one, with two bounds; add-remove is exact
+#   (`WithReplacement`).
+# * "random-allocation": every record is in one step of each epoch, chosen uniformly, independently
+#   of all else; neighbours by add-remove. An epoch is `RandomAllocation(Gaussian(…), steps=t)`, t =
+#   ⌊dataset_size/batch_size⌋. More steps are no worse: one of t' > t is one of a random set of t,
+#   and hockey-stick divergences are jointly convex.
+# * "shuffle": the records are put into a random order in each epoch and cut into batches.
+#   Neighbours differ in a record whose gradient is 0 in one of them ("add-remove" in the answers:
+#   batches stay). Given the order, which does not depend on gradients, a record is in one batch of
+#   an epoch, so that an epoch is a Gaussian release of it, and by joint convexity no worse for a
+#   random order: that is the upper end. The lower one is that of a dataset and an event
+#   (`dpassay.accountant.pairs.shuffling`), or for one epoch, if larger, that of the dataset where
+#   all other gradients are 0. There only the batch of the record matters, and with ⌈N/B⌉ batches
+#   its law w is that of a random allocation, or less even; the uniform law is the mean of w over
+#   permutations of the steps, which leave hockey-stick divergences alone, so that by joint
+#   convexity the allocation is no worse.
+#
+# The other neighbouring relations are below.
+#
+# A guarantee for Poisson batches does not hold for shuffled ones.
 
-A run adds N(0, (noise_multiplier · C)²) noise to the sum of gradients that are clipped to norm C,
-in every step; all is in units of C. What a step sees of the data is the sampling, and each
-sampling comes with its own neighbouring relation:
-
-* "poisson": every record is in a batch with probability q = batch_size/dataset_size, independently
-  of all else; neighbours by add-remove. One step is `PoissonSubsampled(Gaussian(noise_multiplier),
-  q)`; with `group=k` neighbours differ in k records, of which Binomial(k, q) are in a batch, and a
-  step is a `MixtureOfGaussians`. Its pair is worst for adaptively chosen steps too. (Other schemes
-  have bounds for groups: the rule above.)
-* "truncated-poisson": Poisson samples of which truncated_batch_size records are kept, at random,
-  where there are more; neighbours by add-remove. ε has two bounds, which nearly agree where
-  hardly any batch is cut (`TruncatedBatches`).
-* "without-replacement": every batch is a uniform subset of batch_size records, drawn anew;
-  neighbours by replace-one. Replacing a clipped gradient moves the sum by at most 2C, so a step is
-  `SampledWithoutReplacement(Gaussian(noise_multiplier, l2_sensitivity=2), …)`.
-* "with-replacement": each of the batch_size places of a batch takes one of the records, uniformly,
-  drawn anew; neighbours by replace-one, with two bounds; add-remove is exact
-  (`WithReplacement`).
-* "random-allocation": every record is in one step of each epoch, chosen uniformly, independently of
-  all else; neighbours by add-remove. An epoch is `RandomAllocation(Gaussian(…), steps=t)`, t =
-  ⌊dataset_size/batch_size⌋. More steps are no worse: one of t' > t is one of a random set of t, and
-  hockey-stick divergences are jointly convex.
-* "shuffle": the records are put into a random order in each epoch and cut into batches. Neighbours
-  differ in a record whose gradient is 0 in one of them ("add-remove" in the answers: batches stay).
-  Given the order, which does not depend on gradients, a record is in one batch of an epoch, so that
-  an epoch is a Gaussian release of it, and by joint convexity no worse for a random order: that is
-  the upper end. The lower one is that of a dataset and an event
-  (`dpassay.accountant.pairs.shuffling`), or for one epoch, if larger, that of the dataset
-  where all other gradients are 0. There only the batch of the record matters, and with ⌈N/B⌉
-  batches its law w is that of a random allocation, or less even; the uniform law is the mean of w
-  over permutations of the steps, which leave hockey-stick divergences alone, so that by joint
-  convexity the allocation is no worse.
-
-The other neighbouring relations are below.
-
-A guarantee for Poisson batches does not hold for shuffled ones.
-"""
-
-"""Training under another neighbouring relation than that of the sampling: bounds of ε.
-
-Neighbours differ in one record, added or removed, replaced by another ("replace-one"), or with the
-gradient 0 in one of them ("zero-out"); the number of steps stays. A replacement by a record whose
-gradient is 0 is a zero-out, so that what is proved above of replace-one holds for it, and what is
-attained by zero-out is attained by replace-one. Gradients have norm at most 1, u is a unit vector.
-
-* *Poisson*: zero-out is add-remove. Replace-one is exact (`MixtureOfGaussians`), for k records too.
-* *Random allocation*: zero-out is add-remove. Replace-one, above: given the steps, an epoch is a
-  Gaussian release of sensitivity 2; or the record is zeroed out, and the other one put in
-  (the rule above, for two). Below: zero-out, or −u for u, and the
-  sum of all noisy sums, N(2E, Etσ²) against N(0, Etσ²).
-* *Shuffled batches*, replace-one: sensitivity 2 in each epoch; below u is replaced by −u where all
-  others are −u. Add-remove: a random order of N records is one of N − 1 of which that at a random
-  place makes room for the record and moves to the end. So one batch moves by at most 2 and the last
-  one by at most 1, together by √5; below the record is u, all others −u, and the batches that are
-  full with and without it are looked at.
-* *Truncated Poisson batches*: whatever is drawn, a record that is kept moves the sum by at most 2,
-  as does the other one in its place: no worse than a sample of sensitivity 2 without replacement
-  with the same probability. And δ is at most that of batches that are not cut, plus T P(J ≥ B).
-  Below all other gradients are 0, and the record is kept with probability q P(J < B) at least.
-* *Without replacement*, add-remove: a sample of B others, one of which makes room for the record
-  with probability B/N, which moves the sum by at most 2. So it is exactly a Poisson sample of
-  sensitivity 2, attained where all others are −u. Zero-out: above replace-one, below all others 0.
-
-Of k records. *Without replacement*, add-remove: a sample of N − k others, of which J make room, J
-of the k being in a batch of B of N: exactly a mixture. *Shuffled batches*: k times as far, and the
-bounds above with moves twice as long. *Random allocation*: all k
-are zeroed out, and the others put in. Elsewhere the upper ends are those of the rule for groups, or
-of `one_is_drawn`, and no lower end is below that of one record.
-"""
+# --- Training under another neighbouring relation than that of the sampling: bounds of ε ----------
+# Neighbours differ in one record, added or removed, replaced by another ("replace-one"), or with
+# the gradient 0 in one of them ("zero-out"); the number of steps stays. A replacement by a record
+# whose gradient is 0 is a zero-out, so that what is proved above of replace-one holds for it, and
+# what is attained by zero-out is attained by replace-one. Gradients have norm at most 1, u is a
+# unit vector.
+#
+# * *Poisson*: zero-out is add-remove. Replace-one is exact (`MixtureOfGaussians`), for k records
+#   too.
+# * *Random allocation*: zero-out is add-remove. Replace-one, above: given the steps, an epoch is a
+#   Gaussian release of sensitivity 2; or the record is zeroed out, and the other one put in (the
+#   rule above, for two). Below: zero-out, or −u for u, and the sum of all noisy sums, N(2E, Etσ²)
+#   against N(0, Etσ²).
+# * *Shuffled batches*, replace-one: sensitivity 2 in each epoch; below u is replaced by −u where
+#   all others are −u. Add-remove: a random order of N records is one of N − 1 of which that at a
+#   random place makes room for the record and moves to the end. So one batch moves by at most 2 and
+#   the last one by at most 1, together by √5; below the record is u, all others −u, and the batches
+#   that are full with and without it are looked at.
+# * *Truncated Poisson batches*: whatever is drawn, a record that is kept moves the sum by at most
+#   2, as does the other one in its place: no worse than a sample of sensitivity 2 without
+#   replacement with the same probability. And δ is at most that of batches that are not cut, plus T
+#   P(J ≥ B). Below all other gradients are 0, and the record is kept with probability q P(J < B) at
+#   least.
+# * *Without replacement*, add-remove: a sample of B others, one of which makes room for the record
+#   with probability B/N, which moves the sum by at most 2. So it is exactly a Poisson sample of
+#   sensitivity 2, attained where all others are −u. Zero-out: above replace-one, below all others
+#   0.
+#
+# Of k records. *Without replacement*, add-remove: a sample of N − k others, of which J make room, J
+# of the k being in a batch of B of N: exactly a mixture. *Shuffled batches*: k times as far, and
+# the bounds above with moves twice as long. *Random allocation*: all k are zeroed out, and the
+# others put in. Elsewhere the upper ends are those of the rule for groups, or of `one_is_drawn`,
+# and no lower end is below that of one record.
 
 RELATIONS = ("add-remove", "replace-one", "zero-out")
 

@@ -710,16 +710,14 @@ def _are_whole(first: Matrix, second: Matrix) -> bool:
     return bool((both == np.rint(both)).all() and (np.abs(both) < _SMALL).all())
 
 
-"""Rules: a feature cut into cells, each of which speaks for one dataset, the other, or neither.
-
-Everything that is tested or estimated is a function of the two histograms of the cells, so that
-runs are counted and forgotten: 10¹⁰ of them need no more memory than 10⁶.
-
-Events in words: what the numbers of an event represent, where outputs are no plain numbers.
-
-A rule counts numbers: codes of texts, checksums of rows. Which outputs they are is looked up in the
-training runs, once, for the report; what is counted does not change.
-"""
+# --- Rules: a feature cut into cells, each of which speaks for one dataset, the other, or neither
+# Everything that is tested or estimated is a function of the two histograms of the cells, so that
+# runs are counted and forgotten: 10¹⁰ of them need no more memory than 10⁶.
+#
+# Events in words: what the numbers of an event represent, where outputs are no plain numbers.
+#
+# A rule counts numbers: codes of texts, checksums of rows. Which outputs they are is looked up in
+# the training runs, once, for the report; what is counted does not change.
 
 Histogram: TypeAlias = NDArray[np.int64]
 """Shape (2, cells): runs on the first and on the second dataset."""

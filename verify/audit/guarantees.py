@@ -263,7 +263,7 @@ def _text(value: Fraction) -> str:
     return str(ExactReal.of_rational(value))
 
 
-"""The verdict of a statistical test, its arguments, and a dataset in one line."""
+# --- The verdict of a statistical test, its arguments, and a dataset in one line ------------------
 
 
 class Outcome(StrEnum):

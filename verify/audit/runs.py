@@ -75,27 +75,26 @@ from dpassay.verifier.audit.guarantees import Guarantee, read_count, read_seed, 
 from dpassay.verifier.audit.learn import VALUES, bits_of, choose, shares_of
 from dpassay.verifier.decide import LateError, ended_after
 
-"""What is audited: something that can be asked for independent runs on a dataset.
-
-The one interface is `Target`: a name, and a block of runs at a time. Everything a user may have
-in hand is turned into one by `target`: a mechanism of this package, a callable
-`mechanism(dataset, rng)` that returns one output, an object with `sample(dataset, size, rng)`
-that returns many, measurements of OpenDP and mechanisms of diffprivlib (recognised by their
-methods; neither library is imported), a command that prints samples.
-
-How a callable wants to be called: what is passed to which of its parameters.
-
-The first parameter takes the dataset. Of the others one gets an argument if its name says what it
-is for (`rng`, `generator`, `random_state`, `seed`; `size`, `n`, `n_samples`, `num_samples`), and a
-number of runs only if it is required: a `size` with a default may be the size of one output. One
-required parameter of another name takes the generator. All else keeps its default, so that a switch
-such as `exact=False` is never thrown; and what is required and cannot be known is asked for.
-
-Our own mechanisms as targets: the dataset is the true answer, the output answer + noise.
-
-A mechanism says itself at which true answers its worst case is attained (`worst_answers`) and how
-its outputs are drawn (`outputs`).
-"""
+# --- What is audited: something that can be asked for independent runs on a dataset ---------------
+# The one interface is `Target`: a name, and a block of runs at a time. Everything a user may have
+# in hand is turned into one by `target`: a mechanism of this package, a callable
+# `mechanism(dataset, rng)` that returns one output, an object with `sample(dataset, size, rng)`
+# that returns many, measurements of OpenDP and mechanisms of diffprivlib (recognised by their
+# methods; neither library is imported), a command that prints samples.
+#
+# How a callable wants to be called: what is passed to which of its parameters.
+#
+# The first parameter takes the dataset. Of the others one gets an argument if its name says what it
+# is for (`rng`, `generator`, `random_state`, `seed`; `size`, `n`, `n_samples`, `num_samples`), and
+# a number of runs only if it is required: a `size` with a default may be the size of one output.
+# One required parameter of another name takes the generator. All else keeps its default, so that a
+# switch such as `exact=False` is never thrown; and what is required and cannot be known is asked
+# for.
+#
+# Our own mechanisms as targets: the dataset is the true answer, the output answer + noise.
+#
+# A mechanism says itself at which true answers its worst case is attained (`worst_answers`) and how
+# its outputs are drawn (`outputs`).
 
 
 class Role(Enum):

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from dpassay.verifier.claims.relation import PrintedNumber as PrintedNumber
     from dpassay.verifier.claims.relation import Relation as Relation
 
-"""What a variable of a claim ranges over: an interval, of reals or of integers."""
+# --- What a variable of a claim ranges over: an interval, of reals or of integers -----------------
 
 Scalar: TypeAlias = int | str
 INFINITE = ("inf", "-inf")
@@ -650,7 +650,7 @@ def _is_printed(text: object) -> bool:
     return max(abs(printed.adjusted()), abs(exponent)) <= LARGEST_EXPONENT
 
 
-"""The kinds of claims, each imported when a claim of it is met."""
+# --- The kinds of claims, each imported when a claim of it is met ---------------------------------
 
 _CLASS = {
     "approximate-dp": ("privacy", "ApproximateDP"),

@@ -53,7 +53,7 @@ from dpassay.verifier.claims.privacy import (
 from dpassay.verifier.expression import Expression
 from dpassay.verifier.verdict import Verdict
 
-"""Interval sweeps: an inequality between monotone functions proved on a whole half-line."""
+# --- Interval sweeps: an inequality between monotone functions proved on a whole half-line --------
 
 _PRECISION = 192
 """Bits of both sides on a piece of the range."""
@@ -420,7 +420,7 @@ class ZeroConcentratedDP(DivergenceClaim, frozen=True, kw_only=True, tag="zcdp")
         return self.against("rho", truth, value, {"rho": claimed})
 
 
-"""μ-Gaussian differential privacy."""
+# --- μ-Gaussian differential privacy --------------------------------------------------------------
 
 _HINTS = 20
 """Halvings and half as many doublings of an epsilon of 1 at which estimates are compared."""

@@ -17,23 +17,21 @@ from dpassay.verifier.claims.privacy import VERDICT_WIDTH, in_brackets
 from dpassay.verifier.expression import Expression
 from dpassay.verifier.verdict import Verdict
 
-"""What no rival can beat, and what a rival reaches: as expressions, with their conditions.
-
-Rivals are of a family, given as plain data whose numbers are expressions:
-
-* `{type = "Gaussian", space, mu, objective}`: noise N(0, Σ) with v'Σ⁻¹v ≤ μ² for every v of a
-  space; its objective is the `total` of the variances, or their `mean`. For a law on the space and
-  M = E[vv'], tr(Σ⁻¹M) ≤ μ² and, by Cauchy and Schwarz, (tr M^{1/2})² ≤ μ² tr Σ. The spaces are
-  `{type = "Box", bounds}`, |v_i| ≤ bounds_i, with independent uniform signs of a corner for the
-  law `{law = "corners"}`, M = diag(bounds²); and `{type = "SparseBox", dimension, sparsity, bound,
-  signed}`, at most `sparsity` entries other than 0, in [0, bound], or in [−bound, bound] if
-  `signed`, with the law `{law = "sparse", ones}`: `ones` entries of size `bound` in uniform
-  places, with uniform signs if `signed`. Without signs M/bound² has the eigenvalue j²/d once and
-  shares (d − 1)(j − j²/d)/(d − 1) among the others, for j = `ones` and d = `dimension`.
-* `{type = "IntegerNoise", E, eta, support}`: laws of Z on −support..support with P(Z = 0) = eta,
-  added to an integer that neighbours change by 1; the objective is the δ of all events, at E = e^ε.
-  A rival is `{probabilities, lowest}`.
-"""
+# --- What no rival can beat, and what a rival reaches: as expressions, with their conditions ------
+# Rivals are of a family, given as plain data whose numbers are expressions:
+#
+# * `{type = "Gaussian", space, mu, objective}`: noise N(0, Σ) with v'Σ⁻¹v ≤ μ² for every v of a
+#   space; its objective is the `total` of the variances, or their `mean`. For a law on the space
+#   and M = E[vv'], tr(Σ⁻¹M) ≤ μ² and, by Cauchy and Schwarz, (tr M^{1/2})² ≤ μ² tr Σ. The spaces
+#   are `{type = "Box", bounds}`, |v_i| ≤ bounds_i, with independent uniform signs of a corner for
+#   the law `{law = "corners"}`, M = diag(bounds²); and `{type = "SparseBox", dimension, sparsity,
+#   bound, signed}`, at most `sparsity` entries other than 0, in [0, bound], or in [−bound, bound]
+#   if `signed`, with the law `{law = "sparse", ones}`: `ones` entries of size `bound` in uniform
+#   places, with uniform signs if `signed`. Without signs M/bound² has the eigenvalue j²/d once and
+#   shares (d − 1)(j − j²/d)/(d − 1) among the others, for j = `ones` and d = `dimension`.
+# * `{type = "IntegerNoise", E, eta, support}`: laws of Z on −support..support with P(Z = 0) = eta,
+#   added to an integer that neighbours change by 1; the objective is the δ of all events, at E =
+#   e^ε. A rival is `{probabilities, lowest}`.
 
 OBJECTIVES = ("total", "mean")
 

@@ -40,7 +40,7 @@ from dpassay.verifier.claims import Claim, Decision, Scope, compare, verdict_of
 from dpassay.verifier.expression import Expression
 from dpassay.verifier.verdict import Verdict
 
-"""Shared pieces of the claims about a mechanism's privacy."""
+# --- Shared pieces of the claims about a mechanism's privacy --------------------------------------
 
 Question: TypeAlias = Callable[[Sequence[Pair]], arb]
 """A number of some pairs, to the width that they are asked for."""
@@ -286,7 +286,7 @@ def _short(value: Interval) -> str:
     return ratio(middle) if middle.is_finite() else "∞"
 
 
-"""Pure ε-differential privacy."""
+# --- Pure ε-differential privacy ------------------------------------------------------------------
 
 
 @final
@@ -363,7 +363,7 @@ def _reason(truth: bool | None, value: Interval, claimed: ExactReal) -> str:
     return f"The privacy loss reaches {value}."
 
 
-"""(ε, δ)-differential privacy."""
+# --- (ε, δ)-differential privacy ------------------------------------------------------------------
 
 _SWAPPED = 1000
 """A δ this many times an ε is more likely to be an ε that came second."""

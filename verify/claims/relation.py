@@ -17,7 +17,7 @@ from dpassay.verifier.expression import Expression, number, split_relation
 from dpassay.verifier.proof import identical
 from dpassay.verifier.verdict import Rigour, Verdict
 
-"""Statements that are not about one release, kept in the ledger with the reason."""
+# --- Statements that are not about one release, kept in the ledger with the reason ----------------
 
 
 @final

@@ -247,7 +247,7 @@ COMMAND = Command(
 )
 
 
-"""`dpassay audit-samples`, `audit-scores` and `audit-one-run`: audits of files of numbers."""
+# --- `dpassay audit-samples`, `audit-scores` and `audit-one-run`: audits of files of numbers ------
 
 _FILES = """
 Files are .npy, .npz with one array, or .csv and .txt with one run per line and no header."""

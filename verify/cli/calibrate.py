@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dpassay.accountant.budget.target import Target
 
 
-"""`dpassay calibrate --find count|sampling-prob|epsilon`: how much fits into a budget."""
+# --- `dpassay calibrate --find count|sampling-prob|epsilon`: how much fits into a budget ----------
 
 
 def allot(options: argparse.Namespace, target: Target) -> int:

@@ -77,7 +77,7 @@ def _draw(laws: Sequence[Law], path: Path | None, title: str) -> None:
         note(f"wrote {path}")
 
 
-"""`dpassay optimal count-noise`: the least δ of bounded noise for counts."""
+# --- `dpassay optimal count-noise`: the least δ of bounded noise for counts -----------------------
 
 _COUNT_DESCRIPTION = """\
 Find the least delta of unbiased noise on -min(n, D)..D with P(Z = 0) = eta that is added to a
@@ -210,7 +210,7 @@ def _laws(solution: Solution) -> list[Law]:
     return entries if len(entries) <= _MOST_SHOWN else [*entries[: _MOST_SHOWN - 1], entries[-1]]
 
 
-"""`dpassay optimal integer-noise`: the best bounded integer noise for (ε, δ)."""
+# --- `dpassay optimal integer-noise`: the best bounded integer noise for (ε, δ) -------------------
 
 _INTEGER_DESCRIPTION = """\
 Find the (epsilon, delta)-DP integer noise on -D..D of least cost. The hockey-stick divergence is
@@ -311,7 +311,7 @@ def _integer_show(solution: IntegerNoiseSolution) -> None:
             say(f"    P(Z = {'±' if z else ' '}{z:<3}) = {digits(mass)}")
 
 
-"""`dpassay optimal gaussian-shape`: the best covariance for a sensitivity space."""
+# --- `dpassay optimal gaussian-shape`: the best covariance for a sensitivity space ----------------
 
 _SHAPE_DESCRIPTION = """\
 Find the covariance of least total (or weighted, or worst-coordinate) variance with which

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dpassay.accountant.summary import Question, Value
 
 
-"""Questions on the command line, several at once, and their answers as text and as JSON."""
+# --- Questions on the command line, several at once, and their answers as text and as JSON --------
 
 
 def asked(question: Question, options: argparse.Namespace) -> list[str]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dpassay.accountant.counting.streams import Saved, StreamCounter
 
 
-"""Numbers in [0, 1] from a stream of bytes, one on a line, in blocks of what is there."""
+# --- Numbers in [0, 1] from a stream of bytes, one on a line, in blocks of what is there ----------
 
 _CHUNK = 1 << 18
 """Bytes that are read at once."""

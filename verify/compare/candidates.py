@@ -74,7 +74,7 @@ from dpassay.accountant.training import dpsgd_noise
 from dpassay.verifier.claims import Claim, guarantee
 from dpassay.verifier.expression import LONGEST
 
-"""What may be spent: a guarantee for all releases together."""
+# --- What may be spent: a guarantee for all releases together -------------------------------------
 
 
 @final
@@ -371,7 +371,7 @@ def _total(values: object) -> Fraction:
 
 Found: TypeAlias = Iterator[Candidate | LeftOut]
 
-"""Choosing one of several candidates: mechanisms, and how far from the best the choice may be."""
+# --- Choosing one of several candidates: mechanisms, and how far from the best the choice may be
 
 _DIGITS = 12
 """Digits of an ε, rounded down."""
@@ -481,7 +481,7 @@ def _distance(taken: Callable[[arb], arb], p: ExactReal) -> Interval:
     return root(missed, bracket(missed, Fraction(1), floor=Fraction(0)), relative_width=_WIDTH)
 
 
-"""The noise of a training run by how its batches are made, each with its own neighbours."""
+# --- The noise of a training run by how its batches are made, each with its own neighbours --------
 
 _NOISE = "standard_deviation"
 _SCHEMES = {
@@ -603,7 +603,7 @@ def _once(budget: Budget, *, epochs: int) -> Calibrated:
     return replace(calibrated("Gaussian", together, Layout.EACH), adjacency=Adjacency.ADD_REMOVE)
 
 
-"""The least integer noise for one count, by linear programs."""
+# --- The least integer noise for one count, by linear programs ------------------------------------
 
 _SUPPORTS = 4
 """Doublings of a support: longer laws gain nothing, or take too long."""
@@ -686,7 +686,7 @@ def _first_support(epsilon: ExactReal, delta: ExactReal, sensitivity: int) -> in
     return max(2, math.ceil(sensitivity * (1.2 + math.log(1 / float(delta)) / size)))
 
 
-"""Gaussian noise for linear queries: on the data vector, and of the best shape."""
+# --- Gaussian noise for linear queries: on the data vector, and of the best shape -----------------
 
 
 def _rank_of(moves: Sequence[Image]) -> int:
@@ -1087,7 +1087,7 @@ def _best_arity(steps: int, *, subtraction: bool) -> int:
     return min(errors, key=lambda k: (errors[k], k))
 
 
-"""Mechanisms that a user names: do they fit the workload?"""
+# --- Mechanisms that a user names: do they fit the workload? --------------------------------------
 
 W = TypeVar("W", bound=Workload)
 

@@ -611,7 +611,7 @@ def ranked(rows: Sequence[Row], measure: Metric, budget: Budget) -> Iterator[Row
     yield from sorted(rows, key=key)
 
 
-"""Comparison files."""
+# --- Comparison files -----------------------------------------------------------------------------
 
 Text = str | int
 _WORKLOADS = (

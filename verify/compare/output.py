@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dpassay.verifier.compare.comparison import Comparison, Metric, Row
 
 
-"""What a mechanism requires of the program that uses it, and whether libraries have it."""
+# --- What a mechanism requires of the program that uses it, and whether libraries have it ---------
 
 _INTEGERS = ("DiscreteGaussian", "DiscreteLaplace", "IntegerNoise", "Skellam", "BoundedCountNoise")
 _LOADERS = {
@@ -76,7 +76,7 @@ def relation(row: Row) -> str:
     return found[1] if found else ""
 
 
-"""The noise of a calibrated candidate, in a few words."""
+# --- The noise of a calibrated candidate, in a few words ------------------------------------------
 
 _DIGITS = 5
 """Digits of noise in a table, rounded outward."""
@@ -444,7 +444,7 @@ def _times(ratio: float) -> str:
     return f"{ratio:.4g} times that"
 
 
-"""A comparison as it is printed: on a terminal within its width, what is not private struck out."""
+# --- A comparison as it is printed: on a terminal within its width, what is not private struck out
 
 
 def show(found: Comparison, notes: Sequence[str], stream: TextIO) -> None:

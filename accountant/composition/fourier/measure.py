@@ -483,30 +483,30 @@ def lost(loss: Loss) -> tuple[arb, arb]:
     return first.upper(), second.upper()
 
 
-"""Certified contour integrals for the profile and the tails of a sum of losses.
-
-Let M(z) = E_P[e^{zL}] = Π M_i(z)^{k_i} be finite on the whole line, and let κ be one of the kernels
-1/(z(z + 1)), 1/z and 1/(z + 1). For real c that is no pole of κ, with Re z = c,
-
-    (1/2πi) ∫ M(z) e^{−zε} κ(z) dz = ± G(ε),
-
-where ± is the sign of κ(c) and G is, by the residues at the poles that lie to the right of c,
-
-    1/(z(z + 1)):  δ(ε) for c > 0;  1 − δ(ε) for −1 < c < 0;  δ(ε) − 1 + e^ε for c < −1;
-    1/z:           P(L > ε) for c > 0;  P(L ≤ ε) for c < 0;
-    1/(z + 1):     e^ε Q(L > ε) for c > −1;  e^ε Q(L ≤ ε) for c < −1.
-
-In every case 0 ≤ G(ε) ≤ E(s) := M(s) e^{−sε} for all s between the same two poles as c.
-
-*Discretisation.* By Poisson summation the trapezoidal sum with step h is Σ_n G(ε + nB) e^{ncB},
-B = 2π/h, over all integers n: the error is one-sided, and for s₁ < c < s₂ between the same poles
-at most E(s₁)/(e^{(c−s₁)B} − 1) + E(s₂)/(e^{(s₂−c)B} − 1).
-
-*Truncation.* |M(c + it)| ≤ r(T) M(c) for |t| ≥ T, with r from the transforms; where κ falls like
-1/t only, the part beyond a far point, from where |M(c + it)| ≤ M(c) (C/t)^m, is bounded separately.
-
-The contour is chosen by floats (c near the saddle of E·|κ|); nothing that is proved rests on that.
-"""
+# --- Certified contour integrals for the profile and the tails of a sum of losses -----------------
+# Let M(z) = E_P[e^{zL}] = Π M_i(z)^{k_i} be finite on the whole line, and let κ be one of the
+# kernels 1/(z(z + 1)), 1/z and 1/(z + 1). For real c that is no pole of κ, with Re z = c,
+#
+#     (1/2πi) ∫ M(z) e^{−zε} κ(z) dz = ± G(ε),
+#
+# where ± is the sign of κ(c) and G is, by the residues at the poles that lie to the right of c,
+#
+#     1/(z(z + 1)):  δ(ε) for c > 0;  1 − δ(ε) for −1 < c < 0;  δ(ε) − 1 + e^ε for c < −1;
+#     1/z:           P(L > ε) for c > 0;  P(L ≤ ε) for c < 0;
+#     1/(z + 1):     e^ε Q(L > ε) for c > −1;  e^ε Q(L ≤ ε) for c < −1.
+#
+# In every case 0 ≤ G(ε) ≤ E(s) := M(s) e^{−sε} for all s between the same two poles as c.
+#
+# *Discretisation.* By Poisson summation the trapezoidal sum with step h is Σ_n G(ε + nB) e^{ncB},
+# B = 2π/h, over all integers n: the error is one-sided, and for s₁ < c < s₂ between the same poles
+# at most E(s₁)/(e^{(c−s₁)B} − 1) + E(s₂)/(e^{(s₂−c)B} − 1).
+#
+# *Truncation.* |M(c + it)| ≤ r(T) M(c) for |t| ≥ T, with r from the transforms; where κ falls like
+# 1/t only, the part beyond a far point, from where |M(c + it)| ≤ M(c) (C/t)^m, is bounded
+# separately.
+#
+# The contour is chosen by floats (c near the saddle of E·|κ|); nothing that is proved rests on
+# that.
 
 MOST_NODES = 40_000
 """Most nodes on a contour."""

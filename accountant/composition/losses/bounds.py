@@ -39,35 +39,35 @@ if TYPE_CHECKING:
     Values = TypeVar("Values", bound=NDArray[Any])
 
 
-"""Inner loops of floats: sums over the nodes of the trapezoidal rule in x, and bounds on cells.
-
-*Phases.* Sums Σ v_n (e^{itx_n} − 1) at t = 0, h, 2h, …, in floats with a bound of their error.
-
-Only operations that IEEE 754 rounds correctly are used (+, −, ×, rounding to integers, and sums of
-products in any order); u = 2^−53 is the unit roundoff. With j = bG + g and
-
-    a = e^{ibGhx} − 1,   b = e^{ighx} − 1,   e^{ijhx} − 1 = a(1 + b) + b,
-
-the sums are a product of two matrices, of some 2√N entries per phase for N points t. The matrices
-are split into heads of few bits, whose products are summed exactly, and rests whose products are
-2^21 times smaller, so that the error does not grow with the number of phases.
-
-*Error.* An angle y = jhx with x and its product rounded is wrong by 2u|y|. Halved and reduced by a
-multiple of π/2 it is wrong by u more, unless that multiple is 0; the power series and the products
-that make 2i sin(y/2) e^{iy/2} of it lose 6u|y|. In all e^{iy} − 1 is wrong by less than 10u|y|, as
-|e^{iy} − 1| ≤ |y|. So, with weights that are wrong by 2u and |1 + b| = 1 rounded, the product is
-wrong by less than 20u|bGhx| + 36u|ghx| for every phase before summation. What the sums of N rests
-add is N·u times the sum of their sizes, at most N 2^−B Σ v_n|bGhx_n| for heads of B bits (below 4u
-of the sum for N ≤ 2^13), and for v itself gh(Σ min(v_n, 2^−B max v)|x_n| + 2^−B max|x_n|). So far
-the sum is wrong by less than 24u(bG + 2g)h Σ v_n|x_n|, and what the rests beside v add.
-
-*Without heads* a sum of M products of floats is wrong by Mu/(1 − Mu) times the sum of their sizes,
-in any order. By Cauchy's inequality these are at most bGh Σ v_n|x_n| for a(1 + b), |1 + b| = 1, and
-gh Σ v_n|x_n| for v b: it adds Mu(bG + g)h Σ v_n|x_n|, rounded factors included in the slack.
-
-*Cells.* Upper bounds of logarithms on cells of the real line: of normal laws, smooth cuts and sums.
-`SLACK`, relative to the logarithms that are added, exceeds their rounding errors.
-"""
+# --- Inner loops of floats: sums over the nodes of the trapezoidal rule in x, and bounds on cells
+# *Phases.* Sums Σ v_n (e^{itx_n} − 1) at t = 0, h, 2h, …, in floats with a bound of their error.
+#
+# Only operations that IEEE 754 rounds correctly are used (+, −, ×, rounding to integers, and sums
+# of products in any order); u = 2^−53 is the unit roundoff. With j = bG + g and
+#
+#     a = e^{ibGhx} − 1,   b = e^{ighx} − 1,   e^{ijhx} − 1 = a(1 + b) + b,
+#
+# the sums are a product of two matrices, of some 2√N entries per phase for N points t. The matrices
+# are split into heads of few bits, whose products are summed exactly, and rests whose products are
+# 2^21 times smaller, so that the error does not grow with the number of phases.
+#
+# *Error.* An angle y = jhx with x and its product rounded is wrong by 2u|y|. Halved and reduced by
+# a multiple of π/2 it is wrong by u more, unless that multiple is 0; the power series and the
+# products that make 2i sin(y/2) e^{iy/2} of it lose 6u|y|. In all e^{iy} − 1 is wrong by less than
+# 10u|y|, as |e^{iy} − 1| ≤ |y|. So, with weights that are wrong by 2u and |1 + b| = 1 rounded, the
+# product is wrong by less than 20u|bGhx| + 36u|ghx| for every phase before summation. What the sums
+# of N rests add is N·u times the sum of their sizes, at most N 2^−B Σ v_n|bGhx_n| for heads of B
+# bits (below 4u of the sum for N ≤ 2^13), and for v itself gh(Σ min(v_n, 2^−B max v)|x_n| + 2^−B
+# max|x_n|). So far the sum is wrong by less than 24u(bG + 2g)h Σ v_n|x_n|, and what the rests
+# beside v add.
+#
+# *Without heads* a sum of M products of floats is wrong by Mu/(1 − Mu) times the sum of their
+# sizes, in any order. By Cauchy's inequality these are at most bGh Σ v_n|x_n| for a(1 + b), |1 + b|
+# = 1, and gh Σ v_n|x_n| for v b: it adds Mu(bG + g)h Σ v_n|x_n|, rounded factors included in the
+# slack.
+#
+# *Cells.* Upper bounds of logarithms on cells of the real line: of normal laws, smooth cuts and
+# sums. `SLACK`, relative to the logarithms that are added, exceeds their rounding errors.
 
 BY_EXCESS = 0.5
 """|ln M| below which it is summed from w^s − 1 − s(w − 1), where the direct sum loses digits."""
@@ -933,7 +933,7 @@ def stein_kernel(loss: Floats, log_mass: Floats, t: float) -> Floats:
     return np.where(positive, kernel / np.where(positive, near, 1.0), 0.0)
 
 
-"""How fast the transforms of smooth losses decay along a vertical line."""
+# --- How fast the transforms of smooth losses decay along a vertical line -------------------------
 
 _LOG_2 = math.log(2)
 _NEAREST = 0.3

@@ -31,7 +31,7 @@ from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
 from dpassay.accountant.release import sampling
 from dpassay.accountant.release.lattice import release_integers
 
-"""What noise on the integers shares, and symmetric log-concave noise among it."""
+# --- What noise on the integers shares, and symmetric log-concave noise among it ------------------
 
 Tail = Callable[[int], arb]
 
@@ -124,7 +124,7 @@ def _complement(probability: ExactReal) -> arb:
     return ball(1 - probability.rational)
 
 
-"""The discrete Gaussian mechanism."""
+# --- The discrete Gaussian mechanism --------------------------------------------------------------
 
 _MOST_TERMS = 100_000
 """Terms up to which a mean absolute error is summed: about a second."""
@@ -226,7 +226,7 @@ class DiscreteGaussian(LogConcaveIntegers):
         return upper_tail(self.parameter, -x)
 
 
-"""The discrete Laplace (geometric) mechanism."""
+# --- The discrete Laplace (geometric) mechanism ---------------------------------------------------
 
 
 @declared
@@ -286,7 +286,7 @@ class DiscreteLaplace(LogConcaveIntegers):
         return 1 - (-rate * (x + 1)).exp() / (1 + (-rate).exp())
 
 
-"""Any finite integer law, added to a count."""
+# --- Any finite integer law, added to a count -----------------------------------------------------
 
 
 @declared
@@ -403,7 +403,7 @@ class IntegerNoise(AddedIntegers, FiniteLaws):
         return sum(terms, start=Fraction(0))
 
 
-"""Skellam noise: the difference of two Poisson variables."""
+# --- Skellam noise: the difference of two Poisson variables ---------------------------------------
 
 _LARGEST = 10**6
 """Variances: masses of more are too many to list, 13 standard deviations of them."""
@@ -647,7 +647,7 @@ class Skellam(LogConcaveIntegers):
         return _masses(self.variance).at_least(-x)
 
 
-"""The truncated geometric mechanism."""
+# --- The truncated geometric mechanism ------------------------------------------------------------
 
 
 @declared

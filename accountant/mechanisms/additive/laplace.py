@@ -22,7 +22,7 @@ from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, Interval, ball, 
 from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
 from dpassay.accountant.release.lattice import InverseNoise, LatticeSampler, StaircaseNoise
 
-"""The Laplace mechanism."""
+# --- The Laplace mechanism ------------------------------------------------------------------------
 
 
 @final
@@ -187,7 +187,7 @@ def _survival(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.exp(-x) / 2
 
 
-"""Laplace noise that is cut off."""
+# --- Laplace noise that is cut off ----------------------------------------------------------------
 
 
 @final
@@ -339,7 +339,7 @@ class TruncatedLaplace(SymmetricDensity):
         return -away.sgn() * self.scale.ball() * lost.log1p()
 
 
-"""The staircase mechanism."""
+# --- The staircase mechanism ----------------------------------------------------------------------
 
 Cost = Literal["absolute", "variance"]
 _HALF = ExactReal.of_rational(Fraction(1, 2))
@@ -512,7 +512,7 @@ def optimal_gamma(
     return enclose(best, relative_width=relative_width)
 
 
-"""The logistic mechanism."""
+# --- The logistic mechanism -----------------------------------------------------------------------
 
 
 @final

@@ -45,7 +45,7 @@ from dpassay.accountant.pairs.own_density import OwnDensityPair
 from dpassay.accountant.release import sampling
 from dpassay.accountant.release.comparisons import place_of_largest
 
-"""What the selections of one of several candidates share."""
+# --- What the selections of one of several candidates share ---------------------------------------
 
 WITHIN = 1 - 1e-12
 """Scores in floats move by this share of the sensitivity, lest they move by more."""
@@ -92,7 +92,7 @@ def _listed(scores: ArrayLike) -> list[Any]:
     return values
 
 
-"""The choice between two noisy scores: pairs that neighbours of every selection have."""
+# --- The choice between two noisy scores: pairs that neighbours of every selection have -----------
 
 STEPS = 8
 """Steps in which a score may stand behind, from 0 to the whole move."""
@@ -180,7 +180,7 @@ class TwoCandidates(FiniteLaws):
         return 2 * index == self.steps
 
 
-"""The exponential mechanism."""
+# --- The exponential mechanism --------------------------------------------------------------------
 
 RARER = 2
 """ln of how much rarer the second candidate is in an attack: rarer ones take more samples."""
@@ -429,7 +429,7 @@ def exponents(
     return [factor * (value - largest) for value in known]
 
 
-"""Permute-and-flip: report the noisy maximum, with exponential noise."""
+# --- Permute-and-flip: report the noisy maximum, with exponential noise ---------------------------
 
 
 @declared
@@ -518,7 +518,7 @@ class PermuteAndFlip(Choice):
         return [([0.0, 0.0], [move, down]), ([0.0, (move - down) / 2], [move, (move + down) / 2])]
 
 
-"""Report noisy max: the index of the largest of some scores with independent noise."""
+# --- Report noisy max: the index of the largest of some scores with independent noise -------------
 
 _DIFFERENCE = "(1+abs(x))*exp(-abs(x))/4"
 """The density of the difference of two Laplace variables of scale 1."""

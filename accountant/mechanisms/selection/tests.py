@@ -43,34 +43,32 @@ from dpassay.accountant.pairs.gaussian import normal_cdf
 from dpassay.accountant.release import sampling
 from dpassay.accountant.release.comparisons import stream
 
-"""The sparse vector technique: which answers of a stream are above a noisy threshold.
-
-The threshold, 0 with Laplace noise of scale s, is compared with every answer, with Laplace noise of
-scale r; the stream ends after c answers above. Lengths are in units of the sensitivity: each answer
-moves by at most 1. The loss is at most 1/s + 2c/r, or 1/s + c/r where all answers move in the same
-direction (Lyu, Su and Li 2017): with the threshold moved by 1 no answer becomes less probable to be
-below, and c answers above do by a factor of at most e^{2/r} or e^{1/r} each.
-
-It comes as near to that as one likes. Let m > c + r/s answers come first, at a under P and at a + 1
-under Q, and then c answers at 1 under P (0 where monotone) and at 0 under Q; the output is that the
-m are below and the c above. As a grows, the integral over the noisy threshold
-
-    P(output) = ∫ f(z/s)/s F((z − a)/r)^m (1 − F((z − 1)/r))^c dz
-
-has its mass near a, where the first and the last factor are exponentials. So there Q(output), at
-z + 1, is e^{−1/s − 2c/r} or e^{−1/s − c/r} times as large.
-
-At other ε, for one threshold: let it be z under P and z + 1 under Q, which is Laplace noise at
-distance 1/s. Given z, what is said has under P at most e^u times its probability under Q, u = 2c/r
-or c/r. So both together are dominated by that noise and by a pair of the loss u for sure, (1, 0)
-and (e^{−u}, 1 − e^{−u}): H(ε) ≤ H_Laplace(ε − u). That is less than what a loss of at most t allows
-where ε is near t, by half.
-
-With a fresh threshold after each answer above the parts between them are independent, and the loss
-is c times that for c = 1. If the noisy value of an answer above is shown, a value v ≤ 0 says that
-the noisy threshold is below v, where F((z − a)/r) is an exponential for a ≥ 0: m answers below, at
-0 under P and at 1 under Q, have a loss of exactly m/r, for any m.
-"""
+# --- The sparse vector technique: which answers of a stream are above a noisy threshold -----------
+# The threshold, 0 with Laplace noise of scale s, is compared with every answer, with Laplace noise
+# of scale r; the stream ends after c answers above. Lengths are in units of the sensitivity: each
+# answer moves by at most 1. The loss is at most 1/s + 2c/r, or 1/s + c/r where all answers move in
+# the same direction (Lyu, Su and Li 2017): with the threshold moved by 1 no answer becomes less
+# probable to be below, and c answers above do by a factor of at most e^{2/r} or e^{1/r} each.
+#
+# It comes as near to that as one likes. Let m > c + r/s answers come first, at a under P and at a +
+# 1 under Q, and then c answers at 1 under P (0 where monotone) and at 0 under Q; the output is that
+# the m are below and the c above. As a grows, the integral over the noisy threshold
+#
+#     P(output) = ∫ f(z/s)/s F((z − a)/r)^m (1 − F((z − 1)/r))^c dz
+#
+# has its mass near a, where the first and the last factor are exponentials. So there Q(output), at
+# z + 1, is e^{−1/s − 2c/r} or e^{−1/s − c/r} times as large.
+#
+# At other ε, for one threshold: let it be z under P and z + 1 under Q, which is Laplace noise at
+# distance 1/s. Given z, what is said has under P at most e^u times its probability under Q, u =
+# 2c/r or c/r. So both together are dominated by that noise and by a pair of the loss u for sure,
+# (1, 0) and (e^{−u}, 1 − e^{−u}): H(ε) ≤ H_Laplace(ε − u). That is less than what a loss of at most
+# t allows where ε is near t, by half.
+#
+# With a fresh threshold after each answer above the parts between them are independent, and the
+# loss is c times that for c = 1. If the noisy value of an answer above is shown, a value v ≤ 0 says
+# that the noisy threshold is below v, where F((z − a)/r) is an exponential for a ≥ 0: m answers
+# below, at 0 under P and at 1 under Q, have a loss of exactly m/r, for any m.
 
 Terms = list[tuple[arb, int]]
 """Sums of c e^{λz}, as (c, λ)."""
@@ -426,7 +424,7 @@ class AboveThreshold(Mechanism):
         return self.release(answer, size, rng=rng)
 
 
-"""The optimal way to keep or drop one key by the number of its users."""
+# --- The optimal way to keep or drop one key by the number of its users ---------------------------
 
 _MOST = 10**15
 """Users up to which a float tells where the curve bends, to within one."""
@@ -607,7 +605,7 @@ class PartitionSelection(Mechanism, FiniteLaws):
         return self.release(int(answer), size, rng=rng).astype(int)
 
 
-"""Noisy counts of keys that are released where they reach a threshold."""
+# --- Noisy counts of keys that are released where they reach a threshold --------------------------
 
 _DIGITS = 15
 """Digits to which the chance of a new key is rounded up for compositions."""

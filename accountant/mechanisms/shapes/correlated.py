@@ -39,7 +39,7 @@ from dpassay.accountant.release.lattice import (
     shared,
 )
 
-"""Gaussian noise on counts of which a part is shared, and on the number of records beside them."""
+# --- Gaussian noise on counts of which a part is shared, and on the number of records beside them
 
 
 class SharedNoise(GaussianNoise, ABC):
@@ -132,7 +132,7 @@ class SharedNoise(GaussianNoise, ABC):
         return drawn.reshape(size, -1)
 
 
-"""Correlated Gaussian noise: Lebeda's Algorithm 1 and its family."""
+# --- Correlated Gaussian noise: Lebeda's Algorithm 1 and its family -------------------------------
 
 Real = TypeVar("Real", Fraction, arb)
 
@@ -249,7 +249,7 @@ class CorrelatedGaussian(SharedNoise):
         return self.release_size
 
 
-"""Correlated discrete Gaussian noise: the embedding of Algorithm 1 on integers."""
+# --- Correlated discrete Gaussian noise: the embedding of Algorithm 1 on integers -----------------
 
 
 @declared
@@ -355,7 +355,7 @@ class DiscreteCorrelatedGaussian(Mechanism):
         return result
 
 
-"""Correlated Gaussian noise for disjoint groups: Lebeda's Algorithm 2."""
+# --- Correlated Gaussian noise for disjoint groups: Lebeda's Algorithm 2 --------------------------
 
 
 @declared
@@ -461,7 +461,7 @@ class DisjointGroupsGaussian(SharedNoise):
         return self.groups
 
 
-"""Counts together with a public or released estimate of the number of records."""
+# --- Counts together with a public or released estimate of the number of records ------------------
 
 
 @declared
@@ -523,7 +523,7 @@ class KnownSizeGaussian(SharedNoise):
         return self.size_mu is not None
 
 
-"""Correlated Gaussian noise for sums of records that have no negative entries."""
+# --- Correlated Gaussian noise for sums of records that have no negative entries ------------------
 
 
 @declared

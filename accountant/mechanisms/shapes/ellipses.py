@@ -152,7 +152,7 @@ class OptimalEllipse(EllipseMechanism):
         return optimal_ellipse(self.dimension, self.sparsity)
 
 
-"""Elliptical Gaussian noise: least total variance under given sensitivities."""
+# --- Elliptical Gaussian noise: least total variance under given sensitivities --------------------
 
 
 @declared
@@ -233,39 +233,37 @@ class EllipticalGaussian(GaussianNoise):
         return sum((entry.ball() for entry in self.sensitivities), start=arb(0))
 
 
-"""The Gaussian of least variance for counts in disjoint groups.
-
-A record is in one of m groups and has any vector of [0, 1]^d there. Averaging Σ over permutations
-of the groups, and of the attributes inside each, keeps privacy (v'Σ⁻¹v is jointly convex) and the
-trace. So some best Σ has eigenvalues α on (1, …, 1), β on vectors that are constant in each group
-and sum to 0, and γ on vectors that sum to 0 in each group; g = (1/α + (m−1)/β)/(md).
-
-*Add/remove.* The differences are one record, and changing all signs in a group changes none of
-their norms: averaging over that as well leaves blocks, so the best is `optimal_ellipse(d, d)` in
-each group, α = β.
-
-*Replace-one.* Entries 0 and 1 are worst, so that there are differences inside a group, with entries
-±1 of sum t, and between two groups, with j and −k ones. They have the norms
-
-    d/γ + t²(g − 1/(dγ)),      (j + k)/γ + (j² + k²)(g − 1/(dγ)) − 2jk(g − 1/(dβ)).
-
-With β = 2d, γ = d/(1 + h), g = (1 + h)/d² − h, and p = d − j, q = d − k these are
-
-    1 + h(1 − t²),      1 + h(p + q)/d − (1 + 2h)pq/d² − h(p − q)².
-
-For h = 0 nothing is above 1. For odd d, t² ≥ 1, and for 0 ≤ h ≤ 1/(2(d − 1)) the latter is at most
-1 too: for q = 0 since p ≤ p²d, for p, q ≥ 1 since 2hd ≤ 1 + 2h and p + q ≤ 2pq. Of these the least
-trace has h = 0, that is α = 2d/(m + 1) and the variance d + (m − 1)/(m + 1) of each count, if d is
-even or 1 or (m + 1)² ≤ 4(d + 1); else, by Cauchy's inequality, γ = α√(d + 1).
-
-*No Σ has less.* For a law on differences with the second moments M, tr Σ ≥ (tr M^{1/2})²
-(`dpassay.accountant.geometry.spaces`), with equality at Σ = tr M^{1/2}·M^{1/2}. For h = 0 and
-D = (m + 1)(d(m + 1) + m − 1) the law is: (1, …, 1) in one group and −1 in another with probability
-2(m + 2)(m − 1)/D, else ±1 in one group with E t² = 4d²/((d − 1)(m + 1)² + 4), which is between
-the least and the largest t². Where h > 0, it is t = ±1 with probability w and the former with
-1 − w, where (1 − w)/w = (m − 1)(4(1 + h)²(d + 1) − 1)/(2md²). What is released besides the counts
-changes nothing in the bound.
-"""
+# --- The Gaussian of least variance for counts in disjoint groups ---------------------------------
+# A record is in one of m groups and has any vector of [0, 1]^d there. Averaging Σ over permutations
+# of the groups, and of the attributes inside each, keeps privacy (v'Σ⁻¹v is jointly convex) and the
+# trace. So some best Σ has eigenvalues α on (1, …, 1), β on vectors that are constant in each group
+# and sum to 0, and γ on vectors that sum to 0 in each group; g = (1/α + (m−1)/β)/(md).
+#
+# *Add/remove.* The differences are one record, and changing all signs in a group changes none of
+# their norms: averaging over that as well leaves blocks, so the best is `optimal_ellipse(d, d)` in
+# each group, α = β.
+#
+# *Replace-one.* Entries 0 and 1 are worst, so that there are differences inside a group, with
+# entries ±1 of sum t, and between two groups, with j and −k ones. They have the norms
+#
+#     d/γ + t²(g − 1/(dγ)),      (j + k)/γ + (j² + k²)(g − 1/(dγ)) − 2jk(g − 1/(dβ)).
+#
+# With β = 2d, γ = d/(1 + h), g = (1 + h)/d² − h, and p = d − j, q = d − k these are
+#
+#     1 + h(1 − t²),      1 + h(p + q)/d − (1 + 2h)pq/d² − h(p − q)².
+#
+# For h = 0 nothing is above 1. For odd d, t² ≥ 1, and for 0 ≤ h ≤ 1/(2(d − 1)) the latter is at
+# most 1 too: for q = 0 since p ≤ p²d, for p, q ≥ 1 since 2hd ≤ 1 + 2h and p + q ≤ 2pq. Of these the
+# least trace has h = 0, that is α = 2d/(m + 1) and the variance d + (m − 1)/(m + 1) of each count,
+# if d is even or 1 or (m + 1)² ≤ 4(d + 1); else, by Cauchy's inequality, γ = α√(d + 1).
+#
+# *No Σ has less.* For a law on differences with the second moments M, tr Σ ≥ (tr M^{1/2})²
+# (`dpassay.accountant.geometry.spaces`), with equality at Σ = tr M^{1/2}·M^{1/2}. For h = 0 and D =
+# (m + 1)(d(m + 1) + m − 1) the law is: (1, …, 1) in one group and −1 in another with probability
+# 2(m + 2)(m − 1)/D, else ±1 in one group with E t² = 4d²/((d − 1)(m + 1)² + 4), which is between
+# the least and the largest t². Where h > 0, it is t = ±1 with probability w and the former with 1 −
+# w, where (1 − w)/w = (m − 1)(4(1 + h)²(d + 1) − 1)/(2md²). What is released besides the counts
+# changes nothing in the bound.
 
 _MOST_TERMS = 4_000_000
 """Coefficients of the noise of an exact release: balls of a gigabyte."""

@@ -111,7 +111,7 @@ def _largest_norm(space: Space, covariance: Covariance) -> Norm:
     return space.largest_norm(covariance)
 
 
-"""Matrix-variate Gaussian noise (MVG)."""
+# --- Matrix-variate Gaussian noise (MVG) ----------------------------------------------------------
 
 
 @declared
@@ -213,7 +213,7 @@ class MatrixVariateGaussian(GaussianNoise):
         return self.column_covariance.colour(rows).reshape(size, m * n)
 
 
-"""The rank-one Gaussian mechanism (R1SMG)."""
+# --- The rank-one Gaussian mechanism (R1SMG) ------------------------------------------------------
 
 _LARGEST_MATRIX = 1000
 """Dimension of a covariance that is written out: a million numbers."""

@@ -40,7 +40,7 @@ from dpassay.accountant.pairs.finite import Ends, FiniteLaws, FinitePair, Masses
 from dpassay.accountant.release import sampling
 from dpassay.accountant.release.lattice import release_integers, release_reports
 
-"""Probabilities of a table: rational numbers, or formulas such as exp(1)/(exp(1)+1)."""
+# --- Probabilities of a table: rational numbers, or formulas such as exp(1)/(exp(1)+1) ------------
 
 Entry: TypeAlias = Fraction | ExactReal
 """A rational number, or one that is not."""
@@ -302,7 +302,7 @@ class Channel(Mechanism, TableLaws):
         )
 
 
-"""Randomised response."""
+# --- Randomised response --------------------------------------------------------------------------
 
 
 class CategoryReport(Mechanism, FiniteLaws, ABC):
@@ -415,7 +415,7 @@ class RandomizedResponse(CategoryReport):
             )
 
 
-"""Any finite pair of laws."""
+# --- Any finite pair of laws ----------------------------------------------------------------------
 
 
 @declared
@@ -479,18 +479,18 @@ class Tabulated(Mechanism, TableLaws):
         return law.sample(size, rng=rng)
 
 
-"""Reports of one person's category: every report is a set of categories, the true one more likely.
-
-What a report says of two categories is which of them it contains. Whichever other categories there
-are, it has the loss ε where it contains the true one under P alone, −ε where it contains the true
-one under Q alone, and 0 elsewhere; renaming the categories maps every pair of them to every other.
-So one pair of three outcomes is worst, in both directions, and each mechanism states its masses.
-
-The number of people who hold a category is estimated without bias: of n reports m contain it, and
-(m − nq)/(p − q) is the estimate, where a report contains the true category with probability p and
-each other one with probability q. A person adds q(1 − q)/(p − q)² to its variance, and a holder
-p(1 − p)/(p − q)² (Wang, Blocki, Li and Jha 2017, Theorem 2).
-"""
+# --- Reports of one person's category: every report is a set of categories, the true one more
+#     likely
+# What a report says of two categories is which of them it contains. Whichever other categories
+# there are, it has the loss ε where it contains the true one under P alone, −ε where it contains
+# the true one under Q alone, and 0 elsewhere; renaming the categories maps every pair of them to
+# every other. So one pair of three outcomes is worst, in both directions, and each mechanism states
+# its masses.
+#
+# The number of people who hold a category is estimated without bias: of n reports m contain it, and
+# (m − nq)/(p − q) is the estimate, where a report contains the true category with probability p and
+# each other one with probability q. A person adds q(1 − q)/(p − q)² to its variance, and a holder
+# p(1 − p)/(p − q)² (Wang, Blocki, Li and Jha 2017, Theorem 2).
 
 _WHOLE_BITS = 512
 """Precision at which a real number is rounded to the nearest whole one."""

@@ -28,7 +28,7 @@ from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 from dpassay.accountant.pairs.gaussian import GaussianPair
 
-"""Fields that hold mechanisms, and what a mechanism on chosen records takes from its own."""
+# --- Fields that hold mechanisms, and what a mechanism on chosen records takes from its own -------
 
 Parts: TypeAlias = Mechanism | tuple[Mechanism, ...]
 _NUMBER = re.compile(r"[-+.e/]*[0-9][-+0-9.e/]*")
@@ -408,7 +408,7 @@ def _parts(composed: Composed) -> dict[Mechanism, int]:
     return found
 
 
-"""Any mechanism of which only (ε, δ) is known."""
+# --- Any mechanism of which only (ε, δ) is known --------------------------------------------------
 
 
 @declared

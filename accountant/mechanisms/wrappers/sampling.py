@@ -57,7 +57,7 @@ from dpassay.accountant.pairs.shuffling import ShuffledReports
 from dpassay.accountant.pairs.subsampled import GaussianMixturePair, mixture
 from dpassay.accountant.release.lattice import integers
 
-"""Poisson subsampling: each record takes part with a fixed probability."""
+# --- Poisson subsampling: each record takes part with a fixed probability -------------------------
 
 
 @declared
@@ -217,7 +217,7 @@ def _nothing(answer: Any) -> Any:
     return np.zeros_like(np.asarray(answer))
 
 
-"""Subsampling without replacement: a fixed number of records, all subsets equally likely."""
+# --- Subsampling without replacement: a fixed number of records, all subsets equally likely -------
 
 
 @declared
@@ -306,7 +306,7 @@ class SampledWithoutReplacement(OnChosenRecords):
         return super().exact_gaussian_mu(Adjacency.REPLACE_ONE)
 
 
-"""Random allocation: each record takes part in one step of an epoch, chosen uniformly."""
+# --- Random allocation: each record takes part in one step of an epoch, chosen uniformly ----------
 
 
 @declared
@@ -476,7 +476,7 @@ class RandomAllocation(OnChosenRecords):
         return released
 
 
-"""Local reports of several users, which are shuffled."""
+# --- Local reports of several users, which are shuffled -------------------------------------------
 
 Counts: TypeAlias = tuple[int, ...]
 """How many records, or reports, there are of each category."""
@@ -761,7 +761,7 @@ def _power(shuffled: Shuffled, category: int, count: int, bits: int) -> arb_poly
     return arb_poly(entries)
 
 
-"""Gaussian noise on a sum to which a record contributes a random amount."""
+# --- Gaussian noise on a sum to which a record contributes a random amount ------------------------
 
 _ZERO, _TWO = ExactReal.of_rational(0), ExactReal.of_rational(2)
 

@@ -121,10 +121,12 @@ def delta(
 
 def _successive(pairs: Sequence[Pair], epsilon: ExactReal) -> arb | None:
     """Return δ(ε) by lines that successive questions share, None where there are none."""
-    from dpassay.accountant.questions import successive
-
     width = asked_width(pairs[0])
-    return None if width is None else successive.hockey_stick(pairs, epsilon, width)
+    if width is None:
+        return None
+    from dpassay.accountant.questions import successive  # all engines: of compositions alone
+
+    return successive.hockey_stick(pairs, epsilon, width)
 
 
 def _bounds(pairs: Sequence[Pair], epsilon: ExactReal) -> tuple[arb, arb]:
@@ -290,9 +292,12 @@ def signed_epsilon(
         return enclosed(largest, relative_width, pairs, bounds, whole)
 
     def ask(width: Fraction) -> Interval:
-        from dpassay.accountant.questions import successive
+        if any(pair.known.to_width for pair in pairs):
+            from dpassay.accountant.questions import successive
 
-        return successive.inverse(pairs, target, width) or inverse(pairs, target, width)
+            if (found := successive.inverse(pairs, target, width)) is not None:
+                return found
+        return inverse(pairs, target, width)
 
     return answer(ask, relative_width, usual(pairs), bounds, whole=whole)
 

@@ -1,34 +1,34 @@
-"""A running account: releases are spent one by one, and refused before they exceed a budget.
+"""A running privacy account: it records each release and refuses one that exceeds the budget.
 
-A *filter* is a rule that stops an analysis before a budget fixed in advance is exceeded; an
-*odometer* is a running bound of what was spent. What may be added up depends on who chooses the
-next release. Queries may always depend on what was released before. The mechanisms, their noise
-and their counts either do not (`adaptive=False`) or do too (`adaptive=True`).
+A *privacy filter* stops an analysis before it exceeds a budget fixed in advance; a *privacy
+odometer* is a running bound on the privacy loss so far. Which composition theorem applies depends
+on how the next release is chosen. A query may always depend on earlier outputs. The mechanism, its
+noise and its count may not (`adaptive=False`) or may (`adaptive=True`).
 
-*Chosen without looking at outputs.* The product of the dominating pairs dominates all releases
-together (Zhu, Dong and Wang 2022, Theorem 10), and stopping early publishes less. So the account is
-exact, as filter and as odometer: a budget is kept when the profile, μ or ρ of the composition of
-all releases keeps it.
+*Non-adaptive mechanisms.* The product of the dominating pairs dominates all releases together
+(Zhu, Dong and Wang 2022, Theorem 10), and stopping early only publishes less. The account is
+therefore exact, both as a filter and as an odometer: it compares the profile, μ or ρ of the
+composition of all releases with the budget.
 
-*Chosen by earlier outputs.* To compose what happened to be chosen, and to stop at the budget, is
-no valid filter in general: there are choices by which it exceeds (ε, δ) or a trade-off function.
-Additive bounds are valid filters, whose limit is fixed in advance:
+*Adaptively chosen mechanisms.* Composing the mechanisms that happened to be chosen and stopping at
+the budget is not a valid filter in general: an analyst can choose them so that (ε, δ) or the
+trade-off function is exceeded. Additive bounds with a limit fixed in advance are valid filters:
 
-| budget | what is added up | proved by |
+| budget | quantity added up | proved by |
 |---|---|---|
 | ε, δ = 0 | largest privacy losses | Rogers, Roth, Ullman and Vadhan 2016 |
 | ρ (zCDP) | the ρ of each release | Feldman and Zrnic 2021, at every order |
 | μ (Gaussian DP) | the μ² of each release | Smith and Thakurta 2022 |
 | (ε, δ), δ > 0 | Rényi divergences of one order | Feldman and Zrnic 2021 |
 
-The proof of the last one: let L_i be the loss of release i and d_i ≥ its D_a, both given what was
-released before. Then E_Q[e^{aL_i}] ≤ e^{(a − 1)d_i}, so the product of the e^{aL_i − (a − 1)d_i} is
-a supermartingale under Q. As the d_i add up to at most D whatever happens, E_Q[e^{aΣL_i}] ≤
-e^{(a − 1)D}: the divergence of all is at most D. Then
+Proof of the last row. Given the earlier outputs, let L_i be the privacy loss of release i and d_i
+an upper bound on its Rényi divergence D_a of order a. Then E_Q[e^{aL_i}] ≤ e^{(a − 1)d_i}, so the
+product of the factors e^{aL_i − (a − 1)d_i} is a supermartingale under Q. Since Σ d_i ≤ D on every
+path, E_Q[e^{aΣL_i}] ≤ e^{(a − 1)D}: the divergence of all releases together is at most D. Hence
 δ(ε) ≤ e^{(a − 1)(D − ε)} (1 − 1/a)^{a − 1}/a (Canonne, Kamath and Steinke 2020, Proposition 12).
-The order is chosen by the budget alone, as for Gaussian noise. Of these sums only that of the
-largest losses is an odometer too: it bounds the loss on every path. Otherwise the guarantee of an
-adaptive account is that of its budget, at any time.
+The order depends on the budget alone; it is the best one for Gaussian noise. Of these sums only the
+sum of the largest losses is also an odometer, because it bounds the loss on every path. In all
+other cases the guarantee of an adaptive account is its budget, however much has been spent.
 """
 
 from __future__ import annotations
@@ -91,29 +91,32 @@ else:
 Budget: TypeAlias = EpsilonDelta | Mu | Rho
 _NOTHING = Guaranteed(0, 0)
 _ORDERS = (*range(2, 65), *(2**k for k in range(7, 21)))
-"""Orders of which the filter of an (ε, δ) budget takes one; whole ones are computed fastest."""
+"""Candidate Rényi orders for the filter of an (ε, δ) budget: integers, the fastest to compute."""
 _FORMAT = "dpassay account 1"
 _FIRST = f'{{"format": "{_FORMAT}", '.encode()
-"""How the file of an account begins."""
+"""The first bytes of an account file."""
 _INSTEAD = {
     "step": "Write .spend(dpassay.PoissonSubsampled(dpassay.Gaussian(noise_multiplier), "
     "sample_rate)).",
     "total": "Ask .epsilon(delta).",
     "spent": "Ask .epsilon(delta).",
 }
-"""What to write for a method that other libraries have."""
+"""Replacements for attributes that other libraries' accountants have."""
 _SHOWN = 12
-"""Last releases that are printed: more hide the totals."""
+"""Number of most recent entries that are printed; a longer list would hide the totals."""
 
 
 class BudgetError(DpassayError):
-    """A release would exceed the budget, or is not proved to keep it. Nothing was spent."""
+    """A release would exceed the budget, or cannot be proved to stay within it.
+
+    Nothing was spent.
+    """
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """An entry of an account."""
+    """One entry of an account: `count` releases of a mechanism."""
 
     mechanism: Mechanism
     count: int
@@ -122,30 +125,30 @@ class Spend:
 
 @final
 class Account(Drawable):
-    """A running account of releases from the same data.
+    """A running account of releases computed from the same data.
 
     Parameters
     ----------
     budget
-        `EpsilonDelta(1, "1e-5")`, `Mu(…)`, `Rho(…)` or a pair (ε, δ); or give the next
-        arguments. Without a budget nothing is refused.
+        `EpsilonDelta(1, "1e-5")`, `Mu(…)`, `Rho(…)` or a pair (ε, δ). The next four arguments are
+        an alternative. An account without a budget refuses nothing.
     epsilon, delta, mu, rho
         The budget as numbers.
     adjacency
-        The neighbouring relation, where the releases need one.
+        The neighbouring relation; required if the releases depend on it.
     adaptive
-        Whether the mechanisms, their noise or counts may depend on earlier outputs. `theorem` names
-        the theorem that then holds.
+        Whether the mechanisms, their noise or their counts may depend on earlier outputs. The
+        attribute `theorem` names the composition theorem that applies.
     order
-        The order of the divergences that an adaptive account of an (ε, δ) budget adds up, an
-        integer ≥ 2; None takes the best one for Gaussian noise. Rare samples need a smaller one.
+        The Rényi order, an integer ≥ 2, used by an adaptive account with an (ε, δ) budget. None
+        selects the best order for Gaussian noise; small sampling probabilities need a smaller one.
     file
-        Where every entry is written before `spend` returns. An account that is in the file already
-        is continued if it has the same budget; any other file is refused, and not changed.
-        `Account.load` takes the budget from the file. Only one process may have it open; a copy of
-        the account, or the account once it is closed, cannot spend. An entry is on the disk before
-        the release is made: a process that is killed between the two has spent what it did not
-        release, never the reverse.
+        A file to which `spend` writes each entry before it returns. If the file holds an account
+        with the same budget, that account is continued; any other file is refused and left
+        unchanged. `Account.load` reads the budget from the file. Only one process can have the file
+        open. A copy of the account, and an account that was closed, cannot spend. Because an entry
+        is on disk before the release is made, a process that is killed in between has recorded a
+        release that it did not make, never the reverse.
 
     Examples
     --------
@@ -168,7 +171,7 @@ class Account(Drawable):
         order: int | None = None,
         file: Path | str | None = None,
     ) -> None:
-        """Open an account, with no releases or those of its file."""
+        """Open an account: empty, or with the entries of its file."""
         if not isinstance(adaptive, bool):
             raise expected("adaptive", adaptive, "to be True or False")
         self._budget = _read_budget(budget, epsilon, delta, mu, rho)
@@ -176,8 +179,8 @@ class Account(Drawable):
         self._adaptive = adaptive
         if adaptive and self._budget is None:
             raise InvalidInputError(
-                "Expected a budget: for adaptively chosen noise only a filter with a limit that is "
-                'fixed in advance is valid. Write Account(epsilon=1, delta="1e-5", adaptive=True).'
+                "Expected a budget: adaptively chosen noise needs a privacy filter, whose limit is "
+                'fixed in advance. Write Account(epsilon=1, delta="1e-5", adaptive=True).'
             )
         if order is not None:
             limited = isinstance(self._budget, EpsilonDelta) and self._budget.delta.sign > 0
@@ -206,10 +209,10 @@ class Account(Drawable):
 
     @classmethod
     def load(cls, file: Path | str) -> Account:
-        """Open the account of a file, to go on with it.
+        """Open the account in a file and continue it.
 
-        Raises InvalidInputError if there is none, if another process has it open, or if it is
-        damaged anywhere but in an entry at its end that was not written to its end.
+        Raises InvalidInputError if the file holds no account, is open in another process, or is
+        damaged. A last line that was not completely written is not damage; it is removed.
         """
         opened = _File(file, may_create=False)
         try:
@@ -227,7 +230,7 @@ class Account(Drawable):
 
     @property
     def budget(self) -> Budget | None:
-        """The budget, None where nothing is refused."""
+        """The budget, or None if there is no limit."""
         return self._budget
 
     @property
@@ -237,17 +240,17 @@ class Account(Drawable):
 
     @property
     def adaptive(self) -> bool:
-        """Whether the noise may depend on earlier outputs."""
+        """Whether the mechanisms may depend on earlier outputs."""
         return self._adaptive
 
     @property
     def history(self) -> tuple[Spend, ...]:
-        """All that was spent, in order."""
+        """All entries, in order."""
         return tuple(self._history)
 
     @property
     def theorem(self) -> str:
-        """What the account rests on."""
+        """The composition theorem that the account relies on."""
         if not self._adaptive:
             return (
                 "The mechanisms, their noise and counts do not depend on outputs (queries may): "
@@ -257,24 +260,24 @@ class Account(Drawable):
 
     @property
     def mechanism(self) -> Mechanism | None:
-        """The composition of all that was spent; None before the first."""
+        """The composition of all releases, or None if there are none yet."""
         return _composed(self._counts) if self._counts else None
 
-    if not TYPE_CHECKING:  # which knows all names
+    if not TYPE_CHECKING:  # a type checker would accept every name
 
         def __getattr__(self, name: str) -> Any:
-            """Return a method that others name otherwise, or say what to write."""
+            """Resolve a method's name in another library, or raise with what to write instead."""
             own = METHODS.get(name, "")
             if own in ("epsilon", "delta", "spend"):
                 return getattr(self, own)
             raise no_attribute(self, name, _INSTEAD.get(name, ""))
 
     def __len__(self) -> int:
-        """Return how many entries there are."""
+        """Return the number of entries."""
         return len(self._history)
 
     def __contains__(self, name: object) -> bool:
-        """Whether an entry has a name."""
+        """Whether an entry has this name."""
         return name in self._names
 
     def __iter__(self) -> Iterator[Spend]:
@@ -284,17 +287,17 @@ class Account(Drawable):
     def spend(
         self, mechanism: Mechanism | str, count: int = 1, *, name: str | None = None
     ) -> Spend:
-        """Spend a release, `count` times; make it after this returns.
+        """Record `count` releases of a mechanism. Make the releases after this call returns.
 
-        A name may be used once: after a crash `name in account` says whether that release was
-        spent.
+        A name can be used only once, so that after a crash `name in account` tells whether the
+        release was recorded.
 
         Raises
         ------
         BudgetError
-            If the budget would be exceeded, or cannot be proved to be kept.
+            If the budget would be exceeded, or this cannot be ruled out.
         InvalidInputError
-            If the name was used before, or the entry cannot be written to the file of the account.
+            If the name was used before, or the entry cannot be written to the account's file.
         """
         entry = Spend(notation.read_mechanism(mechanism), _count(count), _name(name))
         with self._lock:
@@ -315,46 +318,46 @@ class Account(Drawable):
         return entry
 
     def can_spend(self, mechanism: Mechanism | str, count: int = 1) -> bool:
-        """Whether `spend` would be proved to keep the budget; nothing is spent."""
+        """Whether `spend` would succeed; nothing is spent."""
         release = notation.read_mechanism(mechanism)
         with self._lock:
             return self._keeps(release, _count(count))
 
     def remaining(self, mechanism: Mechanism | str) -> int:
-        """Return how many more releases of a mechanism keep the budget, proved.
+        """Return how many more releases of a mechanism provably stay within the budget.
 
-        10^12 means that at least so many do: a release that costs nothing has no limit. Raises
-        NotApplicableError without a budget.
+        The result is capped at 10^12, which a release without privacy loss reaches. Raises
+        NotApplicableError if the account has no budget.
         """
         if self._budget is None:
             raise NotApplicableError("Without a budget nothing is refused. Give Account a budget.")
         release = notation.read_mechanism(mechanism)
         with self._lock:
             self._worst(release)
-            sure = self._by_sum(release)
-            if sure == MOST_RELEASES or (self._adaptive and not self._sum.is_exact):
-                return sure
-            return largest_count(lambda count: self._keeps(release, count), sure)
+            allowed = self._by_sum(release)
+            if allowed == MOST_RELEASES or (self._adaptive and not self._sum.is_exact):
+                return allowed
+            return largest_count(lambda count: self._keeps(release, count), allowed)
 
     def epsilon(self, delta: Number) -> Interval:
-        """Enclose ε(δ) of all that was spent.
+        """Enclose ε(δ) of all releases so far.
 
-        Of an adaptive account it is what its budget guarantees, however it is used; with a budget
-        of largest losses, and δ = 0, it is their sum so far.
+        For an adaptive account this is the ε(δ) that its budget guarantees. Exception: with a pure
+        ε budget and δ = 0 it is the sum of the largest privacy losses so far.
         """
         return self._answer("epsilon", delta)
 
     def delta(self, epsilon: Number) -> Interval:
-        """Enclose δ(ε) of all that was spent; of an adaptive account as for `epsilon`."""
+        """Enclose δ(ε) of all releases so far; for an adaptive account, that of its budget."""
         return self._answer("delta", epsilon)
 
     def close(self) -> None:
-        """Close the file; nothing can be spent afterwards."""
+        """Close the file. A closed account cannot spend."""
         if self._file is not None:
             self._file.close()
 
     def __enter__(self) -> Account:
-        """Close the file at the end of a `with`."""
+        """Return the account; the end of the `with` block closes its file."""
         return self
 
     def __exit__(
@@ -367,7 +370,7 @@ class Account(Drawable):
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the open file, which only one account may have."""
+        """Return the state with the file closed: only one account can have it open."""
         with self._lock:
             copied = {k: v.copy() for k, v in self.__dict__.items() if isinstance(v, dict | list)}
             return self.__dict__ | copied | {"_lock": None, "_file": copy.copy(self._file)}
@@ -388,7 +391,7 @@ class Account(Drawable):
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        """Return the budget and how much was spent, on one line."""
+        """Return the budget and the number of releases, on one line."""
         relation = f", {self._adjacency.value}" if self._adjacency else ""
         limit = "no budget" if self._budget is None else f"budget {self._budget}"
         adaptive = ", adaptive" if self._adaptive else ""
@@ -396,7 +399,7 @@ class Account(Drawable):
         return f"<Account: {limit}{relation}{adaptive}; {releases} releases in {len(self)} entries>"
 
     def _repr_html_(self) -> str:
-        """Return a table, for notebooks."""
+        """Return an HTML table of the last entries, for notebooks."""
         from dpassay.accountant.core import asking
 
         rows = [["entry", "mechanism", "count", "name"]]
@@ -435,10 +438,10 @@ class Account(Drawable):
             self._spent = None if cost is None else self._spent + entry.count * cost
 
     def _whole(self, release: Mechanism = _NOTHING, count: int = 0) -> Mechanism:
-        """Return all entries and one release as one mechanism, Gaussian ones as one.
+        """Return the composition of all entries and `count` further releases.
 
-        Gaussian releases compose to one whose μ² is the sum of theirs: an entry more costs as much
-        after 10 as after 1000.
+        All Gaussian releases are replaced by a single one, whose μ² is the sum of theirs. The cost
+        of another entry therefore does not grow with the number of Gaussian entries.
         """
         counts, square = dict(self._others), self._square
         if count and (own := _square_of(release)) is not None:
@@ -450,12 +453,12 @@ class Account(Drawable):
         return _composed(counts) if counts else _NOTHING
 
     def _worst(self, release: Mechanism) -> None:
-        """Raise AdjacencyError where the relation does not fit, or is needed and not named."""
+        """Raise AdjacencyError if the release needs a relation, or another one than is given."""
         if release not in self._counts:
             release.worst_case(self._adjacency)
 
     def _keeps(self, release: Mechanism, count: int) -> bool:
-        """Whether the budget is proved to be kept with one more release."""
+        """Whether `count` more releases provably stay within the budget."""
         self._worst(release)
         if self._budget is None:
             return True
@@ -466,7 +469,7 @@ class Account(Drawable):
         return bool(decided(self._budget, self._whole(release, count), self._adjacency))
 
     def _by_sum(self, release: Mechanism) -> int:
-        """Return how many more the sum allows."""
+        """Return how many more releases the additive bound allows."""
         cost = self._sum.of_one(release)
         if cost is None and self._adaptive and not self._sum.is_exact:
             raise NotApplicableError(
@@ -492,7 +495,7 @@ class Account(Drawable):
         return question(whole, at, adjacency=self._adjacency)
 
     def _promised(self, found: Interval, delta: Number) -> Interval:
-        """Bound an ε by that of the budget, where the budget has one at this δ."""
+        """Cap an ε at the budget's ε if δ is at least the budget's δ."""
         budget = self._budget
         if not isinstance(budget, EpsilonDelta) or exact(delta, "delta") < budget.delta:
             return found
@@ -507,7 +510,7 @@ def _composed(counts: Mapping[Mechanism, int]) -> Mechanism:
 
 
 def _square_of(release: Mechanism) -> Fraction | None:
-    """Return μ² of Gaussian noise, or of its compositions; None of anything else."""
+    """Return μ² of a Gaussian mechanism or a composition of them, None for any other mechanism."""
     if isinstance(release, Composed):
         squares = [(_square_of(part), n) for part, n in release.parts()]
         known = [n * square for square, n in squares if square is not None]
@@ -520,21 +523,21 @@ def _square_of(release: Mechanism) -> Fraction | None:
 @final
 @dataclass(frozen=True)
 class _Sum:
-    """What is added up, release by release, and its limit: a sum within it keeps the budget."""
+    """An additive privacy bound: if the costs of the releases sum to ≤ limit, the budget holds."""
 
     name: str
     limit: Fraction
     theorem: str
     guarantee: Mapping[str, Any]
-    """The budget as `convert` takes it."""
+    """The budget as keyword arguments of `convert`."""
     adjacency: Adjacency | None
     order: int | None = None
     is_exact: bool = False
-    """Whether the composition keeps the budget only where the sum does."""
+    """Whether the condition is also necessary, as it is for pure ε."""
 
     @staticmethod
     def of(budget: Budget | None, adjacency: Adjacency | None, order: int | None) -> _Sum:
-        """Return it for a budget."""
+        """Return the additive bound that fits a budget."""
         if isinstance(budget, Rho):
             theorem = "the ρ of zCDP add up (Feldman and Zrnic 2021)"
             at_most = _below(budget.rho)
@@ -560,7 +563,7 @@ class _Sum:
         )
 
     def of_one(self, release: Mechanism) -> Fraction | None:
-        """Return an upper bound of what one release adds; None where none is finite or known."""
+        """Return an upper bound on the cost of one release, None if no finite one is known."""
         return _cost(self.name, self.order, release, self.adjacency)
 
 
@@ -617,7 +620,11 @@ def _above(value: ExactReal) -> Fraction:
 
 
 def _order_for(budget: EpsilonDelta, orders: Sequence[int]) -> tuple[int, Fraction]:
-    """Return the order with the most room for Gaussian noise, and the largest sum that keeps δ."""
+    """Return the order a that allows most Gaussian releases, and its limit on the divergence.
+
+    At order a the budget (ε, δ) allows divergence D = ε + ln(δa)/(a − 1) − ln(1 − 1/a), and a
+    Gaussian release costs aμ²/2, so the best order maximises D/a.
+    """
 
     def limit(order: int) -> arb:
         a = arb(order)
@@ -648,7 +655,7 @@ def _read_budget(
     named = [value for value in (epsilon, mu, rho) if value is not None]
     if (budget is not None) + len(named) > 1 or (delta is not None and epsilon is None):
         raise InvalidInputError(
-            "Expected one budget: epsilon (with delta, else 0), mu or rho. Write "
+            "Expected one budget: epsilon (with an optional delta), mu or rho. Write "
             'Account(epsilon=1, delta="1e-5"), or Account() for an account without a budget.'
         )
     if epsilon is not None:
@@ -669,7 +676,7 @@ def _read_budget(
             'Write Account(epsilon=1, delta="1e-5").',
         )
     if isinstance(budget, EpsilonDelta) and (budget.direction or budget.epsilon.sign < 0):
-        raise expected("budget", budget, "to be of both directions, with epsilon ≥ 0")
+        raise expected("budget", budget, "to have epsilon ≥ 0 and no direction")
     if objection := budget.objection():
         raise InvalidInputError(objection)
     return budget
@@ -695,7 +702,7 @@ def _name(given: str | None) -> str | None:
 
 
 def _line(body: Mapping[str, Any], before: str) -> tuple[bytes, str]:
-    """Return a line of a file, and the checksum of it and of all lines before."""
+    """Return a line of the file and its checksum, which covers all lines before it too."""
     text = before + json.dumps(body, sort_keys=True)
     check = hashlib.sha256(text.encode()).hexdigest()[:32]
     return json.dumps({**body, "check": check}, ensure_ascii=False).encode() + b"\n", check
@@ -703,15 +710,16 @@ def _line(body: Mapping[str, Any], before: str) -> tuple[bytes, str]:
 
 @final
 class _File:
-    """One line of JSON for the budget and for each entry, each with a checksum of all before.
+    """The file of an account: JSON lines, a header with the budget and then one line per entry.
 
-    A line is written and synced before the entry counts. A last line without its end is of a
-    process that died while writing: nothing was released for it, and it is cut off, unless the
-    line end alone is missing. A file that is of no account, or of another, is left as it is.
+    Each line carries a checksum of itself and all lines before it. A line is written and synced
+    before the entry counts. An incomplete last line was left by a process that died while writing,
+    before it made the release; it is removed, unless only the newline is missing. A file that holds
+    no account, or another account, is not modified.
     """
 
     def __init__(self, path: Path | str, *, may_create: bool) -> None:
-        """Open and lock a file; whether it is of an account is seen when it is read."""
+        """Open and lock a file; its content is checked later, by `header` and `read`."""
         self._owner, self._opened, self._check, self._size = os.getpid(), -1, "", 0
         flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT if may_create else 0)
         for name in ("O_CLOEXEC", "O_BINARY", "O_NONBLOCK"):
@@ -719,25 +727,25 @@ class _File:
         try:
             self._path = Path(path).absolute()
             if self._path.exists() and not self._path.is_file():
-                raise OSError("it is no regular file")
+                raise OSError("it is not a regular file")
             self._opened = os.open(self._path, flags, 0o600)
-            _take(self._opened)
+            _lock_or_raise(self._opened)
         except BlockingIOError:
             self.close()
             raise InvalidInputError(
-                f"{path} is open already. One process at a time spends from an account."
+                f"{path} is already open. Only one process at a time can spend from an account."
             ) from None
         except (OSError, TypeError, ValueError) as error:
             self.close()
             reason = getattr(error, "strerror", None) or error
-            raise expected("file", path, f"to be a file to read and write: {reason}") from None
+            raise expected("file", path, f"to be readable and writable: {reason}") from None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return it closed: a copy does not write."""
+        """Return the state of a closed file: a copy cannot write."""
         return self.__dict__ | {"_opened": -1}
 
     def header(self) -> dict[str, Any]:
-        """Return what the first line says; its arguments are judged by Account."""
+        """Return the first line, with its types checked; `Account` validates the values."""
         with open(self._path, "rb") as stream:
             if stream.read(len(_FIRST)) == _FIRST:
                 stream.seek(0)
@@ -746,12 +754,12 @@ class _File:
                 if _is_header(header):
                     return header
         raise InvalidInputError(
-            f"{self._path} is not an account file, or its first line is damaged. It was not "
-            "changed. Choose another file for a new account."
+            f"{self._path} is not an account file, or its first line is damaged. It was left "
+            "unchanged. Choose another file for a new account."
         )
 
     def read(self, header: Mapping[str, Any]) -> list[Spend]:
-        """Return the entries of the file; write the header of a new one."""
+        """Return the entries of the file; if the file is new, write its header."""
         first, self._check = _line({"format": _FORMAT, **header}, "")
         with open(self._path, "rb") as stream:
             begun = stream.read(len(first))
@@ -773,8 +781,8 @@ class _File:
             entry = self._entry(line, known)
             if entry is None:
                 raise InvalidInputError(
-                    f"{self._path} is damaged in line {len(entries) + 2}: the line does not "
-                    "continue the entries before it. Restore the file: what it lists was spent, "
+                    f"{self._path} is damaged in line {len(entries) + 2}: the checksum does not "
+                    "match. Restore the file from a backup: the releases that it lists were made, "
                     "and perhaps more."
                 )
             entries.append(entry)
@@ -786,27 +794,27 @@ class _File:
         return entries
 
     def line(self, entry: Spend) -> tuple[bytes, str]:
-        """Return the line of an entry, and its checksum; it must be read back as the same."""
+        """Return the line of an entry and its checksum, after checking that it parses back."""
         if self._opened < 0:
             raise InvalidInputError(
-                f"{self._path} is not open: the account was closed, or is a copy of the one that "
-                "has the file. Account.load(file) continues it."
+                f"{self._path} is not open: this account was closed, or is a copy of the one that "
+                "has the file open. Account.load(file) continues it."
             )
         if os.getpid() != self._owner:
             raise InvalidInputError(
-                f"{self._path} belongs to process {self._owner}. One process at a time spends from "
-                "an account."
+                f"{self._path} is open in process {self._owner}. Only one process at a time can "
+                "spend from an account."
             )
         text = repr(entry.mechanism)
         if notation.parse(text) != entry.mechanism:
             raise InvalidInputError(
-                f"{shortened(text)} has no notation that can be read back, so it cannot be stored "
-                "in a file."
+                f"The notation {shortened(text)} does not parse back to the same mechanism, so the "
+                "entry cannot be stored in a file."
             )
         return _line({"mechanism": text, "count": entry.count, "name": entry.name}, self._check)
 
     def append(self, line: bytes, check: str) -> None:
-        """Write a line, durably, or raise with the file as it was."""
+        """Append a line and sync it to disk; on failure restore the file and raise."""
         try:
             ours, named = os.fstat(self._opened), os.stat(self._path)
             if not os.path.samestat(ours, named) or ours.st_size != self._size:
@@ -826,13 +834,13 @@ class _File:
             ) from error
 
     def close(self) -> None:
-        """Close it, which gives the lock back."""
+        """Close the file and release its lock."""
         if self._opened >= 0:
             os.close(self._opened)
             self._opened = -1
 
     def _entry(self, line: bytes, known: dict[str, Mechanism]) -> Spend | None:
-        """Return the entry of the next line; None if it is none."""
+        """Return the entry in the next line, or None if the line is not a valid entry."""
         body, check = _body(line + b"\n", self._check)
         match body:
             case {"mechanism": str(text), "count": int(count), "name": None | str() as name}:
@@ -849,7 +857,7 @@ class _File:
 
 
 def _body(line: bytes, before: str) -> tuple[dict[str, Any], str]:
-    """Return what a line says, and its checksum; nothing unless it is as `_line` writes it."""
+    """Return the content of a line and its checksum; ({}, "") unless `_line` would write it."""
     try:
         body = json.loads(line)
         del body["check"]
@@ -860,7 +868,7 @@ def _body(line: bytes, before: str) -> tuple[dict[str, Any], str]:
 
 
 def _is_header(given: dict[str, Any]) -> bool:
-    """Whether the types are right; Account judges the values."""
+    """Whether a header has the right keys and types; `Account` validates the values."""
     match given:
         case {"budget": None}:
             known = True
@@ -875,10 +883,10 @@ def _is_header(given: dict[str, Any]) -> bool:
     return False
 
 
-def _take(opened: int) -> None:
-    """Lock an open file, or raise BlockingIOError; the system gives it back with the process."""
+def _lock_or_raise(opened: int) -> None:
+    """Lock an open file, or raise BlockingIOError. The lock ends with the process."""
     if sys.platform == "win32":
-        os.lseek(opened, 1 << 40, os.SEEK_SET)  # a byte far behind the entries
+        os.lseek(opened, 1 << 40, os.SEEK_SET)  # a byte far beyond the entries
         try:
             msvcrt.locking(opened, msvcrt.LK_NBLCK, 1)
         except OSError as error:

@@ -148,7 +148,7 @@ class TestFile:
             assert "\u202e" not in str(second)
             with pytest.raises(dpassay.InvalidInputError, match="spent before"):
                 second.spend(SAMPLE, name="a\u202e")
-            with pytest.raises(dpassay.InvalidInputError, match="open already"):
+            with pytest.raises(dpassay.InvalidInputError, match="already open"):
                 Account.load(file)
         with pytest.raises(dpassay.InvalidInputError, match="another account"):
             Account(epsilon=2, delta="1e-5", adjacency="add-remove", file=file)
@@ -187,7 +187,7 @@ class TestFile:
         wrong = ["fifo", "loop", ".", "none/budget.jsonl", "\0", "\ud800", "x" * 300]
         for path in [*(tmp_path / name for name in wrong), "/dev/null", "/dev/zero", "", 3, True]:
             for opened in OPENED:
-                with pytest.raises(dpassay.InvalidInputError, match="to be a file to read"):
+                with pytest.raises(dpassay.InvalidInputError, match="to be readable and writable"):
                     opened(path)
         with pytest.raises(dpassay.InvalidInputError, match="No such file"):
             Account.load(tmp_path / "none")

@@ -1,9 +1,9 @@
-"""What other libraries call an argument or a method: one table of each.
+"""Names of arguments, methods and functions in other libraries, and their names here.
 
-A name of the first table stands for the first of its names here that the mechanism or function has,
-if that one is not given too. Only what is the same number is an alias: `sigma` of a
-`DiscreteGaussian`, whose `parameter` is σ², is refused with a hint instead. The notation of claim
-files and certificates has no aliases.
+An alias in `ALIASES` is replaced by the first of its targets that the called function has as a
+parameter, provided that the caller does not pass this parameter too. An alias always denotes the
+same number: `sigma` of a `DiscreteGaussian`, whose `parameter` is σ², is refused with a hint
+instead. The notation in claim files and certificates has no aliases.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "size": ("records",),
     "dataset_size": ("records",),
 }
-"""Each name with what it may stand for. `sample_rate` of Poisson batches stands for both sizes, and
-`noise_multiplier` for the standard deviation where the sensitivity is 1."""
+"""Maps each alias to the parameters it can denote. For Poisson batches a sampling rate also denotes
+`batch_size` and `dataset_size` together; `noise_multiplier` denotes the standard deviation only if
+no sensitivity is passed."""
 METHODS: Mapping[str, str] = {
     "get_epsilon": "epsilon",
     "get_epsilon_for_delta": "epsilon",
@@ -54,13 +55,16 @@ METHODS: Mapping[str, str] = {
     "randomise": "release",
     "randomize": "release",
 }
-"""What other libraries call a method of a mechanism or an account that takes the same arguments."""
+"""Method names of other libraries' mechanisms and accountants, with the same arguments here."""
 _RATES = ("sample_rate", "sampling_rate", "sampling_probability", "sampling_prob")
 _SIZES = {"batch_size", "dataset_size"}
 
 
 def translated(named: Mapping[str, Any], known: Collection[str], given: int = 0) -> dict[str, Any]:
-    """Return arguments under the names that are known, the first `given` of which are taken.
+    """Rename keyword arguments to the parameters `known`, in the order of the signature.
+
+    The first `given` parameters are already bound by position. Names without a translation are
+    returned unchanged.
 
     >>> translated({"sigma": 2, "sensitivity": 3}, ["standard_deviation", "l2_sensitivity"])
     {'standard_deviation': 2, 'l2_sensitivity': 3}
@@ -70,7 +74,7 @@ def translated(named: Mapping[str, Any], known: Collection[str], given: int = 0)
     for name, value in named.items():
         own = next((own for own in ALIASES.get(name, ()) if own in known), None)
         if name == "noise_multiplier" and any(each.endswith("sensitivity") for each in taken):
-            own = None  # the standard deviation is this times the sensitivity
+            own = None  # the standard deviation is the noise multiplier times the sensitivity
         if name in known or own in taken or own is None:
             found |= _sizes(name, value, named, known, taken) or {name: value}
         else:
@@ -82,14 +86,17 @@ def translated(named: Mapping[str, Any], known: Collection[str], given: int = 0)
 def _sizes(
     name: str, value: Any, named: Mapping[str, Any], known: Collection[str], taken: set[str]
 ) -> dict[str, Any]:
-    """Return sizes with the ratio of a sampling rate, all that matters for Poisson batches."""
+    """Turn a sampling rate of Poisson batches into a batch size and dataset size of this ratio.
+
+    The privacy of Poisson batches depends on the sizes only through their ratio.
+    """
     poisson = named.get("sampling", "poisson") == "poisson" and "group" not in named
     fits = name in _RATES and name not in known and {*known} >= _SIZES and not taken & _SIZES
     if not (poisson and fits):
         return {}
     try:
         rate = Fraction(getattr(value, "rational", value))
-    except (ValueError, TypeError, OverflowError, ZeroDivisionError):  # no rational number
+    except (ValueError, TypeError, OverflowError, ZeroDivisionError):  # not a rational number
         return {}
     if not 0 < rate <= 1:
         return {}
@@ -158,10 +165,11 @@ _ELSEWHERE = {
     "Histogram": "make_count_by_categories dp_histogram",
     "PrefixSums": "continual_counting prefix_sum running_sum",
 }
-"""What is here, with its names in dp-accounting, OpenDP, Opacus, diffprivlib, autodp and papers."""
+"""Public names of `dpassay`, each with its names in dp-accounting, OpenDP, Opacus, diffprivlib,
+autodp and papers, separated by spaces."""
 NAMES = {
     name.lower().replace("_", ""): own
     for own, names in _ELSEWHERE.items()
     for name in names.split()
 }
-"""The name here of what others name otherwise, in small letters."""
+"""Maps a foreign name, in lower case and without underscores, to the name in `dpassay`."""

@@ -1,9 +1,9 @@
-"""The questions of `dpassay`, forgiving: mechanisms as text, several arguments at once.
+"""The questions of `dpassay` (`delta`, `epsilon`, `beta`, …), with lenient arguments.
 
-A question takes a mechanism, or its notation as text, and where it is asked at a number (an ε, a
-δ, an α, an order) also a list or an array of numbers, which is answered with a list (`Results`). A
-call with wrong arguments is answered with the right ones. What is computed is in
-`dpassay.accountant.questions`.
+Each function wraps one of `dpassay.accountant.questions` and accepts more: the mechanism may be
+text in the notation, and the number (ε, δ, α, an order, …) may be a list or an array, for which a
+list of answers (`Results`) is returned. Names that other libraries use are translated, and the
+error for a wrong call says which arguments are right.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 One_co = TypeVar("One_co", covariant=True)
-"""The answer of a question that is never asked at several numbers at once."""
+"""The answer of a question that takes no list."""
 _HOME = {
     "profile": ("delta", "delta_complement", "epsilon", "log_delta"),
     "tradeoff": ("beta", "power"),
@@ -57,15 +57,15 @@ _HOME = {
     ),
 }
 __all__ = [name for names in _HOME.values() for name in names]
-"""All questions, loaded when they are first asked."""
+"""All questions; each is imported on first use."""
 _ASKED_AT = frozenset({"epsilon", "delta", "alpha", "order", "loss", "level", "prior", "baseline"})
-"""The second arguments that may be lists: each entry is asked by itself."""
+"""Second parameters that accept a list; the question is answered for each entry separately."""
 _ELSEWHERE = {
     ("delta", "delta"): "epsilon(mechanism, delta=…)",
     ("delta", "alpha"): "beta(mechanism, alpha=…)",
     ("epsilon", "epsilon"): "delta(mechanism, epsilon=…)",
 }
-"""Questions that are likely meant, by the question that was asked and the argument it lacks."""
+"""Maps (question, unknown argument) to the call that was probably intended."""
 
 
 class Question(Protocol[One_co]):
@@ -75,7 +75,7 @@ class Question(Protocol[One_co]):
 
 
 class AtEpsilon(Protocol[Answer]):
-    """A question at one epsilon, or at several: a list has a list of answers."""
+    """A question at one ε, or at a list of them."""
 
     @overload
     def __call__(self, mechanism: Mechanism | str, epsilon: Number, **options: Any) -> Answer: ...
@@ -87,7 +87,7 @@ class AtEpsilon(Protocol[Answer]):
 
 
 class AtDelta(Protocol[Answer]):
-    """A question at one delta, or at several: a list has a list of answers."""
+    """A question at one δ, or at a list of them."""
 
     @overload
     def __call__(self, mechanism: Mechanism | str, delta: Number = 0, **options: Any) -> Answer: ...
@@ -99,7 +99,7 @@ class AtDelta(Protocol[Answer]):
 
 
 class AtAlpha(Protocol[Answer]):
-    """A question at one alpha, or at several: a list has a list of answers."""
+    """A question at one α, or at a list of them."""
 
     @overload
     def __call__(self, mechanism: Mechanism | str, alpha: Number, **options: Any) -> Answer: ...
@@ -111,7 +111,7 @@ class AtAlpha(Protocol[Answer]):
 
 
 class AtPrior(Protocol[Answer]):
-    """A question at one prior, or at several: a list has a list of answers."""
+    """A question at one prior, or at a list of them."""
 
     @overload
     def __call__(self, mechanism: Mechanism | str, prior: Number, **options: Any) -> Answer: ...
@@ -123,7 +123,7 @@ class AtPrior(Protocol[Answer]):
 
 
 class AtBaseline(Protocol[Answer]):
-    """A question at one baseline, or at several: a list has a list of answers."""
+    """A question at one baseline, or at a list of them."""
 
     @overload
     def __call__(self, mechanism: Mechanism | str, baseline: Number, **options: Any) -> Answer: ...
@@ -135,7 +135,7 @@ class AtBaseline(Protocol[Answer]):
 
 
 class AtOrder(Protocol[Answer]):
-    """A question at one order, or at several: a list has a list of answers."""
+    """A question at one order, or at a list of them."""
 
     @overload
     def __call__(self, mechanism: Mechanism | str, order: Number, **options: Any) -> Answer: ...
@@ -147,7 +147,7 @@ class AtOrder(Protocol[Answer]):
 
 
 class AtLoss(Protocol[Answer]):
-    """A question at one loss, or at several: a list has a list of answers."""
+    """A question at one privacy loss, or at a list of them."""
 
     @overload
     def __call__(self, mechanism: Mechanism | str, loss: Number, **options: Any) -> Answer: ...
@@ -159,18 +159,18 @@ class AtLoss(Protocol[Answer]):
 
 
 def is_many(value: object) -> bool:
-    """Whether an argument is a list or an array, of one dimension or more."""
+    """Whether an argument is an iterable of numbers, not a single number, text or `Interval`."""
     if isinstance(value, (str, bytes, Interval)) or not isinstance(value, Iterable):
         return False
-    return getattr(value, "ndim", 1) != 0  # an array without dimensions is a number
+    return getattr(value, "ndim", 1) != 0  # a 0-dimensional array is a single number
 
 
 def question(ask: Callable[..., Answer]) -> Question[Answer]:
-    """Return a question that also takes text and lists, under its own name and docstring."""
+    """Wrap a question so that it also accepts text for the mechanism and lists of numbers."""
     signature = inspect.signature(ask)
     second = list(signature.parameters)[1:2]
-    itself = ask.__name__.startswith("estimate")  # takes arrays as they are
-    many = second[0] if second and second[0] in _ASKED_AT and not itself else None
+    vectorised = ask.__name__.startswith("estimate")  # handles arrays itself
+    many = second[0] if second and second[0] in _ASKED_AT and not vectorised else None
 
     @functools.wraps(ask)
     def asked(*positional: Any, **named: Any) -> Any:
@@ -193,7 +193,7 @@ def question(ask: Callable[..., Answer]) -> Question[Answer]:
 
 
 def _plain(value: Any) -> Any:
-    """Return Python's number for one of NumPy's."""
+    """Convert a NumPy scalar to a Python number; return anything else unchanged."""
     return value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
 
 
@@ -232,7 +232,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Load a question when it is first asked: some need NumPy, which takes a second."""
+    """Import a question on first use: some need NumPy, whose import takes a second."""
     for home, names in _HOME.items():
         if name in names:
             module = importlib.import_module(f"dpassay.accountant.questions.{home}")

@@ -1,4 +1,4 @@
-"""What can go wrong, and the one place where error messages are built."""
+"""Exception classes, and the functions that build their messages."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from typing import Any, ClassVar, ParamSpec, Protocol, TypeVar
 from dpassay.accountant.aliases import NAMES, translated
 
 _MOST_NAMES = 40
-"""Names that a message lists: more hide the right one."""
+"""Maximal number of known names that a message lists."""
 
 Answer = TypeVar("Answer")
 Parameters = ParamSpec("Parameters")
 
 
 _HIDDEN = re.compile(r"[^\n -~]")
-"""What may need an escape: all else is shown as it is."""
+"""Characters other than newline and printable ASCII, which may need an escape."""
 
 
 def printable(text: object) -> str:
-    r"""Return a text without what a terminal or a page would obey, except line ends.
+    r"""Return a text that is safe to print: everything unprintable but newlines is escaped.
 
-    Control characters, marks of direction and lone surrogates are written as escapes.
+    Control characters, bidirectional marks and lone surrogates become backslash escapes, so that a
+    quoted file cannot send commands to the terminal or change the layout of a page.
 
     >>> printable("REFUTED\r\x1b[2KHOLDS")
     'REFUTED\\r\\x1b[2KHOLDS'
@@ -45,7 +46,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def one_line(text: object) -> str:
-    """Return a text that stands on one line and is printable."""
+    """Return a printable text on one line: each run of white space becomes one space."""
     return printable(" ".join(str(text).split()))
 
 
@@ -53,7 +54,7 @@ class DpassayError(Exception):
     """Base class of every error that this package raises on purpose."""
 
     def __str__(self) -> str:
-        """Return the message; what it quotes of a file is made printable."""
+        """Return the message with unprintable characters escaped: it may quote a file."""
         return printable(super().__str__())
 
 
@@ -66,11 +67,11 @@ class AdjacencyError(InvalidInputError):
 
 
 class NotApplicableError(DpassayError):
-    """The question has no answer for this mechanism (not: none was found)."""
+    """The question is not defined, or not supported, for this mechanism."""
 
 
 class Enclosure(Protocol):
-    """What an error says of an interval (`dpassay.accountant.numbers.interval.Interval`)."""
+    """The part of `Interval` that error messages use; importing the class would be a cycle."""
 
     @property
     def lower(self) -> Decimal:
@@ -82,23 +83,26 @@ class Enclosure(Protocol):
 
     @property
     def relative_width(self) -> Fraction | None:
-        """The width, relative to the smaller end."""
+        """The width, relative to the end of smaller absolute value."""
 
 
 class UndecidedError(DpassayError):
-    """A question is not decided, or its answer not as narrow as requested."""
+    """A question could not be decided, or its enclosure is wider than requested."""
 
     def __init__(
         self, message: str = "", *, reached: float = math.inf, interval: Enclosure | None = None
     ) -> None:
         super().__init__(message)
         self.reached = reached
-        """The relative width that was reached, +∞ where none is known."""
+        """The relative width that was reached, +∞ if unknown."""
         self.interval = interval
-        """The best enclosure that was found, where one is known."""
+        """The best enclosure that was found, None if there is none."""
 
     def say_interval(self, found: Enclosure, name: str = "") -> None:
-        """Add an enclosure that was reached, of a number with a name, with its width."""
+        """Record the enclosure that was reached, and append it and its width to the message.
+
+        `name` is the quantity that it encloses.
+        """
         self.interval, width = found, found.relative_width
         own = math.inf if width is None else float(width)
         self.reached = min(self.reached, own)
@@ -109,44 +113,45 @@ class UndecidedError(DpassayError):
 
 
 class BetweenError(UndecidedError):
-    """A number is enclosed by two bounds that no precision brings together."""
+    """A lower and an upper bound are known, and higher precision does not bring them together."""
 
     def __init__(self, what: str, interval: Enclosure) -> None:
         self.lower, self.upper = interval.lower, interval.upper
         width = interval.relative_width
         super().__init__(
-            f"Reached {what} in [{self.lower}, {self.upper}]: some neighbours attain one end, and "
-            "the other end bounds all of them. No pair of neighbours is worst everywhere, and the "
-            "exact value is not known. Ask for a larger relative_width.",
+            f"Reached {what} in [{self.lower}, {self.upper}]: one end is attained by a pair of "
+            "neighbours, and the other end bounds all pairs. No single pair is the worst one, and "
+            "the exact value is not known. Ask for a larger relative_width.",
             reached=math.inf if width is None else float(width),
             interval=interval,
         )
 
 
 class NeitherTrueNorFalse:
-    """A result with several outcomes: `if result:` would pass for the worst of them.
+    """A result with more than two outcomes, which has no truth value.
 
-    A class names in `compare` the attribute to use instead.
+    By default `if result:` would be true for every outcome, also for REFUTED. The class attribute
+    `compare` names the attribute to compare instead.
     """
 
     __slots__ = ()
     compare: ClassVar[str]
 
     def __bool__(self) -> bool:
-        """Raise InvalidInputError: `assert verify(…)` must not pass for a refuted claim."""
+        """Raise InvalidInputError, so that `assert verify(…)` cannot pass for a false claim."""
         name = type(self).__name__
         raise InvalidInputError(f"{name} is neither true nor false: compare {self.compare}.")
 
 
 def require_type(argument: str, value: object, kind: type) -> None:
-    """Raise InvalidInputError unless a value is an object of a class that the caller makes."""
+    """Raise InvalidInputError unless a value is an instance of a public class of `dpassay`."""
     if not isinstance(value, kind):
         remedy = f"Make one: dpassay.{kind.__name__}(...)."
         raise expected(argument, value, f"to be a {kind.__name__}", remedy)
 
 
 def expected(argument: str, value: object, requirement: str, remedy: str = "") -> InvalidInputError:
-    """Build the error "Expected argument=value requirement. Remedy." and return it.
+    """Return the error "Expected argument=value requirement. Remedy."; long values are shortened.
 
     Examples
     --------
@@ -155,7 +160,7 @@ def expected(argument: str, value: object, requirement: str, remedy: str = "") -
     """
     try:
         shown = repr(value) if isinstance(value, str) else " ".join(str(value).split())
-    except ValueError:  # Python prints no integer of more than 4300 digits
+    except ValueError:  # by default Python refuses to print integers of more than 4300 digits
         shown = f"<{type(value).__name__} of thousands of digits>"
     return InvalidInputError(
         f"Expected {argument}={shortened(shown)} {requirement}.{' ' * bool(remedy)}{remedy}"
@@ -163,12 +168,12 @@ def expected(argument: str, value: object, requirement: str, remedy: str = "") -
 
 
 def shortened(text: str) -> str:
-    """Return a text that fits a line: its beginning and its length where it is longer."""
+    """Return a text of at most 80 characters unchanged, else its first 60 and its length."""
     return text if len(text) <= 80 else f"{text[:60]}… ({len(text)} characters)"
 
 
 def no_mechanism(argument: str, value: object, remedy: str) -> InvalidInputError:
-    """Build the error for what is no mechanism; an answer may have one."""
+    """Return the error for a value that is not a mechanism; an answer may contain one."""
     kind = type(value).__name__
     if hasattr(value, "mechanism"):
         return InvalidInputError(
@@ -274,7 +279,7 @@ _OTHER_WORDS = {
     "opacus": ("dpsgd",),
     "privacy_loss": ("loss_cdf",),
 }
-"""What others call an argument, a value or a mechanism, with the names that it may have here."""
+"""Other names of arguments, values and mechanisms, each with its possible names in `dpassay`."""
 _OTHERWISE = {
     **dict.fromkeys(
         ("accumulation", "accumulation_steps", "gradient_accumulation_steps"),
@@ -327,7 +332,8 @@ _OTHERWISE = {
         'The noise is named in quotes: ReportNoisyMax("Gumbel", scale=2, candidates=10).',
     ),
 }
-"""What others write differently: a name that is known there, and what to do."""
+"""Names with no counterpart: maps each to a known name, whose presence shows that the advice
+applies, and the advice."""
 _RATE = "the sampling probability times the dataset's size"
 _OTHER_NUMBERS = {
     ("sigma", "parameter"): "the square of sigma",
@@ -341,13 +347,13 @@ _OTHER_NUMBERS = {
     ("sampling_probability", "batch_size"): _RATE,
     ("sensitivity", "set"): "as in --set l2_sensitivity=2",
 }
-"""What is not the same number under another name."""
+"""Maps (other name, name in `dpassay`) to the conversion, if the two are different numbers."""
 
 
 def suggestion(unknown: str, known: Iterable[str], *, listed: bool = True) -> str:
-    """Return 'Did you mean X?' for a name that is another elsewhere, or is misspelt.
+    """Return 'Did you mean X?' for a name that another library uses, or that is misspelt.
 
-    Else it returns the list of known names, which is left out where the message has it already.
+    If nothing is near, return the list of known names, or "" unless `listed`.
 
     >>> suggestion("sigma", ["standard_deviation", "l2_sensitivity"])
     "Did you mean 'standard_deviation'?"
@@ -363,7 +369,7 @@ def suggestion(unknown: str, known: Iterable[str], *, listed: bool = True) -> st
     if beside in known:
         return why
     near = difflib.get_close_matches(unknown, known, n=1, cutoff=0.5)
-    if not near:  # the same comparison without regard to case
+    if not near:  # compare again, ignoring case
         folded = {name.casefold(): name for name in known}
         near = [folded[n] for n in difflib.get_close_matches(unknown.casefold(), folded, n=1)]
     if near:
@@ -376,11 +382,11 @@ def suggestion(unknown: str, known: Iterable[str], *, listed: bool = True) -> st
 
 
 def no_attribute(thing: object, name: str, remedy: str = "") -> AttributeError:
-    """Return the error for a name that an object has not, with a near one where there is one."""
+    """Return the error for a missing attribute, with a remedy or a similar name."""
     if not remedy and not name.startswith("_"):
         remedy = suggestion(name, (each for each in dir(thing) if each[0] != "_"), listed=False)
     text = f"{type(thing).__name__} has no {name!r}.{f' {remedy}' if remedy else ''}"
-    return AttributeError(text, name=name)  # without obj: Python adds no suggestion of its own
+    return AttributeError(text, name=name)  # with obj=… Python would append its own suggestion
 
 
 _USAGE = {
@@ -402,9 +408,9 @@ _USAGE = {
     "training_schemes": "training_schemes(batch_size, dataset_size, epochs=…, delta=…, "
     "noise_multiplier=…)",
 }
-"""How a function is called that needs more than what has no default."""
+"""Example calls of functions whose required parameters alone are not a useful call."""
 _ELSEWHERE = {("dpsgd", "epsilon"): "dpsgd_noise", ("dpsgd_noise", "noise_multiplier"): "dpsgd"}
-"""The function that is likely meant, by function and unknown argument."""
+"""Maps (function, unknown argument) to the function that was probably intended."""
 
 
 def misused(
@@ -414,9 +420,18 @@ def misused(
     problem: str,
     elsewhere: Mapping[tuple[str, str], str] = MappingProxyType({}),
 ) -> InvalidInputError:
-    """Return the error for arguments that do not fit, with what to write.
+    """Return the error for a call whose arguments do not fit the signature, with a correct call.
 
-    `elsewhere` names the function that is likely meant, by function and unknown argument.
+    Parameters
+    ----------
+    name, signature
+        The function.
+    named
+        The keyword arguments of the call.
+    problem
+        Python's message.
+    elsewhere
+        Maps (function, unknown argument) to the call that was probably intended.
     """
     known = list(signature.parameters)
     required = [
@@ -438,7 +453,7 @@ def misused(
 
 
 def forgiving(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
-    """Return the function; the error of a wrong call names the right arguments."""
+    """Wrap a function: translate aliases of arguments, and explain a call that does not fit."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)

@@ -1,10 +1,14 @@
-"""The one notation for mechanisms: parse it; `repr` prints it.
+"""The parser of the notation for mechanisms; `repr` of a mechanism prints the notation.
 
-`Name(argument=value, …)`, nested. Numbers are ints and decimals, read exactly as written, or
-strings: rationals "256/60000", decimals "1e-300", formulas "sqrt(2)", "log(3)"; float(0.1) is the
-binary number nearest to 0.1, as reports print the floats of Python; lists stand in brackets. As in
-Python the first arguments may stand without their names: `Composed(Gaussian(1.1), count=3)`.
-The text is parsed, never evaluated: anything but this grammar is refused.
+A description is `Name(argument=value, …)` and can be nested. Values are
+
+* integers and decimals, read exactly as written: 0.1 is 1/10;
+* strings: rationals "256/60000", decimals "1e-300", formulas "sqrt(2)" and "log(3)";
+* float(0.1), the binary number nearest to 0.1, as reports print Python floats;
+* lists in brackets, and further descriptions.
+
+As in Python, leading arguments can be positional: `Composed(Gaussian(1.1), count=3)`. The text is
+parsed but never evaluated, and everything outside this grammar is refused.
 """
 
 from __future__ import annotations
@@ -27,17 +31,17 @@ from dpassay.accountant.numbers.exact import meant
 
 _KNOWN: Mapping[str, type] = ChainMap(dict(WORKLOADS), DESCRIPTIONS)  # type: ignore[arg-type]  # never written
 _GROUPED = re.compile(r"(?<![\w.,])[0-9]{1,3}(?:,[0-9]{3})+(?![\w.])")
-"""A number with commas between its thousands."""
+"""A number with commas as thousands separators."""
 _NOUNS = ("mechanism", "workload")
 _MAX_LENGTH = 1_000_000
-"""Characters of one text that is read: a longer one is no mechanism, and fills the memory."""
+"""Maximal number of characters; parsing a longer text could exhaust the memory."""
 _ARITHMETIC = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.Load)
 _WRITE = 'Write a mechanism such as Gaussian(standard_deviation="1.1"), or the same as text.'
 _REMEDY = 'Write a mechanism such as Gaussian("1.1"), or Composed(Gaussian("1.1"), 10).'
 
 
 def read_mechanism(value: object) -> Mechanism:
-    """Return a mechanism, read from its notation where it is a text."""
+    """Return a mechanism unchanged, or parse a text in the notation."""
     if isinstance(value, Mechanism):
         return value
     if isinstance(value, str):
@@ -51,13 +55,13 @@ def read_mechanism(value: object) -> Mechanism:
 
 
 def parse(text: str) -> Mechanism:
-    """Read one mechanism.
+    """Parse the notation of a mechanism.
 
     Raises
     ------
     InvalidInputError
-        For anything outside the grammar; an unknown mechanism or argument comes with a
-        suggestion, a bad value with its argument, value and range.
+        If the text is outside the grammar, names an unknown mechanism or argument (the message
+        suggests a known one), or has a value out of range (the message states the range).
     """
     described = parse_description(text)
     if not isinstance(described, Mechanism):
@@ -68,9 +72,9 @@ def parse(text: str) -> Mechanism:
 
 
 def parse_description(text: str, *, noun: str = "mechanism", remedy: str = _REMEDY) -> object:
-    """Read a mechanism, a sensitivity space, a covariance, a workload: all that has a notation.
+    """Parse a mechanism, sensitivity space, covariance or workload.
 
-    `noun` and `remedy` say what was expected where the text has no such form.
+    Error messages call the expected object `noun` and end with `remedy`.
     """
     if len(text) > _MAX_LENGTH:
         raise InvalidInputError(
@@ -88,7 +92,7 @@ def parse_description(text: str, *, noun: str = "mechanism", remedy: str = _REME
         elif noun in _NOUNS and (near := suggestion(_joined(source), _names(noun), listed=False)):
             remedy = near
         raise InvalidInputError(f"Expected a {noun}, not {_shown(text)}{why}. {remedy}") from None
-    if isinstance(tree, ast.Name) and noun in _NOUNS:  # a name alone says which arguments it needs
+    if isinstance(tree, ast.Name) and noun in _NOUNS:  # the error will list required arguments
         tree = ast.Call(tree, [], [])
     if not isinstance(tree, ast.Call):
         raise InvalidInputError(f"Expected a {noun}, not {_shown(text)}. {remedy}")
@@ -99,7 +103,7 @@ def parse_description(text: str, *, noun: str = "mechanism", remedy: str = _REME
 
 
 def parse_value(text: str) -> object:
-    """Read one argument as the notation writes it: a number, a string, a list, a description."""
+    """Parse the value of one argument: a number, a string, a list or a description."""
     if len(text) > _MAX_LENGTH:
         raise InvalidInputError(f"Expected a value of at most {_MAX_LENGTH} characters.")
     source = text.strip()
@@ -130,13 +134,13 @@ def _build(call: ast.Call, source: str) -> object:
 
 
 def build(name: str, arguments: Mapping[str, Any], positional: Sequence[Any] = ()) -> object:
-    """Build the named mechanism from already parsed arguments; the class checks their names."""
+    """Construct the named object from parsed arguments; aliases of arguments are refused."""
     if name not in _KNOWN:
         raise InvalidInputError(f"Unknown mechanism {name!r}. {suggestion(name, _KNOWN)}")
     kind = _KNOWN[name]
     if (others := ALIASES.keys() & arguments.keys()) - {*argument_names(name)}:
         problem = kind._misfit(len(positional), sorted(others - {*argument_names(name)}))  # type: ignore[attr-defined]  # all are described
-        raise InvalidInputError(problem)  # data name each argument in one way
+        raise InvalidInputError(problem)  # in files each argument has exactly one name
     return kind(*positional, **arguments)
 
 
@@ -151,7 +155,7 @@ def _parameters(name: str) -> tuple[inspect.Parameter, ...]:
 
 
 def _names(noun: str) -> list[str]:
-    """Return the names that an unknown mechanism or workload is answered with."""
+    """Return the candidates for a suggestion."""
     if noun == "workload":
         return list(WORKLOADS)
     return [name for name, kind in DESCRIPTIONS.items() if issubclass(kind, Mechanism)]
@@ -162,7 +166,7 @@ def _value(node: ast.expr, source: str) -> object:
         case ast.Call(func=ast.Name(id="float"), args=[ast.Constant() | ast.UnaryOp() as read]):
             return f"float({_value(read, source)})"
         case ast.Call(func=ast.Name(id="ln" | "log"), args=[ast.Constant()]):
-            return _segment(node, source)  # as people write ε
+            return _segment(node, source)  # such as epsilon=log(3)
         case ast.Call():
             return _build(node, source)
         case ast.List(elts=entries):
@@ -193,7 +197,7 @@ def _segment(node: ast.expr, source: str) -> str:
 
 @functools.lru_cache(maxsize=2)
 def _lines(source: str) -> list[bytes]:
-    """Split a text once, for all of its numbers: columns are counted in bytes."""
+    """Return the lines as bytes, because `ast` counts columns in bytes; cached for the numbers."""
     return re.split(rb"\r\n|\r|\n", source.encode())
 
 
@@ -201,26 +205,26 @@ def _refused(node: ast.expr, source: str) -> InvalidInputError:
     nodes = list(ast.walk(node))
     letters = sorted({each.id for each in nodes if isinstance(each, ast.Name)})
     is_arithmetic = all(isinstance(each, _ARITHMETIC) for each in nodes)
-    if letters and is_arithmetic and "x" not in letters:  # the x of a density
+    if letters and is_arithmetic and "x" not in letters:  # x is the variable of a density
         return InvalidInputError(
             f"Expected a value, not {_segment(node, source)!r}. Write a number for "
-            f'{", ".join(letters)}; a word stands in quotes, such as "Gumbel".'
+            f'{", ".join(letters)}; put a word in quotes, such as "Gumbel".'
         )
     written = _segment(node, source)
     return InvalidInputError(
         f"Expected a number, a string, a list or a mechanism, not {written!r}. {meant(written)}"
         "The notation is never evaluated: words, densities and formulas are text in quotes, such "
-        'as "sqrt(2)" or "log(3)"; a ratio of two numbers, such as 256/60000, needs none.'
+        'as "sqrt(2)" or "log(3)"; a ratio of two numbers, such as 256/60000, needs no quotes.'
     )
 
 
 def _joined(text: str) -> str:
-    """Return the words of a name as one: `exponential mechanism`."""
+    """Join the words of a name, such as `exponential mechanism`; "" for any other text."""
     return "".join(text.split()) if re.fullmatch(r"[A-Za-z' -]+", text) else ""
 
 
 def _unmatched(text: str) -> bool:
-    """Whether there are more brackets of one side than of the other."""
+    """Whether the numbers of opening and closing brackets differ."""
     return any(text.count(left) != text.count(right) for left, right in ("()", "[]"))
 
 

@@ -1,4 +1,4 @@
-"""`profile`: several questions about one mechanism, in the words of the command line."""
+"""`profile`: several questions about one mechanism, as in the command `dpassay profile`."""
 
 from __future__ import annotations
 
@@ -16,37 +16,38 @@ from dpassay.accountant.numbers.exact import Number, in_short
 from dpassay.accountant.numbers.interval import Interval
 
 Numbers: TypeAlias = Any
-"""One number, or a list or an array of them."""
+"""A number, or a list or array of numbers."""
 Value: TypeAlias = "Interval | list[Interval] | dict[str, Interval]"
-"""One enclosure, one for each coordinate, or several by name."""
+"""An enclosure, one per coordinate, or several by name."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One kind of question: an argument of `profile`, and an option of the command line."""
+    """A question: an argument of `profile`, and an option of the command."""
 
     name: str
     function: str = ""
-    """The module and the function of `dpassay.accountant.questions` that answer it."""
+    """Module and function in `dpassay.accountant.questions` that answer it."""
     key: str = ""
-    """The name of the answer, where it is not that of the question."""
+    """The name of the answer; by default that of the question."""
     place: str = ""
-    """What it is asked at, where that is not the argument."""
+    """The name of the number that it is asked at; by default that of the question."""
 
     def __post_init__(self) -> None:
-        """Fill in the name of the answer."""
+        """Set the default of `key`."""
         object.__setattr__(self, "key", self.key or self.name)
 
     def at(self, argument: Number) -> str:
-        """Return where it is asked, in words; empty where it has no argument."""
+        """Return text such as "at epsilon 1"; "" if the question takes no number."""
         said = argument if isinstance(argument, str) else in_short(argument)
         return f"at {(self.place or self.name).replace('_', '-')} {said}" if said else ""
 
     def ask(self, mechanism: Mechanism, *at: Number, usual: bool = False, **options: Any) -> Value:
-        """Ask it, with as many of the neighbours, the engine and the width as it takes.
+        """Call the function with those of the options that it has as parameters.
 
-        μ is the exact one, or where it is not among the `usual` questions the least that is enough.
+        A question for μ returns the exact μ. If there is none and the question was asked
+        explicitly (not `usual`), it returns the least μ for which the mechanism is μ-GDP.
         """
         module, _, name = self.function.partition(".")
         function = getattr(import_module(f"dpassay.accountant.questions.{module}"), name)
@@ -86,32 +87,32 @@ USUAL = {
     "delta": ("1e-3", "1e-5", "1e-6", "1e-9"),
     **dict.fromkeys(("mu", "rho", "mse"), ("",)),
 }
-"""What is asked where nothing is named."""
+"""The questions, and the numbers they are asked at, if the caller names none."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One question and its answer."""
+    """One enclosure, with the question that it answers."""
 
     name: str
-    """What is answered, by the keys of `dpassay profile --json`: "delta", "epsilon", "beta", …."""
+    """A key of `dpassay profile --json`: "delta", "epsilon", "beta", …."""
     at: str
-    """Such as "at epsilon 1"; empty where there is no argument."""
+    """Text such as "at epsilon 1"; "" if the question takes no number."""
     value: Interval
 
 
 @final
 @dataclass(frozen=True, slots=True, repr=False)
 class Profile(Drawable):
-    """What was asked about a mechanism. `profile["delta"]` is the list of its δ."""
+    """Answers about one mechanism. `profile["delta"]` is the list of the enclosures of δ."""
 
     mechanism: Mechanism
     adjacency: Adjacency | None
     answers: tuple[Answer, ...]
 
     def __getitem__(self, name: str) -> list[Interval]:
-        """Return the answers of a name, in the order of the questions."""
+        """Return the enclosures with this name, in the order of the questions."""
         found = [answer.value for answer in self.answers if answer.name == name]
         if not found:
             known = ", ".join(dict.fromkeys(answer.name for answer in self.answers))
@@ -119,7 +120,7 @@ class Profile(Drawable):
         return found
 
     def __str__(self) -> str:
-        """Return one line for each answer."""
+        """Return the notation of the mechanism and one line per answer."""
         rows = [(answer.name, answer.at, str(answer.value)) for answer in self.answers]
         first, second = (max((len(row[i]) for row in rows), default=0) for i in (0, 1))
         lines = [f"  {name:{first}}  {at:{second}}  {value}" for name, at, value in rows]
@@ -127,11 +128,11 @@ class Profile(Drawable):
         return "\n".join([f"{self.mechanism!r}{relation}", *lines])
 
     def __repr__(self) -> str:
-        """Return the mechanism and how much is known of it."""
+        """Return the mechanism and the number of answers."""
         return f"<Profile of {self.mechanism!r}: {len(self.answers)} answers; print it to see them>"
 
     def _repr_html_(self) -> str:
-        """Return a table, for notebooks."""
+        """Return an HTML table, for notebooks."""
         from dpassay.accountant.core import asking
 
         rows = [["answer", "at", "value"]]
@@ -139,9 +140,9 @@ class Profile(Drawable):
         return asking.describe_html(self.mechanism) + asking.table(rows)
 
     def to_records(self) -> list[dict[str, Any]]:
-        """Return one row for each answer: its name, where it was asked, a float, and both ends.
+        """Return one row per answer, with the keys name, at, value, lower and upper.
 
-        The float is None where no digit is certain.
+        `value` is a float, or None if the enclosure is too wide to determine a digit.
         """
         return [
             {
@@ -154,13 +155,13 @@ class Profile(Drawable):
         ]
 
     def to_pandas(self) -> Any:
-        """Return the rows of `to_records` as a pandas DataFrame."""
+        """Return `to_records` as a pandas DataFrame."""
         from dpassay.accountant.core.asking import frame
 
         return frame(self.to_records())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data: a list of answers, each with both ends."""
+        """Return the mechanism, the adjacency and the answers as plain data."""
         return {
             "mechanism": repr(self.mechanism),
             "adjacency": self.adjacency.value if self.adjacency else None,
@@ -201,24 +202,29 @@ def profile(
     mechanism
         A mechanism, or its notation.
     epsilon, delta, alpha, tpr_at_fpr, order
-        Where to ask for δ(ε), ε(δ), β(α), the largest true positive rate of an attack at a false
-        positive rate, and the Rényi divergence: numbers, or lists of them.
-    membership, posterior, reconstruction
-        What an attacker gains (`dpassay.accountant.questions.attack`): at priors, at priors, at
-        baselines.
+        Numbers or lists of numbers at which to enclose δ(ε), ε(δ), the trade-off function β(α), the
+        largest true positive rate of an attack at a given false positive rate, and the Rényi
+        divergence.
+    membership, posterior
+        Prior probabilities at which to enclose the success of membership inference and the
+        posterior probability (`dpassay.accountant.questions.attack`).
+    reconstruction
+        Baseline probabilities at which to enclose the success of a reconstruction attack.
     total_variation, mu, rho, mse, mean_absolute_error, variance
-        Whether to ask for δ(0), the least μ, the least ρ of zCDP, the mean squared and the mean
-        absolute error, the variances.
-    loss_cdf, quantile, absolute_quantile
-        Where to ask for the least probability that the privacy loss is at most this, for quantiles
-        of the noise, and for the least error that is not exceeded with this probability.
+        Whether to enclose the total variation distance δ(0), the least μ of Gaussian DP, the least
+        ρ of zCDP, the mean squared error, the mean absolute error, and the variances.
+    loss_cdf
+        Privacy losses ℓ at which to enclose the least P(L ≤ ℓ) over the worst pairs.
+    quantile, absolute_quantile
+        Levels at which to enclose quantiles of the noise and of its absolute value.
     adjacency
-        The neighbouring relation, required where the answers depend on it.
+        The neighbouring relation; required if an answer depends on it.
 
     Returns
     -------
     Profile
-        The answers; without a question, a usual set of them.
+        The answers. Without a question these are δ, ε, μ, ρ and the mean squared error, as far as
+        the mechanism has them.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The privacy of DP-SGD from the settings of a training run, and the noise for a budget."""
+"""The privacy of a DP-SGD run from its settings, and the noise that a budget requires."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The privacy of DP-SGD from the settings of a training run, and the noise for a budget.
+"""The privacy of a DP-SGD run from its settings, and the noise that a budget requires.
 
-What each sampling releases, and to whom it is known, is in `dpassay.accountant.training.schemes`.
+`dpassay.accountant.training.schemes` defines the sampling schemes and proves their bounds.
 """
 
 from __future__ import annotations
@@ -37,39 +37,42 @@ from dpassay.accountant.training.schemes import (
 )
 
 _CLOSE, _CLOSEST = 0.99, 1 - 1e-7
-"""Share of the budget that is used at least: the latter where a run takes less than a second."""
+"""Least fraction of the budget that the noise found may use; the second one where evaluating a run
+takes less than a second."""
 _MOST_RUNS = 12
-"""Runs that are tried: about five are needed."""
+"""Maximal number of evaluated runs; about five are needed."""
 _USUAL_SLOPE = -1.5
-"""Of ln ε against ln σ, where only one run is known."""
+"""Initial slope of ln ε against ln σ, used until two runs are known."""
 _CLIPPED = "Each record's gradient is clipped to norm C; the noise is N(0, (noise_multiplier·C)²)."
 
 
 @final
 @dataclass(frozen=True, slots=True, repr=False)
 class Training(Drawable):
-    """The privacy of a training run, and what it rests on."""
+    """The privacy of a training run, and the assumptions under which it holds."""
 
     noise_multiplier: ExactReal
     epsilon: Interval
     """Encloses ε(δ) of the whole run."""
     delta: Number
     adjacency: Adjacency
-    """The relation that the pairs of `mechanism` are for."""
+    """The relation under which the worst pairs of `mechanism` are taken."""
     neighbours: str
-    """What ε is for: "add-remove", "replace-one", or "zero-out" (a gradient is 0 in one)."""
+    """The relation that ε is for: "add-remove", "replace-one" or "zero-out" (in one of the two
+    datasets the record's gradient is 0)."""
     sampling: str
     assumptions: tuple[str, ...]
-    """What the training loop must do for this to be its guarantee."""
+    """Conditions on the training loop."""
     steps: int
     sampling_prob: Fraction
     mechanism: Mechanism
-    """All steps; for shuffled and truncated batches a mechanism with no smaller δ at any ε."""
+    """The composition of all steps; for shuffled and truncated batches, a mechanism whose δ(ε) is
+    an upper bound."""
     ends: str = ""
-    """What the ends of ε rest on, where these are bounds of different kinds."""
+    """What proves each end of ε, if the two ends have different proofs."""
 
     def __str__(self) -> str:
-        """Return the answer, and below it what it rests on."""
+        """Return the answer and its assumptions."""
         head = (
             f"epsilon = {self.epsilon} at delta = {in_short(self.delta)}, "
             f"with noise_multiplier = {in_short(self.noise_multiplier)}\n"
@@ -84,7 +87,7 @@ class Training(Drawable):
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        """Return the answer in one line."""
+        """Return the answer on one line."""
         return (
             f"<Training: epsilon {self.epsilon} at delta {in_short(self.delta)}, "
             f"{self.neighbours}, {self.sampling} sampling, {self.steps} steps>"
@@ -118,17 +121,17 @@ class Training(Drawable):
 @final
 @dataclass(frozen=True, slots=True, repr=False)
 class Schemes(Drawable):
-    """One training run under every sampling."""
+    """The same training run under every sampling scheme."""
 
     runs: tuple[Training, ...]
     settings: Mapping[str, Any]
-    """Arguments of `dpsgd` besides the noise, the sampling and the length."""
+    """The arguments of `dpsgd` other than the noise, the sampling and the length."""
     epochs: Fraction
-    """Passes over the dataset."""
+    """Number of passes over the dataset."""
 
     @property
     def title(self) -> str:
-        """Say in one line what is asked."""
+        """The settings, on one line."""
         noises = {str(run.noise_multiplier) for run in self.runs}
         noise = f", noise multiplier {noises.pop()}" if len(noises) == 1 else ""
         batch, size, delta = (
@@ -137,13 +140,13 @@ class Schemes(Drawable):
         return f"batches of {batch} of {size}{noise}, δ = {in_short(delta)}"
 
     def again(self, run: Training, epochs: Number) -> Training:
-        """Return one of the runs with another number of epochs."""
+        """Return the answer for one of the runs with another number of epochs."""
         most = self.settings["truncated_batch_size"] if run.sampling == TRUNCATED else None
         options = {**self.settings, "truncated_batch_size": most, "sampling": run.sampling}
         return dpsgd(run.noise_multiplier, epochs=epochs, **options)
 
     def __str__(self) -> str:
-        """Return a table, and what each row assumes."""
+        """Return a table, followed by the first assumption of each row."""
         rows = [("sampling", "noise multiplier", "epsilon", "neighbours")]
         rows += [
             (
@@ -180,41 +183,43 @@ def dpsgd(
     truncated_batch_size: int | None = None,
     neighbours: str | None = None,
 ) -> Training:
-    """Enclose the ε at δ of a DP-SGD run.
+    """Enclose ε(δ) of a DP-SGD run.
 
     Parameters
     ----------
     noise_multiplier
-        Standard deviation of the noise on the sum of gradients, in units of the clipping norm.
+        Standard deviation of the noise added to the sum of gradients, in units of the clipping
+        norm.
     batch_size, dataset_size
-        Records in a batch (on average, for Poisson sampling) and in the dataset.
+        Numbers of records in a batch (for Poisson sampling, the expected number) and in the
+        dataset.
     delta
-        δ in [0, 1].
+        δ in [0, 1).
     epochs, steps
-        How long the run is: one of the two. Epochs are epochs · dataset_size/batch_size steps,
-        rounded up.
+        The length of the run; give one of the two. A run of `epochs` has
+        ⌈epochs · dataset_size/batch_size⌉ steps.
     sampling
-        "poisson", "truncated-poisson" (larger batches are cut to truncated_batch_size records) or
-        "random-allocation" (each record in one random step of each epoch), for add-remove
-        neighbours; "without-replacement" or "with-replacement" (each place of a batch takes any
-        record), for replace-one neighbours; "shuffle" (the records of each epoch in a random order,
-        cut into batches), for neighbours one of which has the gradient 0 for one record. Where only
-        bounds of ε are known the answer says what each rests on;
+        How batches are formed. With add-remove neighbours: "poisson"; "truncated-poisson" (a batch
+        of more than truncated_batch_size records is cut to this size); "random-allocation" (each
+        record is in one random step of each epoch). With replace-one neighbours:
+        "without-replacement"; "with-replacement" (each place of a batch takes a uniformly random
+        record). With zero-out neighbours: "shuffle" (each epoch cuts a random order of the records
+        into batches). If only bounds on ε are known, the answer says what proves each;
         `dpassay.accountant.training.schemes` has the proofs.
     group
-        How many records a person has: neighbours differ in all of them. Exact for Poisson sampling,
-        an interval otherwise (`dpassay.accountant.training.schemes`).
+        Number of records that a person contributes; neighbours differ in all of them. The answer is
+        exact for Poisson sampling and an interval otherwise.
     truncated_batch_size
-        How many records of a larger batch are kept, at random. Truncated Poisson sampling only.
+        Number of records kept, at random, of a larger batch. Truncated Poisson sampling only.
     neighbours
-        "add-remove", "replace-one" or "zero-out" (the gradient is 0 in one of them); None for the
-        neighbours that belong to the sampling. Where no exact answer is known it is an interval
-        (`dpassay.accountant.training.schemes`).
+        "add-remove", "replace-one" or "zero-out" (in one of the two datasets the record's gradient
+        is 0). None selects the relation listed under `sampling`. Under another relation the answer
+        may be an interval.
 
     Raises
     ------
     InvalidInputError
-        For settings out of range, or a sampling that is unknown.
+        If a setting is out of range, or the sampling is unknown.
 
     Examples
     --------
@@ -255,7 +260,7 @@ def _answer(
 
 
 training = dpsgd
-"""The same under the name of its command."""
+"""Another name of `dpsgd`: that of its command."""
 
 
 @forgiving
@@ -272,14 +277,14 @@ def dpsgd_noise(
     truncated_batch_size: int | None = None,
     neighbours: str | None = None,
 ) -> Training:
-    """Find a noise multiplier with which ε(δ) of a DP-SGD run is at most `epsilon`.
+    """Find a noise multiplier for which ε(δ) of a DP-SGD run is at most `epsilon`.
 
-    With Poisson sampling it is the least one, rounded up to twelve digits (fewer where that would
-    take long); with shuffled batches it is the least for the upper bound of ε. With random
-    allocation ε is within 1e-7 of the budget. Otherwise the upper bound of ε is between 99% of
-    `epsilon` and `epsilon`, which takes up to half a minute.
+    For Poisson sampling this is the least noise multiplier, rounded up to twelve digits (fewer if
+    that would take long). For shuffled batches it is the least one whose upper bound of ε is at
+    most `epsilon`. For random allocation ε is within a relative 1e-7 of `epsilon`. In all other
+    cases the upper bound of ε lies between 99% and 100% of `epsilon`; this takes up to 30 seconds.
 
-    Parameters, errors and the answer are those of `dpsgd`.
+    The other parameters, the errors and the result are those of `dpsgd`.
 
     Examples
     --------
@@ -293,7 +298,7 @@ def dpsgd_noise(
         raise expected("epsilon", epsilon, "> 0", "Give the ε that the whole run may have.")
     if most.sign == 0:
         raise expected("delta", delta, "> 0", "At delta = 0 no Gaussian noise is enough.")
-    scheme(sampling, exact(1), loop, neighbours)  # an unknown one is refused at once
+    scheme(sampling, exact(1), loop, neighbours)  # refuse an unknown sampling before the search
 
     def run(sigma: Number) -> Training:
         return _answer(sigma, loop, delta, sampling, neighbours)
@@ -313,7 +318,7 @@ def dpsgd_noise(
         return run(least)
     start = loop.group * (_near(float(least), loop) if allocated else float(least))
     if sampling in {"without-replacement", REPLACED} or not own:
-        start *= 2  # what a replaced record moves
+        start *= 2  # replacing a record moves a sum by up to 2C
     return _between(run, start, aim, _CLOSEST if own and allocated and loop.group == 1 else _CLOSE)
 
 
@@ -330,9 +335,9 @@ def training_schemes(
     group: int = 1,
     truncated_batch_size: int | None = None,
 ) -> Schemes:
-    """Answer `dpsgd`, or `dpsgd_noise` for a budget `epsilon`, for every sampling.
+    """Return `dpsgd`, or `dpsgd_noise` if `epsilon` is given, for every sampling scheme.
 
-    Truncated batches are among them where their limit is given.
+    Truncated Poisson sampling is included if `truncated_batch_size` is given.
 
     Examples
     --------
@@ -362,9 +367,10 @@ def training_schemes(
 
 
 def _near(least: float, loop: Loop) -> float:
-    """Return about the noise of random allocation, from the least one of a single Gaussian release.
+    """Estimate the noise multiplier of random allocation from that of one Gaussian release.
 
-    Its variance of the likelihood ratio, 1/least² if that is small, is that of all epochs.
+    It equates χ² divergences: a Gaussian release of large σ has about 1/σ², and E epochs of random
+    allocation to t steps have about E(e^{1/σ²} − 1)/t.
     """
     epochs, steps = loop.whole_epochs[1], loop.full_batches
     return 1 / math.sqrt(math.log1p(steps / (epochs * least**2)))
@@ -373,9 +379,10 @@ def _near(least: float, loop: Loop) -> float:
 def _between(
     run: Callable[[Number], Training], start: float, budget: float, close: float
 ) -> Training:
-    """Return a run whose upper bound of ε is at most the budget and at least a share of it.
+    """Return a run whose upper bound of ε is between close·budget and budget.
 
-    From a guess on by secants of ln ε against ln σ, halfway between both sides where they leave it.
+    The search starts at σ = start and takes secant steps in (ln σ, ln ε); it bisects where a step
+    leaves the bracket.
     """
     digits = math.ceil(-math.log10(1 - close)) + 2
     aim = math.log((1 + close) / 2 * budget)
@@ -400,6 +407,6 @@ def _between(
     if best is None:
         raise UndecidedError(
             f"Found no noise multiplier up to {math.exp(low):.4g} with epsilon at most "
-            f"{budget:g}. Ask dpsgd with one of your own."
+            f"{budget:g}. Choose a noise multiplier and ask dpsgd for its epsilon."
         )
     return best

@@ -1,4 +1,9 @@
-"""How batches are sampled, and what is known of each way: loops, groups of records, schemes."""
+"""The sampling schemes of DP-SGD, and the bounds on ε that hold for each.
+
+The file has five parts: the length of a run (`Loop`), groups of records, truncated Poisson batches,
+batches with replacement, and the table of schemes with their neighbouring relations. A comment
+at the head of each part has its proofs.
+"""
 
 from __future__ import annotations
 
@@ -35,28 +40,28 @@ from dpassay.accountant.pairs.gaussian import gaussian_tails
 from dpassay.accountant.pairs.shuffling import ShuffledBatches
 from dpassay.accountant.questions import profile
 
-# --- The settings of a training loop, and what a run releases -------------------------------------
+# --- The settings of a training loop --------------------------------------------------------------
 
 _PRECISION = 128
-"""Bits of what is left of δ."""
+"""Bits of the rational lower bound on δ."""
 _LARGE, _FEW = ExactReal.of_rational(Fraction(1, 2)), Fraction(1, 10**5)
-"""A large δ, and the relative width of ε above it, hardly more than ln(1 − δ): ten digits take ten
-seconds."""
+"""For δ above the first number ε is enclosed to the second as relative width: there ε is hardly
+above ln(1 − δ), and the usual ten digits take ten seconds."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """How long a training loop runs, on what."""
+    """The sizes and the length of a training run."""
 
     batch: int
     size: int
     epochs: Fraction | None
-    """None where the steps are counted."""
+    """None if the length was given as a number of steps."""
     given_steps: int | None
     group: int
     most: int | None = None
-    """Records that a Poisson batch may have; None where there is no limit."""
+    """Maximal size of a truncated Poisson batch, else None."""
 
     @classmethod
     def of(
@@ -69,7 +74,7 @@ class Loop:
         *,
         most: int | None = None,
     ) -> Loop:
-        """Return the loop of checked settings."""
+        """Validate the settings and return the loop."""
         batch = integer("batch_size", batch_size, least=1)
         size = integer("dataset_size", dataset_size, least=1)
         people = integer("group", group, least=1)
@@ -92,26 +97,26 @@ class Loop:
 
     @property
     def share(self) -> Fraction:
-        """Share of the records in a batch."""
+        """The fraction of the records in a batch, batch/size."""
         return Fraction(self.batch, self.size)
 
     @property
     def share_in_words(self) -> str:
-        """The share as both sizes; as a float where it was given as one."""
+        """`share` as text: batch/size, or the float from which both sizes were derived."""
         nearest = float(self.share)
         is_float = self.size >= 1 << 32 and Fraction(nearest) == self.share
         return repr(nearest) if is_float else f"{self.batch}/{self.size}"
 
     @property
     def steps(self) -> int:
-        """Steps of batches that are sampled anew."""
+        """The number of steps, if batches are sampled independently."""
         if self.epochs is None:
             return self.given_steps or 0
         return math.ceil(self.epochs / self.share)
 
     @property
     def steps_in_words(self) -> str:
-        """Where the number of steps comes from."""
+        """A sentence on the number of steps."""
         if self.epochs is None:
             return f"The run has {self.steps} step{'s' if self.steps > 1 else ''}."
         said = "One epoch is" if self.epochs == 1 else f"{self.epochs} epochs are"
@@ -119,12 +124,12 @@ class Loop:
 
     @property
     def full_batches(self) -> int:
-        """Batches of an epoch that are full: its least number of steps."""
+        """The number ⌊size/batch⌋ of full batches in an epoch, its least number of steps."""
         return self.size // self.batch
 
     @property
     def whole_epochs(self) -> tuple[int, int]:
-        """How many epochs are complete, and at most how many are begun."""
+        """The number of complete epochs, and an upper bound on the number of epochs begun."""
         if self.epochs is None:
             done = self.steps // math.ceil(1 / self.share)
             return done, math.ceil(Fraction(self.steps, self.full_batches))
@@ -132,9 +137,9 @@ class Loop:
 
     @property
     def epochs_in_words(self) -> str:
-        """How epochs are counted, and batches in them."""
+        """A sentence on the numbers of epochs and of steps per epoch."""
         (done, begun), full = self.whole_epochs, self.full_batches
-        counted = "" if done == begun else ", parts counted as whole ones"
+        counted = "" if done == begun else " (an unfinished one counts in full)"
         words = f"The run has {begun} epoch{'s' if begun > 1 else ''}{counted}"
         if self.size % self.batch == 0:
             return f"{words}, of {full} step{'s' if full > 1 else ''} each."
@@ -144,32 +149,36 @@ class Loop:
 @final
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """What a run releases under one sampling."""
+    """A run under one sampling scheme."""
 
     mechanism: Mechanism
-    """All steps, or a mechanism with no smaller δ at any ε."""
+    """The composition of all steps, or a mechanism whose δ(ε) is an upper bound."""
     adjacency: Adjacency
     assumptions: tuple[str, ...]
     steps: int
     share: Fraction
     ends: Callable[[ExactReal], tuple[Interval, str]] | None = None
-    """An enclosure of ε(δ) and what its ends rest on, where it is not that of the mechanism."""
+    """Maps δ to an enclosure of ε(δ) and a text on what proves its ends. None: ε(δ) of the
+    mechanism is exact."""
 
     def epsilon(self, delta: ExactReal) -> tuple[Interval, str]:
-        """Enclose ε(δ), and say what its ends rest on where they differ in kind."""
+        """Enclose ε(δ); the text says what proves each end, "" if the mechanism is exact."""
         if self.ends is not None:
             return self.ends(delta)
         return enclosed(self.mechanism, self.adjacency, delta), ""
 
 
 def rational_below(delta: ExactReal) -> Fraction:
-    """Return a rational number that is at most δ, and hardly less."""
+    """Return a rational lower bound on δ, accurate to 128 bits."""
     with ctx.workprec(_PRECISION):
         return Fraction(Interval.of_ball(delta.ball()).lower)
 
 
 def least_epsilon(delta: ExactReal) -> Decimal:
-    """Return a lower bound of every ε(δ): ln(1 − δ), as H(ε) ≥ 1 − e^ε for all P and Q."""
+    """Return a lower bound on ln(1 − δ), hence on ε(δ) of every mechanism.
+
+    The event of all outcomes shows that δ(ε) ≥ 1 − e^ε for all P and Q.
+    """
     if delta >= ExactReal.of_rational(1):
         return Decimal("-Infinity")
     return enclose(lambda: arb.log1p(-delta.ball())).lower
@@ -181,7 +190,7 @@ def enclosed(
     delta: ExactReal,
     relative_width: Fraction | None = None,
 ) -> Interval:
-    """Return ε(δ) to a relative width, or to what is reached quickly."""
+    """Enclose ε(δ) to a relative width, or as narrowly as the default search reaches."""
     if relative_width is None and delta > _LARGE:
         relative_width = _FEW
     with contextlib.suppress(UndecidedError):
@@ -189,70 +198,81 @@ def enclosed(
     return profile.epsilon(mechanism, delta, adjacency=adjacency)
 
 
-# --- Bounds for k records of one person together, where nothing exact is known --------------------
-# **The rule.** If ε is enough for one record at δ₁, then kε is for k records at δ₁ Σ_{i<k} e^{iε}
-# (change them one after the other). Every δ₁ whose sum is at most δ gives an upper bound.
+# --- Bounds on ε for a person with k records (group privacy) --------------------------------------
+# Notation: N records, batches of B, E epochs of t steps, noise N(0, σ²), gradients of norm at most
+# 1.
 #
-# **Random allocation, above.** The noise of a step is the sum of k independent parts of variance
-# σ²/k: a step is a function of k releases, one of each record with a part of its own. So k records
-# are no worse than k allocations of one record, with √k times its sensitivity.
+# **Group privacy rule.** Changing the records one after the other, (ε, δ₁)-DP for one record
+# implies (kε, δ₁ Σ_{i<k} e^{iε})-DP for k records. Every δ₁ for which the second number is at most
+# δ gives an upper bound on ε(δ).
 #
-# **Random allocation, below.** Gradients of the k records in orthogonal directions are k
-# independent allocations. With one direction, and with other gradients 0, the sum of all noisy sums
-# of E epochs of t steps is N(kE, Etσ²) against N(0, Etσ²), whatever the steps of the records: so
-# for shuffled batches too.
+# **Random allocation, upper bound.** Split the noise of a step into k independent parts of variance
+# σ²/k. The step is then a function of k releases, each of one record with its own part of the
+# noise. So k records are no worse than k allocations of one record with sensitivity √k.
 #
-# **Shuffled batches, above.** Let the records of the person be in different batches in all but K of
-# E epochs. Given the order, an epoch is a Gaussian release of sensitivity √k, or of at most k. Two
-# given records are in one batch with probability at most p = (B − 1)/(N − 1), so that
-# P(K > m) is at most that of Bin(E, min(1, k(k − 1)p/2)), and by joint convexity
+# **Random allocation, lower bounds.** If the gradients of the k records are orthogonal, the run is
+# k independent allocations. If they are equal and all other gradients are 0, the sum of all noisy
+# sums is N(kE, Etσ²) against N(0, Etσ²) in whatever steps the records are; this holds for shuffled
+# batches as well.
 #
-#     δ(ε) ≤ Σ_m P(K = m) δ_μ(ε),   μ = √(kE + (k² − k)m)/σ.
+# **Shuffled batches, upper bound.** Let K be the number of epochs in which two of the person's
+# records share a batch. Given the order, an epoch is a Gaussian release, of sensitivity √k if no
+# two records share a batch and of sensitivity at most k otherwise. Two given records share a batch
+# with probability at most p = (B − 1)/(N − 1), so K is stochastically at most Bin(E, min(1, k(k −
+# 1)p/2)). By joint convexity
 #
-# δ_μ increases with m, so the binomial law may replace that of K.
+#     δ(ε) ≤ Σ_m P(K = m) δ_μ(ε),   μ = √(kE + (k² − k)m)/σ,
 #
-# **Batches without replacement, below.** Let the k records have gradients u, all others −u. Against
-# k records −u more, the sum of a batch moves by 2i, i of k records of N being in a batch of B.
+# where δ_μ is the profile of μ-Gaussian DP. It increases with m, so the binomial law may replace
+# the law of K.
 #
-# **Batches without replacement, and Poisson ones that are cut, above.** With probability η ≤ kB/N
-# some of the k records are drawn. Where none is, and where those that are drawn are put in the
-# place of others or are replaced, sums are at most 2k apart: by advanced joint convexity the
-# profile is at most that of a sample, with probability η, of sensitivity 2k
-# (`SampledWithoutReplacement`).
+# **Batches without replacement, lower bound.** Let the k records have gradient u and all others −u,
+# and replace the k records by others with gradient −u. A batch that contains i of the k records
+# then moves by 2i, where i is hypergeometric.
+#
+# **Batches without replacement and truncated Poisson batches, upper bound.** At least one of the k
+# records is drawn with probability η ≤ kB/N. Consider the batch given that none is drawn, the one
+# in which the drawn records take the place of others, and the one in which they are replaced: any
+# two of these sums differ by at most 2k. By advanced joint convexity the profile is at most that of
+# sampling, with probability η, a release of sensitivity 2k (`SampledWithoutReplacement`).
 
 _TRIES = 8
-"""Values of δ₁ that are tried: after five the bound hardly falls."""
+"""Maximal number of values of δ₁; after five the bound hardly improves."""
 _SETTLED = 1e-2
-"""How near to δ, relatively, the sum of the rule comes: ε changes by a tenth of that."""
+"""Relative distance from δ at which the search for δ₁ stops; it changes ε by a tenth of this."""
 _GROUP_PRECISION = 96
-"""Bits of sums of profiles, which have twelve digits."""
+"""Bits of sums of profiles, which themselves have twelve digits."""
 _HALVINGS = 40
-"""Steps of the search for an ε: about twelve digits."""
+"""Bisection steps for ε, which leave about twelve digits."""
 
 
 def one_is_drawn(sigma: ExactReal, batch: int, size: int, steps: int, group: int) -> Mechanism:
-    """Return a release that is no better than batches in which k records are replaced."""
+    """Return an upper bound for batches in which k records are replaced (η = kB/N above)."""
     whole = SampledWithoutReplacement(Gaussian(sigma, 2 * group), min(group * batch, size), size)
     return times(whole, steps)
 
 
 def times(release: Mechanism, count: int) -> Mechanism:
-    """Return a release that is repeated so often."""
+    """Return the composition of `count` releases, without a wrapper if there is only one."""
     return release if count == 1 else Composed(release, count)
 
 
 def by_rule(epsilon: Callable[[ExactReal], Interval], group: int, delta: ExactReal) -> Decimal:
-    """Return an upper bound of ε(δ) of a group from ε(δ) of one record: see *The rule*."""
+    """Return an upper bound on ε(δ) of a group by the group privacy rule.
+
+    `epsilon` maps δ₁ to an enclosure of ε(δ₁) for one record. The search for δ₁ is in floats; only
+    values that satisfy the rule in ball arithmetic count.
+    """
     best = Decimal("Infinity")
     if delta.sign == 0:
         return best
     whole = float(delta)
-    low, high = -math.inf, math.log(whole)  # ln δ₁ with a sum below δ, and above
+    low, high = -math.inf, math.log(whole)  # ln δ₁: satisfies the rule, violates it
     at = high - math.log(group)
     for _ in range(_TRIES):
         first = ExactReal.of_rational(Fraction(math.exp(at)))
         each = epsilon(first).upper
-        if not each.is_finite():  # as at a level below the smallest float
+        if not each.is_finite():  # such as at δ₁ = 0, below the smallest float
             break
         with ctx.workprec(_GROUP_PRECISION):
             terms = ((i * ball(Fraction(each))).exp() for i in range(group))
@@ -271,13 +291,13 @@ def by_rule(epsilon: Callable[[ExactReal], Interval], group: int, delta: ExactRe
 
 
 def gathered(sigma: ExactReal, steps: int, epochs: int, group: int) -> list[Mechanism]:
-    """Return releases that are no worse than random allocation of a group; some are the worst."""
+    """Return lower bounds for random allocation of a group, which some datasets attain."""
     direction = Gaussian(sigma * ExactReal.of_root(Fraction(epochs * steps)), group * epochs)
     return [times(RandomAllocation(Gaussian(sigma), steps), group * epochs), direction]
 
 
 def shared_noise(sigma: ExactReal, steps: int, epochs: int, group: int) -> Mechanism:
-    """Return a release that is no better than random allocation of a group."""
+    """Return an upper bound for random allocation of a group."""
     alone = Gaussian(sigma, ExactReal.of_root(Fraction(group)))
     return times(RandomAllocation(alone, steps), group * epochs)
 
@@ -285,7 +305,7 @@ def shared_noise(sigma: ExactReal, steps: int, epochs: int, group: int) -> Mecha
 def shuffled(
     sigma: ExactReal, epochs: int, group: int, together: Fraction, delta: ExactReal
 ) -> Decimal:
-    """Return an upper bound of ε(δ) of shuffled batches, `together` being p."""
+    """Return an upper bound on ε(δ) for a group in shuffled batches; `together` is p above."""
     if delta.sign == 0:
         return Decimal("Infinity")
     with ctx.workprec(_GROUP_PRECISION):
@@ -313,7 +333,11 @@ def shuffled(
 def drawn(
     sigma: ExactReal, batch: int, size: int, steps: int, group: int, *, moves: int = 2
 ) -> Mechanism:
-    """Return a release that a group has with batches without replacement."""
+    """Return the mixture by which batches without replacement move: 2i with hypergeometric i.
+
+    `moves` is the shift of one record. It is a lower bound for replaced records, and exact for
+    added or removed ones.
+    """
     ways = range(max(0, batch - size + group), min(batch, group) + 1)
     law = [
         Fraction(math.comb(group, i) * math.comb(size - group, batch - i), math.comb(size, batch))
@@ -322,56 +346,57 @@ def drawn(
     return times(MixtureOfGaussians(sigma, [moves * i for i in ways], law), steps)
 
 
-# --- Poisson batches that are cut to B records: the untruncated runs that bound them --------------
-# Each record is in the sample of a step with probability q, independently; of a sample of more than
-# B records, B are kept, all subsets equally likely. One neighbour has N records, the other one
-# more. Let J ~ Bin(N, q) be how many of the N common records are in the sample of a step.
+# --- Truncated Poisson batches: untruncated runs that bound them ----------------------------------
+# Each step samples each record independently with probability q. If the sample has more than B
+# records, a uniformly random subset of B is kept. One neighbour has N records, the other one more.
+# Let J ~ Bin(N, q) be the number of the N common records in the sample of a step.
 #
-# **Above.** Where J < B no batch is cut: the step is a Poisson sample of sensitivity 1. Where J ≥
-# B, given the sample of the common records and the order in which records are cut, the new record
-# is away, or added, or takes the place of another one, which moves the sum of clipped gradients by
-# at most 2: by joint convexity the step is no worse than a Poisson sample of sensitivity 2. The
-# number K of the latter among T steps is Bin(T, P(J ≥ B)) for both neighbours, whatever was
-# released before. So, with δ_k the profile of T − k steps of sensitivity 1 and k of sensitivity 2,
-# which increases with k, for all m_0 < … < m_l,
+# **Upper bound.** If J < B, the batch is not cut, and the step is a Poisson-sampled release of
+# sensitivity 1. If J ≥ B, then given the sample of common records and the order in which records
+# are dropped, the new record is absent, or is added, or displaces another record. This moves the
+# sum of clipped gradients by at most 2, so by joint convexity the step is no worse than a
+# Poisson-sampled release of sensitivity 2. The number K of steps with J ≥ B is Bin(T, P(J ≥ B))
+# under both neighbours, independently of the outputs. Let δ_k be the profile of T − k steps of
+# sensitivity 1 and k steps of sensitivity 2; it increases with k. For all m_0 < … < m_l,
 #
 #     δ(ε) ≤ Σ_k P(K = k) δ_k(ε) ≤ Σ_i (t_{i−1} − t_i) δ_{m_i}(ε) + t_l,
 #
-# where t_i = P(K > m_i) and t_{−1} = 1. The last sum increases with every t_i, so that upper bounds
-# may replace them.
+# where t_i = P(K > m_i) and t_{−1} = 1. The last expression increases with every t_i, so upper
+# bounds may be inserted for them.
 #
-# A person with k records: batches are cut at most where J > B − k, and i records of the sample, of
-# which Bin(k, q) are, then move the sum by at most 2i. (A step of which i records move the sum by
-# at most s_i is no worse where they do so on a line, and H grows with every s_i: the best events
-# are half-lines.)
+# For a person with k records, a batch can be cut only if J > B − k. The sample contains Bin(k, q)
+# of the records, and i of them then move the sum by at most 2i. (If i records move the sum by at
+# most s_i, the worst case is a move by exactly s_i along one line: there the best events are
+# half-lines, and the hockey-stick divergence increases with every s_i.)
 #
-# **Below.** Let the common records have the gradient 0. Then one neighbour releases noise alone,
-# the other noise plus the new record's gradient in the steps where it is kept, which has
-# probability q' ≥ q · P(J < B), independently: an untruncated run with q' for q. Its δ increases
-# with q', as the pair of a smaller one is that of the larger one after each step is replaced by
-# noise alone with probability 1 − q'/q. With k records on a line, as many as are in the sample are
-# kept where J ≤ B − k; that none is kept elsewhere makes half-lines tell less.
+# **Lower bound.** Let the common records have gradient 0. One neighbour then releases noise alone;
+# the other adds the new record's gradient in the steps that keep it, independently with probability
+# q' ≥ q · P(J < B). This is an untruncated run with q' in place of q. Its δ increases with q': the
+# pair for a smaller probability arises from the pair for a larger one by replacing each step with
+# noise alone, independently with suitable probability. With k records of equal gradient, all
+# records in the sample are kept if J ≤ B − k; assuming that none is kept otherwise only shrinks the
+# divergence.
 
 _BATCH_PRECISION = 128
-"""Bits of binomial tails: ten digits remain of them for N up to 1e9."""
+"""Bits of binomial tails; for N up to 1e9 ten digits of them are certain."""
 _SHARE = 1000
-"""The part 1/_SHARE of δ is what P(K > m_l) may take: more would make ε larger."""
+"""P(K > m_l) may use the fraction 1/_SHARE of δ; a larger part would increase ε."""
 _LEVELS = 5
-"""Values m_i at most: each costs one profile, and more of them make the bound little smaller."""
+"""Maximal number of values m_i. Each costs one profile, and more hardly improve the bound."""
 _USUAL = Fraction(1, 4)
-"""The first m_0 is exceeded with at most this probability: what usually happens weighs most."""
+"""Upper bound on P(K > m_0): the typical number of cut batches gets the largest weight."""
 _WIDTH = Fraction(1, 10**5)
-"""Relative width of the profiles δ_m: they are of mixed releases, and ten digits take long."""
+"""Relative width of the profiles δ_m; ten digits of such mixed compositions would take long."""
 _NEAR = 1e-6
-"""Relative distance from the root at which floats stop."""
+"""Relative tolerance of the search in floats."""
 _SLACKS = (Fraction(1, 50_000), Fraction(1, 10**3))
-"""Relative distances from the root that floats find at which an ε is tried."""
+"""Relative excesses over the root found in floats at which a proof is attempted."""
 
 
 @final
 @dataclass(frozen=True)
 class TruncatedBatches:
-    """T steps of Poisson samples, with probability q, of N records or one more, cut to B."""
+    """T steps with Poisson samples of probability q, from N or N + k records, cut to B records."""
 
     sigma: ExactReal
     size: int
@@ -381,9 +406,9 @@ class TruncatedBatches:
     group: int = 1
 
     def run(self, crowded: int, kept: Fraction = Fraction(1)) -> Mechanism:
-        """Return an untruncated run in which some of the steps have sensitivity 2.
+        """Return an untruncated run with `crowded` steps of sensitivity 2, the others 1.
 
-        Of a step nothing but noise is left with probability 1 − `kept`.
+        Each step is replaced by noise alone with probability 1 − `kept`.
         """
         parts: list[Mechanism] = [
             Composed(sampled(self.sigma, self.share, self.group, sensitivity, kept), count)
@@ -393,11 +418,11 @@ class TruncatedBatches:
         return parts[0] if len(parts) == 1 else Composed(parts)
 
     def worst(self) -> Mechanism:
-        """Return an untruncated run that is no better at any δ."""
+        """Return an untruncated run whose δ(ε) is an upper bound for all ε."""
         return self.run(self.steps if self.crowded else 0)
 
     def lower(self, delta: ExactReal) -> Decimal:
-        """Return a lower bound of ε(δ)."""
+        """Return a lower bound on ε(δ)."""
         kept = 1 - self.crowded
         return (
             enclosed(self.run(0, kept), Adjacency.ADD_REMOVE, delta).lower
@@ -406,7 +431,7 @@ class TruncatedBatches:
         )
 
     def upper(self, delta: ExactReal) -> tuple[Decimal, int]:
-        """Return an upper bound of ε(δ), and m_l."""
+        """Return an upper bound on ε(δ), and m_l."""
         levels = self._levels(delta)
         runs = [self.run(m) for m, _ in levels]
         last, beyond = levels[-1]
@@ -414,7 +439,7 @@ class TruncatedBatches:
         bound = enclosed(runs[-1], Adjacency.ADD_REMOVE, delta if beyond == 0 else left).upper
         if len(levels) > 1:
             falling = list(accumulate((tail for _, tail in reversed(levels)), max))
-            tails = [Fraction(1), *reversed(falling)]  # bounds, of which each is at least the next
+            tails = [Fraction(1), *reversed(falling)]  # upper bounds, made non-increasing
             weights = [before - after for before, after in pairwise(tails)]
             for at in self._candidates(runs, weights, left, bound):
                 if at >= bound:
@@ -429,11 +454,11 @@ class TruncatedBatches:
 
     @property
     def crowded(self) -> Fraction:
-        """An upper bound of P(J > B − k)."""
+        """An upper bound on P(J > B − k)."""
         return binomial_tail(self.size, self.share, self.most - self.group + 1)
 
     def _levels(self, delta: ExactReal) -> list[tuple[int, Fraction]]:
-        """Return m_i and upper bounds of t_i, the last one at most δ/_SHARE."""
+        """Return pairs of m_i and an upper bound on t_i, the last bound at most δ/_SHARE."""
         room = rational_below(delta) / _SHARE
         found: dict[int, Fraction] = {}
         tail = partial(binomial_tail, self.steps, self.crowded)
@@ -446,9 +471,10 @@ class TruncatedBatches:
     def _candidates(
         self, runs: list[Mechanism], weights: list[Fraction], left: ExactReal, most: Decimal
     ) -> list[Decimal]:
-        """Return what may be an ε that is little above the least one, from floats.
+        """Return candidates for an upper bound slightly above the root, which is found in floats.
 
-        Estimates of mixtures of several shifts take longer than bounds of their profiles.
+        For groups it evaluates proved profiles, because estimating mixtures of several shifts takes
+        longer.
         """
         from scipy.optimize import brentq
 
@@ -479,7 +505,10 @@ class TruncatedBatches:
 def sampled(
     sigma: ExactReal, q: Fraction, group: int, moves: int = 1, kept: Fraction = Fraction(1)
 ) -> Mechanism:
-    """Return a step to which each of k records adds up to `moves` if it is in a Poisson sample."""
+    """Return a step in which each of k records, if Poisson sampled, shifts the sum by `moves`.
+
+    The step is replaced by noise alone with probability 1 − `kept`.
+    """
     if group == 1:
         return PoissonSubsampled(Gaussian(sigma, moves), ExactReal.of_rational(q * kept))
     law = [kept * math.comb(group, i) * q**i * (1 - q) ** (group - i) for i in range(group + 1)]
@@ -488,7 +517,7 @@ def sampled(
 
 
 def _delta(mechanism: Mechanism, epsilon: Decimal) -> Fraction:
-    """Return an upper bound of δ(ε), 1 where none is found quickly."""
+    """Return an upper bound on δ(ε); 1 if none was found."""
     try:
         found = profile.delta(
             mechanism, epsilon, adjacency=Adjacency.ADD_REMOVE, relative_width=_WIDTH
@@ -499,7 +528,7 @@ def _delta(mechanism: Mechanism, epsilon: Decimal) -> Fraction:
 
 
 def binomial_tail(trials: int, probability: Fraction, least: int) -> Fraction:
-    """Return an upper bound of P(Bin(trials, probability) ≥ least)."""
+    """Return an upper bound on P(Bin(trials, probability) ≥ least)."""
     if least > trials or (probability == 0 and least > 0):
         return Fraction(0)
     if least <= 0 or probability == 1:
@@ -513,38 +542,41 @@ def binomial_tail(trials: int, probability: Fraction, least: int) -> Fraction:
         )
 
 
-# --- Batches of B draws with replacement: how often a record is in a batch, and what follows ------
-# Each of the B places of a batch takes one of N records, uniformly, independently. A person with k
-# of them has J ~ Bin(B, p) places, p = k/N; T batches are independent. Gradients have norm at most
-# 1. Given what stands at each place where it is none of these k records, let A_0 be the law of the
-# noisy sum without them, A_j (j ≥ 1) that with them at some j places, w_j = P(J = j), η = P(J ≥ 1).
+# --- Batches of B draws with replacement ----------------------------------------------------------
+# Each of the B places of a batch takes one of the N records, uniformly and independently. A person
+# with k records has J ~ Bin(B, p) of the places, p = k/N. The T batches are independent, and
+# gradients have norm at most 1. Fix, for each place, the record it takes if it takes none of the
+# person's. Let A_0 be the law of the noisy sum without the person's records, A_j (j ≥ 1) the law
+# with them at some j places, and w_j = P(J = j).
 #
-# **Add-remove, exactly.** Without the person a batch has the law A_0, with it Σ w_j A_j, whose
-# means are at distance at most 2j from that of A_0: a `MixtureOfGaussians` of sensitivities 2j, for
-# both orders. All others −u, the person's u attain it. J is cut at m: that it is larger in any step
-# costs T P(J > m) of δ, and J given J ≤ m is stochastically no larger. Tails of J are rounded to
-# few digits up, or down: a larger J is no more private, as every shift may be made longer.
+# **Add-remove, exact.** Without the person a batch has the law A_0. With the person it has the law
+# Σ w_j A_j, where the mean of A_j is at distance at most 2j from that of A_0. In both directions
+# this is a `MixtureOfGaussians` with sensitivities 2j. It is attained if the person's gradients are
+# u and all others −u. The law of J is cut at m: the event that J > m in some step costs T P(J > m)
+# of δ, and J given J ≤ m is stochastically at most J. The tails of J are rounded to a few digits,
+# up for an upper bound and down for a lower one; a stochastically larger J is no more private,
+# because every shift can be enlarged.
 #
-# **Replace-one, above.** Let A'_j be the laws with the other records: both A_j and A'_j are at
-# distance at most 2j from A_0, so that this is a `MixtureOfGaussians` where records are replaced.
-# **Below**: all others and the new records −u, the old ones u, which is the pair of add-remove.
+# **Replace-one.** Upper bound: let A'_j be the laws with the new records. Both A_j and A'_j are at
+# distance at most 2j from A_0, so this is a `MixtureOfGaussians` under replacement. Lower bound: if
+# the old records have gradient u, the new ones and all others −u, the pair is that of add-remove.
 #
-# **Zero-out** is a replacement by the gradient 0: above as before; below the sensitivities are j,
-# where all others are 0.
+# **Zero-out** is replacement by a record with gradient 0. The upper bound is that of replace-one.
+# For the lower bound all other gradients are 0, and the sensitivities are j.
 
 _BITS = 96
-"""Leading bits to which tails are rounded: far more than answers have digits."""
+"""Leading bits of rounded tails, far more than the digits of an answer."""
 _CUT = Fraction(1, 10**12)
-"""The part of δ that P(J > m) in any step may take: answers have about ten digits."""
+"""The fraction of δ that T P(J > m) may use; answers have about ten digits."""
 
 _WITH_REPLACEMENT_USUAL = Fraction(1, 10**9)
-"""A usual δ."""
+"""The δ for which `WithReplacement.usual` cuts the law of J."""
 
 
 @final
 @dataclass(frozen=True)
 class WithReplacement:
-    """T batches of B places; a person has each place with probability p, 0 < p < 1."""
+    """T batches of B places; a person takes each place with probability p, 0 < p < 1."""
 
     sigma: ExactReal
     batch: int
@@ -552,11 +584,11 @@ class WithReplacement:
     steps: int
 
     def tail(self, j: int) -> Fraction:
-        """Return an upper bound of P(J ≥ j)."""
+        """Return an upper bound on P(J ≥ j)."""
         return _rounded(binomial_tail(self.batch, self.share, j), up=True)
 
     def cut(self, delta: ExactReal) -> tuple[int, Fraction]:
-        """Return m, and an upper bound of the probability that J is larger in any step."""
+        """Return m, and an upper bound on the probability that J > m in some step."""
         room = rational_below(delta) * _CUT / self.steps
         m = 1
         while binomial_tail(self.batch, self.share, m + 1) > room:
@@ -565,15 +597,15 @@ class WithReplacement:
 
     @property
     def usual(self) -> int:
-        """Where J is cut for δ of 1e-9 or so."""
+        """The cut m for δ = 1e-9."""
         return self.cut(ExactReal.of_rational(_WITH_REPLACEMENT_USUAL))[0]
 
     def mixed(self, moves: int, most: int, *, up: bool) -> Mechanism:
-        """Return T mixtures of sensitivities `moves`·j, j ≤ most, with tails of J rounded."""
+        """Return T mixtures with sensitivities moves·j, j ≤ most, and rounded tails of J."""
         return self._mixture([moves * j for j in range(most + 1)], up=up)
 
     def _mixture(self, moves: list[int], *, up: bool) -> Mechanism:
-        """Return T mixtures that move by entry j of a list where J is j, or more for the last."""
+        """Return T mixtures with sensitivity moves[j] if J = j, moves[-1] if J is larger."""
         tails = [Fraction(1)]
         for j in range(1, len(moves)):
             tails.append(min(tails[-1], self.tail(j) if up else self._least(j)))
@@ -582,12 +614,12 @@ class WithReplacement:
 
     @property
     def whole(self) -> Mechanism:
-        """Return T mixtures that are no better at any δ: J counts as B where it is large."""
+        """Return T mixtures whose δ(ε) is an upper bound for all ε: a large J counts as B."""
         most = min(self.usual, self.batch - 1)
         return self._mixture([*range(0, 2 * most + 1, 2), 2 * self.batch], up=True)
 
     def _least(self, j: int) -> Fraction:
-        """Return a lower bound of P(J ≥ j)."""
+        """Return a lower bound on P(J ≥ j)."""
         with ctx.workprec(_BITS):
             found = ball(self.share).beta_lower(j, self.batch - j + 1, regularized=True)
             low = Interval.of_ball(found).lower if found.is_finite() else Decimal(0)
@@ -596,7 +628,7 @@ class WithReplacement:
     def lower(
         self, delta: ExactReal, moves: int = 2, relative_width: Fraction | None = None
     ) -> Decimal:
-        """Return a lower bound of ε(δ): that of sensitivities `moves`·j."""
+        """Return a lower bound on ε(δ), attained with sensitivities moves·j."""
         if delta.sign == 0:
             return Decimal("Infinity")
         run = self.mixed(moves, self.cut(delta)[0], up=False)
@@ -605,7 +637,7 @@ class WithReplacement:
     def upper(
         self, delta: ExactReal, relation: Adjacency, relative_width: Fraction | None = None
     ) -> Decimal:
-        """Return an upper bound of ε(δ) for records that are added or removed, or replaced."""
+        """Return an upper bound on ε(δ) under add-remove or replace-one."""
         if delta.sign == 0:
             return Decimal("Infinity")
         most, beyond = self.cut(delta)
@@ -614,85 +646,80 @@ class WithReplacement:
 
 
 def _rounded(value: Fraction, *, up: bool) -> Fraction:
-    """Return a fraction of few bits that is not less, or not more."""
+    """Round a nonnegative fraction to _BITS leading bits, up or down."""
     if value in {0, 1}:
         return value
     unit = 1 << (_BITS + value.denominator.bit_length() - value.numerator.bit_length())
     return Fraction(math.ceil(value * unit) if up else math.floor(value * unit), unit)
 
 
-# --- How batches are made, and what a whole training run then releases ----------------------------
-# A run adds N(0, (noise_multiplier · C)²) noise to the sum of gradients that are clipped to norm C,
-# in every step; all is in units of C. What a step sees of the data is the sampling, and each
-# sampling comes with its own neighbouring relation:
+# --- The sampling schemes -------------------------------------------------------------------------
+# Every step adds N(0, (noise_multiplier · C)²) noise to the sum of gradients clipped to norm C; all
+# quantities are in units of C. Each scheme has its own neighbouring relation:
 #
-# * "poisson": every record is in a batch with probability q = batch_size/dataset_size,
-#   independently of all else; neighbours by add-remove. One step is
-#   `PoissonSubsampled(Gaussian(noise_multiplier), q)`; with `group=k` neighbours differ in k
-#   records, of which Binomial(k, q) are in a batch, and a step is a `MixtureOfGaussians`. Its pair
-#   is worst for adaptively chosen steps too. (Other schemes have bounds for groups: the rule
-#   above.)
-# * "truncated-poisson": Poisson samples of which truncated_batch_size records are kept, at random,
-#   where there are more; neighbours by add-remove. ε has two bounds, which nearly agree where
-#   hardly any batch is cut (`TruncatedBatches`).
-# * "without-replacement": every batch is a uniform subset of batch_size records, drawn anew;
-#   neighbours by replace-one. Replacing a clipped gradient moves the sum by at most 2C, so a step
-#   is `SampledWithoutReplacement(Gaussian(noise_multiplier, l2_sensitivity=2), …)`.
-# * "with-replacement": each of the batch_size places of a batch takes one of the records,
-#   uniformly, drawn anew; neighbours by replace-one, with two bounds; add-remove is exact
-#   (`WithReplacement`).
-# * "random-allocation": every record is in one step of each epoch, chosen uniformly, independently
-#   of all else; neighbours by add-remove. An epoch is `RandomAllocation(Gaussian(…), steps=t)`, t =
-#   ⌊dataset_size/batch_size⌋. More steps are no worse: one of t' > t is one of a random set of t,
-#   and hockey-stick divergences are jointly convex.
-# * "shuffle": the records are put into a random order in each epoch and cut into batches.
-#   Neighbours differ in a record whose gradient is 0 in one of them ("add-remove" in the answers:
-#   batches stay). Given the order, which does not depend on gradients, a record is in one batch of
-#   an epoch, so that an epoch is a Gaussian release of it, and by joint convexity no worse for a
-#   random order: that is the upper end. The lower one is that of a dataset and an event
-#   (`dpassay.accountant.pairs.shuffling`), or for one epoch, if larger, that of the dataset where
-#   all other gradients are 0. There only the batch of the record matters, and with ⌈N/B⌉ batches
-#   its law w is that of a random allocation, or less even; the uniform law is the mean of w over
-#   permutations of the steps, which leave hockey-stick divergences alone, so that by joint
-#   convexity the allocation is no worse.
-#
-# The other neighbouring relations are below.
+# * "poisson": each record is in a batch independently with probability q = batch_size/dataset_size;
+#   add-remove neighbours. One step is `PoissonSubsampled(Gaussian(noise_multiplier), q)`. With
+#   `group=k` neighbours differ in k records, of which Binomial(k, q) are in a batch, and a step is
+#   a `MixtureOfGaussians`. Its pair also dominates adaptively chosen steps.
+# * "truncated-poisson": Poisson samples; of a larger one truncated_batch_size random records are
+#   kept; add-remove neighbours. The two bounds on ε nearly agree if batches are rarely cut
+#   (`TruncatedBatches`).
+# * "without-replacement": each batch is a fresh uniform subset of batch_size records; replace-one
+#   neighbours. Replacing a clipped gradient moves the sum by at most 2C, so a step is
+#   `SampledWithoutReplacement(Gaussian(noise_multiplier, l2_sensitivity=2), …)`.
+# * "with-replacement": each of the batch_size places of a batch takes a uniformly random record;
+#   replace-one neighbours, with two bounds. Add-remove is exact (`WithReplacement`).
+# * "random-allocation": each record is in one step of each epoch, chosen uniformly and
+#   independently; add-remove neighbours. An epoch is `RandomAllocation(Gaussian(…), steps=t)` with
+#   t = ⌊dataset_size/batch_size⌋. More steps are no worse: a uniform choice among t' > t steps is a
+#   uniform choice among the steps of a random subset of size t, and hockey-stick divergences are
+#   jointly convex.
+# * "shuffle": each epoch puts the records into a random order and cuts it into batches; zero-out
+#   neighbours. Upper bound: given the order, which does not depend on gradients, a record is in one
+#   batch of an epoch, so an epoch is a Gaussian release; by joint convexity a random order is no
+#   worse. Lower bound: a dataset and an event (`dpassay.accountant.pairs.shuffling`), or, for one
+#   epoch and if larger, the dataset whose other gradients are 0. There only the batch of the record
+#   matters. With ⌈N/B⌉ batches its law w is uniform or, if the last batch is smaller, not quite.
+#   The uniform law is the mean of w over permutations of the steps, which preserve hockey-stick
+#   divergences, so by joint convexity random allocation is no worse.
 #
 # A guarantee for Poisson batches does not hold for shuffled ones.
 
-# --- Training under another neighbouring relation than that of the sampling: bounds of ε ----------
-# Neighbours differ in one record, added or removed, replaced by another ("replace-one"), or with
-# the gradient 0 in one of them ("zero-out"); the number of steps stays. A replacement by a record
-# whose gradient is 0 is a zero-out, so that what is proved above of replace-one holds for it, and
-# what is attained by zero-out is attained by replace-one. Gradients have norm at most 1, u is a
-# unit vector.
+# --- Bounds on ε under a neighbouring relation other than that of the scheme ----------------------
+# Neighbours differ in one record, which is added or removed, replaced by another ("replace-one"),
+# or has gradient 0 in one of the two datasets ("zero-out"); the number of steps is the same.
+# Zero-out is the special case of replacement by a record with gradient 0. So upper bounds for
+# replace-one hold for zero-out, and lower bounds for zero-out hold for replace-one. Gradients have
+# norm at most 1; u is a unit vector.
 #
-# * *Poisson*: zero-out is add-remove. Replace-one is exact (`MixtureOfGaussians`), for k records
-#   too.
-# * *Random allocation*: zero-out is add-remove. Replace-one, above: given the steps, an epoch is a
-#   Gaussian release of sensitivity 2; or the record is zeroed out, and the other one put in (the
-#   rule above, for two). Below: zero-out, or −u for u, and the sum of all noisy sums, N(2E, Etσ²)
-#   against N(0, Etσ²).
-# * *Shuffled batches*, replace-one: sensitivity 2 in each epoch; below u is replaced by −u where
-#   all others are −u. Add-remove: a random order of N records is one of N − 1 of which that at a
-#   random place makes room for the record and moves to the end. So one batch moves by at most 2 and
-#   the last one by at most 1, together by √5; below the record is u, all others −u, and the batches
-#   that are full with and without it are looked at.
-# * *Truncated Poisson batches*: whatever is drawn, a record that is kept moves the sum by at most
-#   2, as does the other one in its place: no worse than a sample of sensitivity 2 without
-#   replacement with the same probability. And δ is at most that of batches that are not cut, plus T
-#   P(J ≥ B). Below all other gradients are 0, and the record is kept with probability q P(J < B) at
-#   least.
-# * *Without replacement*, add-remove: a sample of B others, one of which makes room for the record
-#   with probability B/N, which moves the sum by at most 2. So it is exactly a Poisson sample of
-#   sensitivity 2, attained where all others are −u. Zero-out: above replace-one, below all others
-#   0.
+# * *Poisson*. Zero-out equals add-remove. Replace-one is exact (`MixtureOfGaussians`), also for k
+#   records.
+# * *Random allocation*. Zero-out equals add-remove. Replace-one, upper bounds: given the steps, an
+#   epoch is a Gaussian release of sensitivity 2; or the group privacy rule for two changes, zeroing
+#   out the old record and putting in the new one. Lower bounds: zero-out; or u replaced by −u and
+#   the sum of all noisy sums, N(2E, Etσ²) against N(0, Etσ²).
+# * *Shuffled batches*, replace-one. Upper bound: sensitivity 2 in each epoch. Lower bound: u
+#   replaced by −u, all others −u. Add-remove. Upper bound: a random order of N records is a random
+#   order of N − 1 records in which the record takes a random place, and the one that was there
+#   moves to the end. One batch moves by at most 2 and the last one by at most 1, together by √5.
+#   Lower bound: the record is u and all others −u, and only the batches that are full in both
+#   datasets are used.
+# * *Truncated Poisson batches*. Upper bounds: whatever else is drawn, the record, if kept, moves
+#   the sum by at most 2, and so does its replacement; this is no worse than sampling without
+#   replacement with sensitivity 2 and the same probability. Moreover δ is at most that of
+#   untruncated batches plus T P(J ≥ B). Lower bound: all other gradients are 0, and the record is
+#   kept with probability at least q P(J < B).
+# * *Without replacement*. Add-remove is exact: in a batch of B others, one is displaced by the
+#   record with probability B/N, which moves the sum by at most 2. This is a Poisson sample of
+#   sensitivity 2, attained if all others are −u. Zero-out: the upper bound of replace-one; for the
+#   lower bound all others are 0.
 #
-# Of k records. *Without replacement*, add-remove: a sample of N − k others, of which J make room, J
-# of the k being in a batch of B of N: exactly a mixture. *Shuffled batches*: k times as far, and
-# the bounds above with moves twice as long. *Random allocation*: all k are zeroed out, and the
-# others put in. Elsewhere the upper ends are those of the rule for groups, or of `one_is_drawn`,
-# and no lower end is below that of one record.
+# For k records. *Without replacement*, add-remove is exactly a mixture: of a batch of B out of the
+# N − k others, J are displaced, where J is the hypergeometric number of the k records in a batch.
+# *Shuffled batches*: sensitivities are k times as large, and the group bound above is used with
+# moves twice as long. *Random allocation*: all k records are zeroed out, then the others put in. In
+# all other cases the upper bounds are those of the group privacy rule or of `one_is_drawn`; a lower
+# bound for one record always remains valid.
 
 RELATIONS = ("add-remove", "replace-one", "zero-out")
 
@@ -703,21 +730,22 @@ Bound: TypeAlias = Callable[[ExactReal], Decimal]
 @final
 @dataclass(frozen=True)
 class _Ends:
-    """Releases that are no worse, and releases that are no better, each under a relation."""
+    """Mechanisms that bound a run from above (`most`) and below (`least`), each with a relation."""
 
     most: tuple[Asked, ...]
     least: tuple[Asked, ...] = ()
     below: Bound | None = None
-    """A lower bound of another kind."""
+    """A further lower bound on ε(δ)."""
     rare: tuple[Asked, Fraction] | None = None
-    """A release that is no better but with a probability."""
+    """A mechanism that is an upper bound except on an event of at most this probability, which is
+    charged to δ."""
     twice: Asked | None = None
-    """A release that is no better where it is changed twice."""
+    """A mechanism that bounds each of two successive changes (group privacy rule)."""
     above: Bound | None = None
-    """An upper bound of another kind."""
+    """A further upper bound on ε(δ)."""
 
     def upper(self, delta: ExactReal) -> Interval:
-        """Return the least upper bound, as an interval from 0, or from it where it is negative."""
+        """Return [min(0, u), u], where u is the least of the upper bounds on ε(δ)."""
         found = [enclosed(*each, delta).upper for each in self.most]
         if self.rare is not None:
             rare, chance = self.rare
@@ -740,38 +768,38 @@ class _Ends:
 
 
 def in_words(relation: str, group: int) -> str:
-    """Say in what neighbours differ."""
+    """Return a sentence on how neighbours differ."""
     one = group == 1
     who, is_, has = ("one record", "is", "has") if one else (f"{group} records", "are", "have")
     return {
-        "add-remove": f"Neighbours: {who} {is_} added or removed; the number of steps and what "
-        "sums are divided by stay.",
+        "add-remove": f"Neighbours: {who} {is_} added or removed; the number of steps and the "
+        "divisor of the sums stay the same.",
         "replace-one": f"Neighbours: {who} {is_} replaced by {'another' if one else 'others'}, "
-        "which moves a sum by up to 2C each.",
+        f"which moves a sum by up to 2C{'' if one else ' each'}.",
         "zero-out": f"Neighbours: {who} {has} the gradient 0 in one of them.",
     }[relation]
 
 
 def with_neighbours(assumptions: Sequence[str], relation: str, group: int) -> tuple[str, ...]:
-    """Return the assumptions of a run with other words for its neighbours."""
+    """Replace the sentence on neighbours in the assumptions of a run."""
     words = in_words(relation, group)
     return tuple(words if text.startswith("Neighbours:") else text for text in assumptions)
 
 
 def lower_end(low: Decimal, delta: ExactReal, otherwise: str) -> str:
-    """Say what a lower end rests on: `otherwise`, unless every mechanism has it."""
+    """Return a sentence on the lower end: `otherwise`, unless it is the trivial ln(1 − δ)."""
     every = low == least_epsilon(delta)
     return f"Lower end: {'ln(1 - delta), which every mechanism has' if every else otherwise}."
 
 
 def other(base: Scheme, sampling: str, relation: str, sigma: ExactReal, loop: Loop) -> Scheme:
-    """Return a scheme under a relation that is not its own."""
+    """Return a scheme under a relation other than its own."""
     k = loop.group
     known = _KNOWN[sampling, relation](sigma, loop)
     alone = _KNOWN[sampling, relation](sigma, replace(loop, group=1))
     run, adjacency = known.most[0]
     exact = known.least == known.most
-    if k > 1 and not exact:  # in every step each of them moves the sum by up to 2C
+    if k > 1 and not exact:  # each record moves the sum by up to 2C in every step
         run = times(Gaussian(sigma, 2 * k), loop.steps)
 
     def ends(delta: ExactReal) -> tuple[Interval, str]:
@@ -801,7 +829,7 @@ def _allocation(sigma: ExactReal, loop: Loop) -> _Ends:
 
 
 def _added_up(sigma: ExactReal, steps: int, moves: int) -> Mechanism:
-    """Return the release of the sum of all noisy sums."""
+    """Return the Gaussian release that the sum of all noisy sums is."""
     return Gaussian(sigma * ExactReal.of_root(Fraction(steps)), moves)
 
 
@@ -884,20 +912,20 @@ _KNOWN: dict[tuple[str, str], Callable[[ExactReal, Loop], _Ends]] = {
     ("without-replacement", "add-remove"): lambda sigma, loop: _subset(sigma, loop, zero=False),
     ("without-replacement", "zero-out"): lambda sigma, loop: _subset(sigma, loop, zero=True),
 }
-"""What is known of a sampling under another relation than its own."""
+"""Bounds for a scheme under a relation other than its own, by scheme and relation."""
 
 
 _APART = Fraction(1, 1000)
-"""Relative width of bounds that differ by some percent: more digits take many times as long."""
+"""Relative width of each of two bounds that are several percent apart; more digits take long."""
 TRUNCATED, REPLACED = "truncated-poisson", "with-replacement"
-"""The sampling that needs a limit of its batches, and one that is named in several places."""
+"""Names of the schemes that are referred to in several places."""
 
 
 def scheme(sampling: str, sigma: ExactReal, loop: Loop, neighbours: str | None = None) -> Scheme:
-    """Return what a run releases, for the neighbours that a sampling comes with, or for others.
+    """Return a run under a sampling scheme, by default with the scheme's own neighbours.
 
-    Raises InvalidInputError for an unknown sampling or relation, or a limit of batches that does
-    not fit it.
+    Raises InvalidInputError if the scheme or the relation is unknown, or if a truncated batch size
+    is missing or given for a scheme that has none.
     """
     if sampling not in SCHEMES:
         raise InvalidInputError(
@@ -923,7 +951,7 @@ def scheme(sampling: str, sigma: ExactReal, loop: Loop, neighbours: str | None =
         return _with_replacement(sigma, loop, neighbours)
     replaced = neighbours == "replace-one"
     if sampling == "poisson" or (sampling == "random-allocation" and not replaced):
-        own = SCHEMES[sampling](sigma, loop)  # a record adds its gradient or not
+        own = SCHEMES[sampling](sigma, loop)  # zero-out equals add-remove; replace-one is exact
         words = with_neighbours(own.assumptions, neighbours, loop.group)
         relation = Adjacency.REPLACE_ONE if replaced else Adjacency.ADD_REMOVE
         return replace(own, adjacency=relation, assumptions=words)
@@ -932,7 +960,7 @@ def scheme(sampling: str, sigma: ExactReal, loop: Loop, neighbours: str | None =
 
 
 def _poisson(sigma: ExactReal, loop: Loop) -> Scheme:
-    """Each of a person's records is in each step with probability q."""
+    """Return the scheme of Poisson batches, exact also for groups."""
     q, group = loop.share, loop.group
     records = "one record is" if group == 1 else f"{group} records are"
     return Scheme(
@@ -940,7 +968,7 @@ def _poisson(sigma: ExactReal, loop: Loop) -> Scheme:
         Adjacency.ADD_REMOVE,
         (
             f"Every step takes each record with probability {loop.share_in_words}, "
-            "independently: batches differ in size, and none is cut or filled up.",
+            "independently: batches vary in size, and none is cut or filled up.",
             f"Neighbours: {records} added or removed.",
             loop.steps_in_words,
         ),
@@ -950,7 +978,7 @@ def _poisson(sigma: ExactReal, loop: Loop) -> Scheme:
 
 
 def _truncated_poisson(sigma: ExactReal, loop: Loop) -> Scheme:
-    """Where batches are cut, a record that is kept may take the place of another one."""
+    """Return the scheme of truncated Poisson batches, with the bounds of `TruncatedBatches`."""
     assert loop.most is not None
     cut = TruncatedBatches(sigma, loop.size, loop.share, loop.most, loop.steps, loop.group)
     whole = _poisson(sigma, loop)
@@ -958,15 +986,14 @@ def _truncated_poisson(sigma: ExactReal, loop: Loop) -> Scheme:
     def ends(delta: ExactReal) -> tuple[Interval, str]:
         upper, crowded = cut.upper(delta)
         how = (
-            f"in up to {crowded} steps a record may take another one's place, which moves the sum "
-            "by 2C"
+            f"in up to {crowded} steps a record may displace another one, which moves the sum by 2C"
             if crowded
             else "no batch is cut"
         )
         low = cut.lower(delta)
-        least = lower_end(low, delta, "all other gradients are 0")
+        least = lower_end(low, delta, "a dataset whose other gradients are 0")
         return Interval(low, upper), (
-            f"{least} Upper end: {how}; the probability of worse is charged to delta."
+            f"{least} Upper end: {how}; the probability of more is charged to delta."
         )
 
     assumption, *rest = whole.assumptions
@@ -990,9 +1017,9 @@ def _without_replacement(sigma: ExactReal, loop: Loop) -> Scheme:
         rule = by_rule(partial(enclosed, alone, Adjacency.REPLACE_ONE), k, delta)
         both = (enclosed(run, Adjacency.REPLACE_ONE, delta).upper for run in (always, together))
         return Interval(found.lower, min(rule, *both)), (
-            f"Lower end: all other gradients are -C*u for one direction u, those of the {k} "
-            "records C*u. Upper end: they are replaced one after the other, are in a batch all or "
-            "none, or in all batches."
+            f"Lower end: a dataset in which the {k} records have gradient C*u for one direction u, "
+            "and all others -C*u. Upper end: the least of three bounds: the records are replaced "
+            "one after the other; a batch has all or none of them; every batch has all of them."
         )
 
     records = "one record is replaced" if k == 1 else f"{k} records are replaced, each"
@@ -1023,12 +1050,12 @@ def _with_replacement(sigma: ExactReal, loop: Loop, neighbours: str = "replace-o
         upper = run.upper(delta, relation, width)
         lower = run.lower(delta, 1 if neighbours == "zero-out" else 2, width)
         reason = (
-            "Both ends: by how many places of a batch a person's records take, up to a number that "
-            "is exceeded so rarely that the probability is charged to delta."
+            "Both ends: the exact law of the number of places that a person's records take in a "
+            "batch, cut off where the probability of more is negligible and charged to delta."
             if added
-            else "Lower end: all other gradients are 0, or the opposite of the person's. Upper "
-            "end: wherever a person's records are, they and what replaces them move a sum in "
-            "opposite directions by 2C."
+            else "Lower end: a dataset whose other gradients are 0, or the opposite of the "
+            "person's. Upper end: at every place the person's records and their replacements move "
+            "a sum by 2C in opposite directions."
         )
         return Interval(min(lower, upper), upper), reason
 
@@ -1061,9 +1088,9 @@ def _random_allocation(sigma: ExactReal, loop: Loop) -> Scheme:
         below = [of(each).lower for each in gathered(sigma, t, epochs, k)]
         rule = by_rule(partial(enclosed, alone, Adjacency.ADD_REMOVE), k, delta)
         return Interval(max(below), min(rule, of(shared).upper)), (
-            "Lower end: the gradients of the records are orthogonal or equal, and all others 0. "
-            "Upper end: each record has its share of the noise, or the records are left out one "
-            "after the other."
+            "Lower end: a dataset in which the records' gradients are orthogonal or equal, and all "
+            "others 0. Upper end: the noise is split among the records, or the records are removed "
+            "one after the other."
         )
 
     return Scheme(
@@ -1071,10 +1098,9 @@ def _random_allocation(sigma: ExactReal, loop: Loop) -> Scheme:
         Adjacency.ADD_REMOVE,
         (
             "In every epoch each record is in one step, each step equally likely, independently "
-            "of the other records and epochs: batches differ in size, and none is cut or filled "
-            "up.",
-            f"Neighbours: {_zeroed(k, 'added or removed')}; the number of steps and what sums "
-            "are divided by stay.",
+            "of the other records and epochs: batches vary in size, and none is cut or filled up.",
+            f"Neighbours: {_zeroed(k, 'added or removed')}; the number of steps and the divisor "
+            "of the sums stay the same.",
             loop.epochs_in_words,
         ),
         loop.given_steps or epochs * t,
@@ -1084,7 +1110,7 @@ def _random_allocation(sigma: ExactReal, loop: Loop) -> Scheme:
 
 
 def _zeroed(group: int, changed: str = "") -> str:
-    """Say in which records neighbours differ."""
+    """Return a phrase on how neighbours differ."""
     if group == 1:
         who, is_, has = "one record", "is", "has"
     else:
@@ -1109,12 +1135,12 @@ def _shuffle(sigma: ExactReal, loop: Loop) -> Scheme:
 
     def below(delta: ExactReal) -> tuple[Decimal, str]:
         if done == 0 or delta.sign == 0:
-            return least_epsilon(delta), "Lower end: ln(1 - delta), as no epoch is whole."
+            return least_epsilon(delta), "Lower end: ln(1 - delta), as no epoch is complete."
         found, event = ShuffledBatches(sigma, loop.batch, loop.size, done).lower(delta)
         first = Interval.of_ball(found).lower
         reason = (
-            "Lower end: all other gradients are -C*u for one direction u, the record's is C*u; "
-            f"the event: {event} along u."
+            "Lower end: a dataset in which the record has gradient C*u for one direction u, and "
+            f"all others -C*u; the event: {event} along u."
         )
         others: list[Mechanism] = [
             Gaussian(sigma * ExactReal.of_root(Fraction(done * most)), k * done)
@@ -1124,8 +1150,8 @@ def _shuffle(sigma: ExactReal, loop: Loop) -> Scheme:
         even = max(enclosed(each, Adjacency.ADD_REMOVE, delta).lower for each in others)
         if even > first:
             return even, (
-                "Lower end: all other gradients are 0, and a test tells in which batches a record "
-                "is, as for random allocation, or adds up all sums."
+                "Lower end: a dataset whose other gradients are 0, tested as for random "
+                "allocation, or by the sum of all noisy sums."
             )
         return first, reason
 
@@ -1136,7 +1162,8 @@ def _shuffle(sigma: ExactReal, loop: Loop) -> Scheme:
         (
             "In every epoch the records are put into a random order and cut into batches of "
             f"{loop.batch}{smaller}; the order does not depend on the gradients.",
-            f"Neighbours: {_zeroed(k)} in one of them; batches and what sums are divided by stay.",
+            f"Neighbours: {_zeroed(k)} in one of them; the batches and the divisor of the sums "
+            "stay the same.",
             loop.epochs_in_words,
         ),
         loop.given_steps or begun * most,
@@ -1153,7 +1180,7 @@ SCHEMES: dict[str, Callable[[ExactReal, Loop], Scheme]] = {
     "without-replacement": _without_replacement,
     REPLACED: _with_replacement,
 }
-"""How batches are made, by name."""
+"""The sampling schemes by name."""
 
 OWN = {
     "poisson": "add-remove",
@@ -1163,4 +1190,4 @@ OWN = {
     "without-replacement": "replace-one",
     REPLACED: "replace-one",
 }
-"""The neighbours that each comes with."""
+"""The neighbouring relation of each scheme."""

@@ -34,7 +34,7 @@ def test_random_allocation_is_that_mechanism_composed_over_epochs() -> None:
     assert run.epsilon.overlaps(alone)
     assert "45/10 is not whole" in str(run)
     longer = dpassay.dpsgd(2, 10, 10, epochs="1.5", delta=DELTA, sampling="random-allocation")
-    assert "2 epochs, parts counted as whole ones, of 1 step each" in str(longer)
+    assert "2 epochs (an unfinished one counts in full), of 1 step each" in str(longer)
     twice = dpassay.epsilon("Composed(Gaussian(2), 2)", DELTA)
     assert longer.epsilon.overlaps(twice)  # in one step of one, that is, always
 

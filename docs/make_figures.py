@@ -22,7 +22,7 @@ from dpassay.figures.description import Settings, Size
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "figures.md"
 TABLES = ROOT / "figures" / "tables"
-_ROW = re.compile(r"\| `([^`]+)` \| (.*) \| “(.*)” \((.*)\) \|$")
+_ROW = re.compile(r"\| `([^`]+)` \| (.*) \|$")
 _HEAD = """\
 # Figures
 
@@ -32,11 +32,11 @@ recomputed numbers with the tables in `figures/tables/`, `--data DIR` takes the 
 `mnist.npz` and `cifar10.npz` with the arrays x_train, y_train, x_test and y_test,
 `uber-raw-data-apr14.csv`, and `Swarm_Behaviour.csv`.
 
-Each title is the finding of the figure. Beside it are the paper's own words. Only a title that says
-"Printed" quotes a number of the paper.
+Each title is the finding of the figure. Only a title that says "Printed" quotes a number of the
+paper. The gallery has the paper's sentence that each figure answers.
 
-| id | title | the paper's sentence |
-|---|---|---|
+| id | title |
+|---|---|
 """
 
 
@@ -79,12 +79,8 @@ def _known() -> dict[str, str]:
 
 
 def _write(titles: dict[str, str]) -> None:
-    rows = []
-    for name in registry.FIGURES:
-        about = registry.description(name)
-        cells = (titles.get(name, ""), f"“{about.quote}” ({about.where})")
-        escaped = " | ".join(cell.replace("|", "\\|") for cell in cells)
-        rows.append(f"| `{name}` | {escaped} |")
+    escaped = {name: titles.get(name, "").replace("|", "\\|") for name in registry.FIGURES}
+    rows = [f"| `{name}` | {title} |" for name, title in escaped.items()]
     PAGE.write_text(_HEAD + "\n".join(rows) + "\n", encoding="utf-8")
 
 

@@ -81,27 +81,22 @@ def test_every_figure_has_its_tables_its_words_and_its_claims() -> None:
         assert production.stored(name) is not None, name
 
 
-_ROW = re.compile(r"^\| `([^`]+)` \| (.*) \| (“.*” \(.*\)) \|$", re.MULTILINE)
+PAGE = Path(__file__).parents[2] / "docs" / "figures.md"
+TITLES: dict[str, str] = {
+    name: title.replace("\\|", "|")
+    for name, title in re.findall(r"(?m)^\| `([^`]+)` \| (.*) \|$", PAGE.read_text("utf-8"))
+}
 _SAID = re.compile(r"[Pp]rinted \((.+?)\): (.*?)(?:[.;] |$)")
 _DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _NUMBER = re.compile(r"(?<![A-Za-z])\d+(?:\.\d+)?")
 
 
-def titles() -> dict[str, tuple[str, str]]:
-    """Return the title of each figure and the paper's sentence that the page has beside it."""
-    page = (Path(__file__).parents[2] / "docs" / "figures.md").read_text("utf-8")
-    rows = [[cell.replace("\\|", "|") for cell in row] for row in _ROW.findall(page)]
-    return {name: (title, said) for name, title, said in rows}
-
-
 def test_a_title_that_says_printed_names_where_and_its_numbers_stand_there() -> None:
-    found = titles()
-    assert list(found) == list(registry.FIGURES)
+    assert list(TITLES) == list(registry.FIGURES)
     quoting = 0
-    for name, (title, beside) in found.items():
+    for name, title in TITLES.items():
         about = registry.description(name)
         assert title, name
-        assert beside == f"“{about.quote}” ({about.where})"
         assert "rinted" not in _SAID.sub("", title), title
         for place, said in _SAID.findall(title):
             quoting += 1
@@ -141,7 +136,7 @@ def test_the_title_is_that_of_the_page_and_no_word_is_cut_off_or_on_it(
     table = production.stored(name)
     assert table is not None
     figure = registry.load(name).draw(table)
-    assert figure.get_label() == titles()[name][0]
+    assert figure.get_label() == TITLES[name]
     if column:
         style.narrow(figure)
     title, *others = words(figure).items()

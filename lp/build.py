@@ -1,9 +1,9 @@
-"""Programs of optimal count noise, from their problems.
+"""The linear programs of optimal count noise.
 
-The α's of Proposition 2 are not needed: the vertices of {p ≥ 0 on [−A:D] without 0, Σ p = 1 − η,
-Σ z p = 0} are the two-point laws of Proposition 1, so mixing those laws gives every law with
-P1 to P3, and the laws p(z | n) themselves are the variables. Which laws have to be distinguished
-is said by a `Layout`; which layout is enough is proved afterwards, by the certificate.
+The variables are the probabilities p(z | n), not the weights α of Proposition 2. This is
+equivalent: the vertices of {p ≥ 0 on [−A:D] without 0, Σ p = 1 − η, Σ z p = 0} are the two-point
+laws of Proposition 1, so their mixtures are exactly the laws with (P1) to (P3). A `Layout` says
+which counts share a law. That a layout suffices is proved afterwards, by the certificate.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpassay.lp.program import ONE, ZERO, Coefficient, Program, Row
 
 
 class Comparison(NamedTuple):
-    """Law `first` at a count n against law `second` at n + shift, shift = ±1."""
+    """The constraint between law `first` at a count n and law `second` at n + shift, shift = ±1."""
 
     first: int
     second: int
@@ -28,14 +28,14 @@ class Comparison(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Layout:
-    """Which laws are variables and which of them are compared.
+    """The laws that are variables of a program, and the pairs of laws that it constrains.
 
     Parameters
     ----------
     lowest
-        The least value of the noise, law by law.
+        The least value of the noise under each law.
     comparisons
-        The pairs of neighbours, each in one direction.
+        The pairs of neighbouring laws, with direction.
     """
 
     lowest: tuple[int, ...]
@@ -43,7 +43,7 @@ class Layout:
 
     @staticmethod
     def first_counts(problem: CountNoiseProblem, counts: int) -> Layout:
-        """Laws for so many counts and nothing beyond: a relaxation if there are more."""
+        """Return a law for each of the first `counts` counts; a relaxation if there are more."""
         return Layout(
             tuple(problem.lowest(problem.min_count + n) for n in range(counts)),
             tuple(
@@ -55,7 +55,7 @@ class Layout:
 
     @staticmethod
     def shared_tail(problem: CountNoiseProblem, counts: int) -> Layout:
-        """Laws for so many counts, the last of them used for every larger count as well."""
+        """Return the same laws, the last of which serves all larger counts: a restriction."""
         own = Layout.first_counts(problem, counts)
         last = counts - 1
         return Layout(
@@ -64,18 +64,19 @@ class Layout:
 
     @staticmethod
     def one_law(problem: CountNoiseProblem) -> Layout:
-        """One law for every n ≥ D."""
+        """Return a single law for all counts n ≥ D."""
         return Layout((-problem.support,), (Comparison(0, 0, 1), Comparison(0, 0, -1)))
 
 
 @final
 @dataclass(frozen=True)
 class CountProgram:
-    """The linear program of a layout, and the names of its rows and columns.
+    """The linear program of a layout, with the meaning of its rows and columns.
 
-    Column 0 is δ; `entries[j − 1]` is the (law, z) of column j. Rows 0, 2, 4, … say that the
-    masses of the laws are 1 − η, rows 1, 3, 5, … that their means are 0; `flows[i]` is the
-    (comparison, z) of the row after those, p(z | n) ≤ E p(z − shift | n + shift) + δ.
+    Column 0 is δ, and column j ≥ 1 is p(z) of a law, where (law, z) = `entries[j − 1]`. Of the
+    first rows, those with even index say that a law has mass 1 − η, those with odd index that its
+    mean is 0. After them, row i is p(z | n) ≤ E p(z − shift | n + shift) + δ for the (comparison,
+    z) = `flows[i]`.
     """
 
     layout: Layout
@@ -85,21 +86,23 @@ class CountProgram:
 
     @property
     def equalities(self) -> int:
-        """Number of rows that are equalities; they come first."""
+        """Number of equalities, which are the first rows."""
         return 2 * len(self.layout.lowest)
 
 
 def count_program(
     problem: CountNoiseProblem, layout: Layout, *, magnitude: int, log_ratio: float
 ) -> CountProgram:
-    """Write down the program of a layout.
+    """Return the program of a layout.
 
     Parameters
     ----------
+    problem, layout
+        The problem, and the laws to distinguish.
     magnitude
-        A guess of log₂ δ, for the scaling.
+        An estimate of log₂ δ, used for the scaling.
     log_ratio
-        log₂ E, for the scaling.
+        log₂ E, used for the scaling.
     """
     entries = [(law, z) for law, low in enumerate(layout.lowest) for z in _values(problem, low)]
     column = {entry: index for index, entry in enumerate(entries, start=1)}
@@ -120,14 +123,14 @@ def count_program(
 
 
 def _values(problem: CountNoiseProblem, low: int) -> Iterator[int]:
-    """Yield the noise values whose probability is a variable: low..D without 0."""
+    """Return the noise values whose probability is a variable: low..D without 0."""
     return (z for z in range(low, problem.support + 1) if z != 0)
 
 
 def _comparison(
     problem: CountNoiseProblem, comparison: Comparison, z: int, column: dict[tuple[int, int], int]
 ) -> Row:
-    """Return δ + E p(z − shift | second) − p(z | first) ≥ 0, with η in the place of p(0)."""
+    """Return the row δ + E p(z − shift | second) − p(z | first) ≥ 0, with p(0) = η inserted."""
     further = z - comparison.shift
     terms: dict[int, Coefficient] = {0: ONE}
     constant, slope = Fraction(0), Fraction(0)

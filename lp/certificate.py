@@ -1,13 +1,14 @@
-"""Bounds that are proved, from solutions that are only good guesses.
+"""Rigorous bounds on the optimum of a linear program, from approximate solutions.
 
-For any y ≥ 0 on the inequalities of min {c·x : a_i·x ≥ b_i, x ≥ 0} and any x that is feasible,
+By weak duality, every feasible x and every y that is dual feasible (y_i ≥ 0 for inequalities and
+reduced costs c_j − (Aᵀy)_j ≥ 0) satisfy
 
-    b·y − Σ_j (loss of column j)  ≤  optimum  ≤  c·x.
+    b·y  ≤  min {c·x : a_i·x ≥ b_i, x ≥ 0}  ≤  c·x.
 
-A column whose reduced cost c_j − (Aᵀy)_j is negative is repaired exactly: where it lies in a row
-Σ x_j = mass with coefficient 1 (its `cover`), the multiplier of that row is lowered until the
-reduced cost is 0, which costs mass times the violation. Everything here is rational arithmetic;
-E enters through two rational bounds, so the result holds for every E between them.
+A negative reduced cost is repaired exactly. Its column has a `cover`: an equality Σ x_j = mass in
+which it has coefficient 1. Lowering the multiplier of this row by the violation makes the reduced
+cost 0, and lowers the bound by mass times the violation. All arithmetic is rational. E enters
+through two rational bounds, so the result holds for every E between them.
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ from dpassay.lp.program import Coefficient, Program
 @final
 @dataclass(frozen=True)
 class Ratio:
-    """Rational bounds lower ≤ E ≤ upper; equal where E itself is rational."""
+    """Rational bounds lower ≤ E ≤ upper; they are equal if E is rational."""
 
     lower: fmpq
     upper: fmpq
 
     @staticmethod
     def of(value: Value, digits: int) -> Ratio:
-        """Enclose a ball, or keep a rational number."""
+        """Return bounds with `digits` digits for a ball; a rational number is kept exactly."""
         if isinstance(value, fmpq):
             return Ratio(value, value)
         interval = Interval.of_ball(value, digits)
         return Ratio(to_fmpq(Fraction(interval.lower)), to_fmpq(Fraction(interval.upper)))
 
     def least(self, coefficient: Coefficient, factor: fmpq) -> fmpq:
-        """Return a lower bound of (constant + slope·E)·factor."""
+        """Return a lower bound on (constant + slope·E)·factor over all E within the bounds."""
         slope = to_fmpq(coefficient.slope) * factor
         at = self.lower if slope >= 0 else self.upper
         return to_fmpq(coefficient.constant) * factor + slope * at
@@ -51,26 +52,26 @@ class Ratio:
 @final
 @dataclass(frozen=True)
 class DualBound:
-    """Multipliers that are feasible, exactly, and the bound they prove."""
+    """Exactly feasible multipliers, and the lower bound that they prove."""
 
     multipliers: list[fmpq]
     bound: fmpq
 
 
 def round_down(value: Value, digits: int) -> fmpq:
-    """Return a multiple of 10^−digits that is at most the value, and near it."""
+    """Return a multiple of 10^−digits that is close to the value and not above it."""
     if isinstance(value, fmpq):
         scaled = value * fmpq(10) ** digits
         return fmpq(scaled.p // scaled.q) / fmpq(10) ** digits
     lower = (value * arb(10) ** digits).floor().lower()
     whole = lower.floor().unique_fmpz()
     if whole is None:
-        raise UndecidedError("A multiplier is not known to a single digit.")
+        raise UndecidedError("Not a single digit of a multiplier is known.")
     return fmpq(whole, fmpz(10) ** digits)
 
 
 def rounded(value: Value, digits: int | None) -> fmpq:
-    """Round a guess down to so many digits; None keeps a rational number as it is."""
+    """Round a value down to `digits` decimal places; None returns a rational number unchanged."""
     if digits is not None:
         return round_down(value, digits)
     if not isinstance(value, fmpq):
@@ -85,21 +86,21 @@ def dual_bound(
     covers: Sequence[int | None],
     digits: int | None,
 ) -> DualBound:
-    """Make multipliers feasible and return the bound they prove.
+    """Repair approximate multipliers to exactly feasible ones, and return the bound they prove.
 
     Parameters
     ----------
     program
-        The program; columns with a cost must have coefficients ≥ 0 in the inequalities.
+        The program. Columns with a cost must have coefficients ≥ 0 in the inequalities.
     multipliers
-        A guess, row by row.
+        Approximate multipliers, one per row.
     ratio
-        Bounds of E.
+        Bounds on E.
     covers
-        For every column an equality with coefficient 1 in it, and no coefficient below 0; None
-        for a column with a cost.
+        For each column the index of an equality in which it has coefficient 1 and no column has a
+        negative coefficient; None for a column with a cost.
     digits
-        Decimal places that the multipliers are rounded to; None keeps rational ones as they are.
+        Decimal places to which the multipliers are rounded; None keeps rational ones unchanged.
     """
     kept = [rounded(value, digits) for value in multipliers]
     for index, row in enumerate(program.rows):
@@ -130,7 +131,7 @@ def dual_bound(
 
 
 def _reduced_costs(program: Program, multipliers: Sequence[fmpq], ratio: Ratio) -> list[fmpq]:
-    """Return a lower bound of every reduced cost c_j − (Aᵀy)_j."""
+    """Return a lower bound on each reduced cost c_j − (Aᵀy)_j."""
     costs = [fmpq(0)] * program.columns
     for column, cost in program.cost.items():
         costs[column] = to_fmpq(cost)

@@ -1,18 +1,17 @@
-"""Optimal bounded count noise, with proof.
+"""Optimal bounded count noise, with certified optimum.
 
-How the program of Proposition 2 is solved for any N in the time of one small program:
+The program of Proposition 2 is solved for any N at the cost of a small program:
 
-* The α's go (`dpassay.lp.build`); what is left are the laws p(· | n).
-* Upper bound. With M = min(N, D + 1), use the law of n = M for every larger count: a
-  restriction. Its laws are feasible for the full program.
-* Lower bound. Drop all constraints on counts beyond 2M − 1 or M + 1, where N is larger: a
-  relaxation. Its dual multipliers, with zeros for all other counts, are feasible for the full
-  dual.
+* The variables are the laws p(· | n) instead of the weights α (`dpassay.lp.build`).
+* Upper bound: with M = min(N, D + 1), the law of n = M serves all larger counts. This restricts the
+  program, so its laws are feasible for the full one.
+* Lower bound: the constraints on counts beyond 2M − 1 or M + 1 are dropped. This relaxes the
+  program, so its dual multipliers, extended by zeros, are feasible for the full dual.
 
-The two agree to the width that is asked for, or M is doubled; if they still do not, the answer
-says so. The optimum is then the same for every N beyond the counts of the relaxation. (N = D + 1
-is not always enough: for E = 3, η = 1/100, D = 4 it is 1/24 there and 57/1352 from N = 6 on.)
-One law for all counts n ≥ D has a closed form (`dpassay.lp.one_law`).
+M is doubled until the two bounds agree to the requested width; if they do not, the answer says so.
+If they agree, the optimum is the same for every N beyond the counts of the relaxation. (N = D + 1
+is not always enough: for E = 3, η = 1/100, D = 4 the optimum is 1/24 there, and 57/1352 for all
+N ≥ 6.) The optimal single law for all counts n ≥ D has a closed form (`dpassay.lp.one_law`).
 """
 
 from __future__ import annotations
@@ -44,41 +43,41 @@ if TYPE_CHECKING:
     from dpassay.lp.reference import SolverAnswer
 
 _WIDTH = Fraction(1, 10**12)
-"""Relative width of the answer unless another is asked for."""
+"""Default relative width of the answer."""
 _GUARD_BITS = 16
-"""Bits by which a solution is finer than the width that is asked for."""
+"""Bits to which a solution is more accurate than the requested width."""
 _DIGITS = 15
-"""Of the δ of the laws: they are exact but for E."""
+"""Digits of the δ of the laws in `Solution.reached`."""
 _MORE_LAWS = 3
-"""How often the number of counts with a law of their own is doubled: each costs 4 to 8 times."""
+"""How often the number of laws is doubled; each time takes 4 to 8 times as long."""
 
 
 @final
 @dataclass(frozen=True)
 class Solution:
-    """The optimum of a problem, the laws that attain it, and what proves it.
+    """The optimum of a problem, laws that attain it, and its proof.
 
     Parameters
     ----------
     problem
-        What was asked.
+        The problem.
     delta
         An enclosure of the optimal δ.
     exact
-        The optimal δ where E is rational and the basis was solved exactly.
+        The optimal δ, if E is rational and the program was solved exactly.
     laws
-        The law of each count from `problem.min_count` on; the last one is for all larger counts.
-        With one law for all counts n ≥ D (`problem.max_count` None), that law.
+        The laws of the counts from `problem.min_count` on; the last one serves all larger counts.
+        If `problem.max_count` is None, the single law for all counts n ≥ D.
     layout
-        The programs' laws and comparisons.
+        The laws and comparisons of the program for the upper bound.
     dual
-        Multipliers of the relaxation that prove the lower bound.
+        The relaxed program and its multipliers, which prove the lower bound.
     ratio
-        The rational bounds of E that the proof uses.
+        The rational bounds on E that the proof uses.
     seconds
         Running time.
     solver_answer
-        What a solver of cvxpy found for the program as printed, if one was asked for.
+        The solution of the program as printed by a solver of cvxpy, if one was requested.
     """
 
     problem: CountNoiseProblem
@@ -93,7 +92,7 @@ class Solution:
 
     @cached_property
     def reached(self) -> dict[str, Interval]:
-        """Enclose both δ of the laws: "singular" of single outcomes, "true-delta" of (ε, δ)-DP."""
+        """Enclosures of both δ of the laws: "singular" (single outcomes) and "true-delta"."""
         pairs = list(itertools.pairwise(self.laws))
         counts = self.problem.counts
         if counts is None or counts > len(self.laws):
@@ -120,28 +119,28 @@ class Solution:
         return self.laws[min(count - self.problem.min_count, len(self.laws) - 1)]
 
     def alphas(self, count: int) -> Weights:
-        """Return the weights α_{i1,i2,n} of Proposition 2 that make up the law at a count n."""
+        """Return weights α_{i1,i2,n} of Proposition 2 for the law at a count n."""
         return mixture_weights(self.law(count))
 
     @property
     def alpha_star(self) -> tuple[Fraction, ...] | None:
-        """α_1, …, α_D of the one law, p(±j) = α_j (1 − η)/2; None where each count has its own.
+        """α_1, …, α_D of a single law, p(±j) = α_j (1 − η)/2; None if each count has its own law.
 
-        The mirror image of an optimal law is optimal, and so is the mean of both, which is taken.
+        They describe the average of the law and its mirror image, which is also optimal.
         """
         if self.problem.max_count is not None:
             return None
         return symmetric_weights(self.laws[0], self.problem.support)
 
     def mechanism(self) -> IntegerNoise | None:
-        """Return the law as a mechanism for counts n ≥ D; None where each count has its own."""
+        """Return the single law as a mechanism for counts n ≥ D; None if each count has its own."""
         if self.problem.max_count is not None:
             return None
         law = self.laws[0]
         return IntegerNoise(law.fractions(), law.lowest)
 
     def neighbours(self, count: int) -> Tabulated:
-        """Return the laws of Y at the counts n and n + 1, on the outcomes of both."""
+        """Return the laws of Y at the counts n and n + 1 as a pair of tables."""
         first, second = self.law(count), self.law(count + 1)
         ends = [count + z for z in first.values] + [count + 1 + z for z in second.values]
         outcomes = range(min(ends), max(ends) + 1)
@@ -155,24 +154,25 @@ class Solution:
 def optimal_count_noise(
     problem: CountNoiseProblem, *, relative_width: Fraction | None = None, solver: str | None = None
 ) -> Solution:
-    """Solve the program of a problem and prove the optimum.
+    """Minimise the δ of bounded count noise, and prove the optimum.
 
     Parameters
     ----------
     problem
-        E, η, D, and N or data-independence.
+        The problem.
     relative_width
-        The width to reach. Unless given, 1e-12 is tried, and the best that is reached returned.
+        The required relative width of the enclosure. None aims at 1e-12 and returns the narrowest
+        enclosure that is reached.
     solver
-        "cvxpy", "cvxpy:CLARABEL", "cvxpy:HIGHS", "cvxpy:SCS", …: also solve the program as it is
-        printed in floating point, with its α's, and say how far they are from what is proved.
+        "cvxpy", "cvxpy:CLARABEL", "cvxpy:HIGHS", "cvxpy:SCS", …: solve also the program as printed,
+        in floating point, and report the errors of its δ and α's.
 
     Raises
     ------
     InvalidInputError
-        If the solver is unknown, or the program as printed is not for this problem.
+        If the solver is unknown, or the paper has no program for this problem.
     UndecidedError
-        If the width was not reached; the message carries what was.
+        If the required width is not reached; the message contains the enclosure that is.
     """
     require_type("problem", problem, CountNoiseProblem)
     if solver is not None:
@@ -208,7 +208,7 @@ def optimal_count_noise(
 
 
 def _beside(solution: Solution, solver: str) -> Solution:
-    """Add what a solver of cvxpy finds."""
+    """Add the solution of the program as printed by a solver of cvxpy, and its errors."""
     from dpassay.lp.reference import answer_of
 
     found = answer_of(solution.problem, solver)
@@ -228,15 +228,15 @@ def _beside(solution: Solution, solver: str) -> Solution:
 
 
 def _answers(problem: CountNoiseProblem, bits: int) -> Iterator[Answer]:
-    """Yield answers, each proved, each after more work than the one before."""
+    """Yield proved answers in order of increasing cost."""
     if problem.objective == "true-delta":
         yield from true_answers(problem, bits)
         return
     if problem.max_count is None:
         yield by_formula(problem, bits)
         return
-    # D + 1 laws are nearly always enough, but not where the least count is large: for E = 2,
-    # η = 9/20, D = 3 and the counts 3..7 the law of 6 cannot serve 7 as well.
+    # D + 1 laws are nearly always enough, except if the least count is large: for E = 2, η = 9/20,
+    # D = 3 and the counts 3..7, the law of 6 cannot serve 7 as well.
     own = problem.columns
     for _ in range(1 + _MORE_LAWS):
         yield from answers(problem, bits, own=own)
@@ -250,20 +250,24 @@ def _width(solution: Solution) -> Fraction:
 
 
 SCHEMA_VERSION = 1
-"""Version of the reports; it rises when a key changes its meaning."""
+"""Version of the JSON report; it increases when a key changes its meaning."""
 
 
 def to_json(solution: Solution) -> dict[str, Any]:
-    """Return {"delta", "exact", "law", "alphas", …}.
+    """Return a report as plain data.
 
-    "reached" has both δ of the laws, "singular" of single outcomes and "true-delta" of (ε, δ)-DP.
-    Each α is a fraction, with its decimals beside it; "solver" is what cvxpy found, or None.
-    "law" lists the laws with the counts that each is for; "exact" is a fraction or None; "alphas"
-    lists the weights α_{i1,i2,n} that are not 0, "below" i1 and "above" i2, of each law at its
-    first count n; "alpha_star" the α_j of one law for all counts, or None; "mechanism" is this law
-    in the notation of mechanisms, or None; "counts_for_one_law" the number of counts n ≥ D from
-    which on this law is optimal among laws that differ by count, or None (see
-    `dpassay.lp.one_law`).
+    Its keys, besides those of the problem, are:
+
+    * "delta": the enclosure; "exact": a fraction, or None;
+    * "reached": both δ of the laws, "singular" and "true-delta";
+    * "law": the laws, each with the range of counts that it serves;
+    * "alphas": the nonzero weights α_{i1,i2,n} of each law at its first count n, with i1 as "below"
+      and i2 as "above", as fraction and as decimal;
+    * "alpha_star": the α_j of a single law for all counts, or None;
+    * "solver": the floating-point solution by cvxpy, or None;
+    * "mechanism": the single law in the notation of mechanisms, or None;
+    * "counts_for_one_law": the number of counts n ≥ D from which on the single law is optimal also
+      among laws that depend on the count, or None (`dpassay.lp.one_law`).
     """
     mechanism = solution.mechanism()
     return {
@@ -289,7 +293,7 @@ def to_json(solution: Solution) -> dict[str, Any]:
 
 
 def listed(solution: Solution) -> list[dict[str, Any]]:
-    """Return each law with its counts; the last one is for all counts that remain."""
+    """Return each law with the range of counts that it serves."""
     last = solution.problem.max_count
     if last is None:
         return [_law(solution.laws[0], solution.problem.support, None)]
@@ -309,7 +313,7 @@ def _alphas(solution: Solution) -> list[dict[str, Any]]:
 
 
 def _solver(solution: Solution) -> dict[str, Any] | None:
-    """Return what a solver of cvxpy found, and how far that is from what is proved."""
+    """Return the floating-point solution by cvxpy and its errors, as plain data."""
     found = solution.solver_answer
     if found is None:
         return None
@@ -328,7 +332,7 @@ def _solver(solution: Solution) -> dict[str, Any] | None:
 
 
 def _decimal(value: Fraction) -> str:
-    """Return fifteen significant digits, rounded."""
+    """Return the number rounded to fifteen significant digits."""
     return f"{Decimal(value.numerator) / Decimal(value.denominator):.15g}"
 
 
@@ -338,7 +342,7 @@ def _law(law: Law, first: int, last: int | None) -> dict[str, Any]:
 
 
 def written(value: fmpq) -> str:
-    """Print as a terminating decimal where that is shorter than the fraction."""
+    """Return a number as a fraction, or as a terminating decimal if that is shorter."""
     fraction = to_fraction(value)
     text = str(fraction)
     decimal = _terminating(fraction)
@@ -346,7 +350,7 @@ def written(value: fmpq) -> str:
 
 
 def _terminating(value: Fraction) -> str | None:
-    """Return mantissa and exponent in decimal, or None where the digits do not end."""
+    """Return the number as "MANTISSAe-PLACES", or None if its decimal expansion is infinite."""
     twos = (value.denominator & -value.denominator).bit_length() - 1
     odd, fives = value.denominator >> twos, 0
     while odd % 5 == 0:

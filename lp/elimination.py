@@ -1,8 +1,8 @@
-"""Sparse linear systems over the rationals or over balls, and the basic solutions of programs.
+"""Sparse linear systems over the rationals or over balls, and basic solutions of linear programs.
 
-The bases of noise programs are long chains p(z) = E·p(z+1) + δ hung on a few dense rows (one
-mass and one mean per law). Markowitz's rule eliminates the chains at almost no fill-in; what
-remains is a small dense system, which python-flint solves.
+The bases of noise programs consist of long chains p(z) = E·p(z + 1) + δ, connected by a few dense
+rows (one mass and one mean per law). Elimination by Markowitz's rule removes the chains with almost
+no fill-in; python-flint solves the small dense system that remains.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from dpassay.lp.program import Evaluated
 
 Sparse: TypeAlias = dict[int, Value]
 _DENSE_ROW = 12
-"""Entries of the sparsest row from which on what is left is solved as a dense system."""
+"""When the sparsest remaining row has more entries than this, the rest is solved as dense."""
 
 
 def basic_solution(
     program: Evaluated, columns: list[int], tight: list[int]
 ) -> tuple[list[Value], list[Value]]:
-    """Return the point and the multipliers that a basis determines.
+    """Return the primal point and the multipliers of a basis.
 
-    The point is zero outside `columns` and meets the rows in `tight` with equality; the
+    The point is zero outside `columns` and satisfies the rows in `tight` with equality. The
     multipliers are zero outside `tight` and make the reduced costs of `columns` zero.
 
     Raises
     ------
     UndecidedError
-        If the basis is singular, or not seen to be regular at this precision.
+        If the basis is singular, or not proved regular at this precision.
     """
     place = {column: index for index, column in enumerate(columns)}
     rows: list[Sparse] = [
@@ -59,9 +59,9 @@ def basic_solution(
 
 
 def solve(rows: list[Sparse], right: list[Value]) -> list[Value]:
-    """Solve a square sparse system; `rows` and `right` are used up.
+    """Solve a square sparse system; the arguments are overwritten.
 
-    Raises UndecidedError where a pivot is zero or contains zero.
+    Raises UndecidedError if all possible pivots of a row are zero or contain zero.
     """
     size = len(rows)
     where: list[set[int]] = [set() for _ in range(size)]
@@ -103,10 +103,10 @@ def solve(rows: list[Sparse], right: list[Value]) -> list[Value]:
 
 
 def _pivot(row: Sparse, where: list[set[int]]) -> int:
-    """Choose the entry in the shortest column that is certainly not zero."""
+    """Return the column of a certainly nonzero entry, with the fewest entries in its column."""
     usable = [column for column, value in row.items() if _nonzero(value)]
     if not usable:
-        raise UndecidedError("The basis is not seen to be regular at this precision.")
+        raise UndecidedError("The basis is not proved regular at this precision.")
     return min(usable, key=lambda column: (len(where[column]), column))
 
 
@@ -117,7 +117,7 @@ def _nonzero(value: Value) -> bool:
 def _subtract(
     system: tuple[list[Sparse], list[Value], list[set[int]]], index: int, other: int, column: int
 ) -> None:
-    """Eliminate a column from the row `other` with the row `index`."""
+    """Eliminate a column from row `other` by subtracting a multiple of row `index`."""
     rows, right, where = system
     source, target = rows[index], rows[other]
     factor = target.pop(column) / source[column]
@@ -160,6 +160,6 @@ def _solve_dense(
         else:
             found = arb_mat(size, size, entries).solve(arb_mat(size, 1, sides))
     except ZeroDivisionError:
-        raise UndecidedError("The basis is not seen to be regular at this precision.") from None
+        raise UndecidedError("The basis is not proved regular at this precision.") from None
     for place, column in enumerate(columns):
         solution[column] = found[place, 0]

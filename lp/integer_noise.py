@@ -1,32 +1,29 @@
-"""Optimal integer noise under (ε, δ)-DP, with proof.
+"""Optimal integer noise under (ε, δ)-DP, with certified optimum.
 
-The upper bound is the cost of a law with rational masses whose divergence is bounded by exact
-arithmetic. The lower bound needs no solver either. Take any tests 0 ≤ w_s(z) ≤ λ_s, one for
-each shift s. A law p that satisfies the constraints has Σ_z w_s(z)(p(z) − E p(z − s)) ≤ λ_s δ,
-so with h(z) = cost(z) + Σ_s (w_s(z) − E w_s(z + s))
+**Problem.** Noise Z ∈ −D..D is added to an integer of sensitivity S. The cost is minimised over all
+laws p of Z whose hockey-stick divergence is at most δ for all shifts s = 1..S, in both directions:
+
+    Σ_z max(0, p(z) − E p(z ∓ s)) ≤ δ,    E = e^ε.
+
+With the objective "delta", δ itself is minimised.
+
+**Symmetry.** The cost is even, the divergence is convex and both directions are bounded, so the
+average of a law and its mirror image is feasible and has the same cost. Hence a symmetric law is
+optimal; it is unbiased, and one direction implies the other. If a law decreases with |z|, so does
+this average.
+
+**Upper bound.** The cost of a law with rational masses, whose divergence is computed exactly.
+
+**Lower bound.** Choose any tests 0 ≤ w_s(z) ≤ λ_s, one for each shift s. A feasible law satisfies
+Σ_z w_s(z)(p(z) − E p(z − s)) ≤ λ_s δ. With h(z) = cost(z) + Σ_s (w_s(z) − E w_s(z + s)) this gives
 
     Σ_z cost(z) p(z)  ≥  Σ_z h(z) p(z) − δ Σ_s λ_s  ≥  min_z (h(z) + h(−z))/2 − δ Σ_s λ_s,
 
-where the mirror image may be taken because both directions are constrained. A prescribed
-P(Z = 0) = η puts η h(0) + (1 − η) min_{z ≠ 0} in the place of the minimum; with δ as objective
-there is no cost, and δ ≥ min_z (h(z) + h(−z))/(2 Σ_s λ_s). Where the law must fall with |z|, any
-steps m_z ≥ 0 for p(z) ≥ p(z + 1) may be subtracted too: (h(z) + h(−z))/2 is then less by
-(m_z − m_{z−1})/2, and h(0) by m_0.
-
-Problems of optimal integer noise under (ε, δ)-DP, and their linear programs.
-
-The noise Z ∈ −D..D is added to an integer of sensitivity S. Over all laws p of Z the least cost
-is sought for which the hockey-stick divergence is at most δ for every shift s = 1..S and in both
-directions,
-
-    Σ_z max(0, p(z) − E p(z ∓ s)) ≤ δ,    E = e^ε,
-
-or, with the objective "delta", the least such δ.
-
-Symmetry is free. The cost is even, the divergence is convex and both directions are bounded, so
-the mean of a law and its mirror image is feasible and costs the same. Hence the optimum is
-attained by a symmetric law, whose bias is zero and for which one direction implies the other.
-A law that falls with |z| has a mean with its mirror image that does so too.
+where the last step uses a symmetric p. If P(Z = 0) = η is prescribed, the minimum is replaced by
+η h(0) + (1 − η) min_{z ≠ 0} (h(z) + h(−z))/2. If δ is minimised, there is no cost, and δ ≥
+min_z (h(z) + h(−z))/(2 Σ_s λ_s). If the law must decrease with |z|, multipliers m_z ≥ 0 of
+p(z) ≥ p(z + 1) are subtracted too: they reduce (h(z) + h(−z))/2 by (m_z − m_{z−1})/2 for z ≥ 1,
+and h(0) by m_0.
 """
 
 from __future__ import annotations
@@ -61,38 +58,39 @@ from dpassay.lp.solve import Highs, InfeasibleError
 
 OBJECTIVES = ("variance", "absolute", "error", "cost", "delta")
 _MOST_ROWS = 6000
-"""Constraints of a program: more take hours."""
+"""Maximal number of constraints; more would take hours."""
 _KILOBYTES_PER_ROW = 40
-"""Memory of one constraint, measured, for the refusal to name."""
+"""Measured memory per constraint, used in an error message."""
 
 
 @final
 @dataclass(frozen=True, repr=False)
 class IntegerNoiseProblem(WithRatio):
-    """What is asked of integer noise; see the module.
+    """A problem of optimal integer noise, as in the module docstring.
 
     Parameters
     ----------
     objective
-        "variance" is E[Z²], which is the variance of unbiased noise; "absolute" is E|Z|; "error"
-        is P(Z ≠ 0); "cost" is E[cost(|Z|)] with the given costs; "delta" is δ.
+        The cost to minimise: "variance" is E[Z²] (the variance, since optimal noise is unbiased),
+        "absolute" is E|Z|, "error" is P(Z ≠ 0), "cost" is E[cost(|Z|)] with the given costs, and
+        "delta" is δ.
     support
         D ≥ 1, the largest error.
     delta
-        δ, rational, in (0, 1); None for the objective "delta". No bounded noise has δ = 0.
+        δ, a rational number in (0, 1); None for the objective "delta". No bounded noise has δ = 0.
     epsilon
-        ε ≥ 0; or else
+        ε ≥ 0. Give either `epsilon` or `ratio`.
     ratio
-        E = e^ε itself, rational and ≥ 1: then the optimum is an exact fraction.
+        E = e^ε, rational and ≥ 1. The optimum is then an exact fraction.
     sensitivity
         S ≥ 1, the largest distance of the true answers on neighbours.
     error_free
-        P(Z = 0), rational and in (0, 1), where it is prescribed.
+        A prescribed P(Z = 0), rational and in (0, 1), or None.
     costs
-        With the objective "cost": cost(1), …, cost(D) ≥ 0, not all 0; cost(0) = 0, and errors
-        beyond D, where they are considered, cost at least cost(D).
+        For the objective "cost": cost(1), …, cost(D) ≥ 0, not all 0. cost(0) is 0, and errors
+        beyond D are assumed to cost cost(D) at least.
     monotone
-        Whether P(Z = z) must not grow with |z|.
+        Whether P(Z = z) must be non-increasing in |z|.
     """
 
     objective: OneOf = OneOf(*OBJECTIVES)
@@ -134,13 +132,13 @@ class IntegerNoiseProblem(WithRatio):
             )
 
     def exact_epsilon(self) -> ExactReal | None:
-        """Return ε, or None where it is the logarithm of a rational E other than 1."""
+        """Return ε, or None if it was given as a rational E other than 1."""
         if self.ratio is not None and self.ratio.rational == 1:
             return ExactReal.of_rational(0)
         return self.epsilon
 
     def cost(self, z: int) -> Fraction:
-        """Return the cost of the error z; for the objective "delta" an error costs nothing."""
+        """Return the cost of the error z; 0 for the objective "delta"."""
         if self.costs is not None:
             return self.costs[min(abs(z), self.support) - 1] if z else Fraction(0)
         if self.objective == "variance":
@@ -151,7 +149,7 @@ class IntegerNoiseProblem(WithRatio):
 
 
 class Inequality(NamedTuple):
-    """p(z) ≤ E p(z − shift) + slack."""
+    """The constraint p(z) ≤ E p(z − shift) + slack."""
 
     shift: int
     z: int
@@ -160,12 +158,12 @@ class Inequality(NamedTuple):
 @final
 @dataclass(frozen=True)
 class IntegerProgram:
-    """The program of a symmetric law, and the names of its rows and columns.
+    """The linear program of a symmetric law, with the meaning of its rows and columns.
 
-    Columns 0..D are P(Z = 0), …, P(Z = D). Then comes a slack for each of `inequalities`, whose
-    rows are in the same order from `first` on, then δ where it is the objective. The next rows
-    bound the sum of the slacks, shift by shift; the last ones, from `steps` on, say that
-    P(Z = z) ≥ P(Z = z + 1) for z = 0..D − 1, where that is asked for.
+    Columns 0..D are P(Z = 0), …, P(Z = D), followed by a slack for each of `inequalities`, and by δ
+    if it is the objective. The rows of `inequalities` start at `first`, in the same order. They are
+    followed by one row per shift, which bounds the sum of its slacks. The rows from `steps` on,
+    present for monotone laws, say that P(Z = z) ≥ P(Z = z + 1) for z = 0..D − 1.
     """
 
     program: Program
@@ -177,12 +175,14 @@ class IntegerProgram:
 def integer_program(
     problem: IntegerNoiseProblem, delta: Fraction, *, log_ratio: float
 ) -> IntegerProgram:
-    """Write down the program.
+    """Return the linear program of a problem.
 
     Parameters
     ----------
+    problem
+        The problem.
     delta
-        The sum that the slacks may have; where δ is the objective, a guess of its size.
+        The bound on the sum of the slacks; if δ is the objective, an estimate for the scaling.
     log_ratio
         log₂ E, for the scaling.
     """
@@ -191,7 +191,7 @@ def integer_program(
         Inequality(shift, z)
         for shift in shifts
         for z in range(-largest, largest + 1)
-        if abs(z) != abs(z - shift)  # p(z) ≤ E p(−z) says nothing
+        if abs(z) != abs(z - shift)  # p(z) ≤ E p(−z) always holds for a symmetric law
     )
     mass = Row(((0, ONE), *((z, Coefficient(2)) for z in range(1, largest + 1))), ONE, True)
     rows = [mass]
@@ -236,50 +236,49 @@ def _log2(value: Fraction) -> int:
 
 
 MARGIN = Fraction(1, 1 << 96)
-"""Where E is irrational the law is made for δ(1 − MARGIN), so that its rounding cannot hurt."""
+"""For irrational E the program has δ(1 − MARGIN), so that the rounded law satisfies δ."""
 
 _DIGITS = 42
-"""Digits of multipliers, besides those of their range."""
+"""Digits of multipliers, in addition to their range of magnitudes."""
 _EXACT_ROWS = 200
-"""Constraints up to which rational data are solved exactly."""
+"""Number of constraints up to which programs with rational E are solved exactly."""
 _FARTHEST = 1000
-"""Errors beyond the largest that a test is followed to: it ends before, or is of no use."""
+"""Number of errors beyond D to which a test is extended; a longer extension proves nothing."""
 _STEP = 1 << 16
-"""Factor of a guessed size that the solver finds too small, or far too large: its columns end at
-10⁶."""
+"""Factor by which an estimate of δ is corrected. The solver's scaled columns are limited to 10⁶."""
 _MOST_FREE = 512
-"""Support, in sensitivities, up to which a law without one is sought: its program grows with the
-square."""
+"""Maximal support, in units of the sensitivity, in the search for noise of any support."""
 _ROUNDING = fmpq(1, 10**36)
-"""Share of a lower bound given up for one of every support: more than rounding to 42 places."""
+"""Fraction of a lower bound that is given up to make it valid for every support; it exceeds the
+effect of rounding to 42 places."""
 
 
 @final
 @dataclass(frozen=True)
 class IntegerNoiseSolution:
-    """The optimum, a law that attains it, and what proves it.
+    """The optimum, a law that attains it, and its proof.
 
     Parameters
     ----------
     problem
-        What was asked.
+        The problem.
     value
-        An enclosure of the optimum: of the cost, or of δ.
+        An enclosure of the optimal cost, or of the optimal δ.
     exact
-        The optimum where E is rational and the basis was solved exactly.
+        The optimum, if E is rational and the program was solved exactly.
     mechanism
         The noise.
     divergence
-        An upper bound of the exact δ(ε) of the mechanism; equal to it where E is rational.
+        An upper bound on δ(ε) of the mechanism; equal to it if E is rational.
     tests
         w_s(−D), …, w_s(D) for s = 1..S, which prove the lower bound.
     steps
-        m_0, …, m_{D−1}, which help to prove it where the law must fall with |z|; else nothing.
+        m_0, …, m_{D−1} for a monotone law, else empty.
     ratio
-        The rational bounds of E that the proof uses.
+        The rational bounds on E that the proof uses.
     every_support
-        Whether the tests, continued beyond ±D, also prove the lower bound for noise of any
-        support: then a larger D gains nothing.
+        Whether the tests, extended beyond ±D, prove the lower bound for noise of any support. A
+        larger D is then useless.
     seconds
         Running time.
     """
@@ -296,7 +295,7 @@ class IntegerNoiseSolution:
     seconds: float
 
     def cost(self, objective: str) -> Fraction:
-        """Return another cost of the law, exactly; it is symmetric."""
+        """Return the exact E[Z²] ("variance"), E|Z| ("absolute") or P(Z ≠ 0) ("error")."""
         side = enumerate(self.side()[1:], start=1)
         weights = {"variance": 2, "absolute": 1, "error": 0}
         return 2 * sum((p * z ** weights[objective] for z, p in side), start=Fraction(0))
@@ -308,15 +307,14 @@ class IntegerNoiseSolution:
 
 @forgiving
 def optimal_integer_noise(problem: IntegerNoiseProblem) -> IntegerNoiseSolution:
-    """Solve a problem and prove the optimum.
+    """Minimise the cost of integer noise, and prove the optimum.
 
     Raises
     ------
     InfeasibleError
-        If no law on −D..D with the prescribed P(Z = 0) has so small a δ; the message says
-        which δ it could have.
+        If no law on −D..D satisfies the constraints; the message states the least possible δ.
     UndecidedError
-        If the solver's answer could not be turned into a proof.
+        If the solver's result could not be turned into a proof.
     """
     require_type("problem", problem, IntegerNoiseProblem)
     started = time.perf_counter()
@@ -364,12 +362,14 @@ def optimal_integer_noise(problem: IntegerNoiseProblem) -> IntegerNoiseSolution:
 
 @forgiving
 def optimal_free_noise(problem: IntegerNoiseProblem) -> IntegerNoiseSolution:
-    """Solve a problem for noise of any support; `problem.support` is where the search starts.
+    """Minimise the cost over integer noise of any support, starting from `problem.support`.
+
+    The support is doubled until the optimum is proved to hold for every support.
 
     Raises
     ------
     UndecidedError
-        If no support was found beyond which nothing is gained.
+        If no such support was found.
     """
     support = problem.support
     while True:
@@ -383,7 +383,7 @@ def optimal_free_noise(problem: IntegerNoiseProblem) -> IntegerNoiseSolution:
         support *= 2
         if problem.costs is not None or support > _MOST_FREE // problem.sensitivity:
             raise UndecidedError(
-                f"No support was found beyond which nothing is gained ({reached}). Give a support."
+                f"No support was found that is proved optimal ({reached}). Give a support."
             )
 
 
@@ -393,19 +393,24 @@ def lower_bound(
     ratio: Ratio,
     steps: Sequence[fmpq] = (),
 ) -> tuple[fmpq, bool]:
-    """Return the bound that tests prove, and whether it holds for every support.
+    """Return the lower bound that tests prove, and whether it holds for every support.
 
-    Beyond ±D the tests are 0, except that w_1(−z) is made as large as h(−z) needs. Where that
-    does not end, w_s(−z) = λ_s for all s and all z > D is tried: with w ≤ λ everywhere,
-    (h(z) + h(−z))/2 ≥ cost(D + 1) − (E − 1) Σ λ_s/2 for all z > D. Rounding may leave this below
-    the minimum over −D..D by less than `_ROUNDING` of that, which is then given up.
+    To bound noise beyond ±D, the tests are extended by 0, except that w_1(−z) is chosen as large as
+    is needed to keep (h(z) + h(−z))/2 at the minimum. If this does not terminate, the extension
+    w_s(−z) = λ_s for all s and all z > D is tried: as w ≤ λ everywhere,
+    (h(z) + h(−z))/2 ≥ cost(D + 1) − (E − 1) Σ λ_s/2 for all z > D. If rounding makes this smaller
+    than the minimum over −D..D, by a fraction of at most `_ROUNDING`, the bound is lowered to it.
 
     Parameters
     ----------
+    problem
+        The problem.
     tests
         w_s(−D), …, w_s(D) ≥ 0 for s = 1..S.
+    ratio
+        Rational bounds on E.
     steps
-        m_0, …, m_{D−1} ≥ 0, for a law that falls with |z|; else nothing.
+        m_0, …, m_{D−1} ≥ 0 for a monotone law, else empty.
     """
     largest, shifts = problem.support, range(1, problem.sensitivity + 1)
     known = [dict(enumerate(test, start=-largest)) for test in tests]
@@ -437,7 +442,7 @@ def lower_bound(
             known[0][-beyond] = missing
             stays = missing <= limits[0] and beyond - largest < _FARTHEST
         elif all(-beyond + shift not in test for shift, test in zip(shifts, known, strict=True)):
-            break  # all tests are 0 from here on, and the cost does not fall
+            break  # from here on all tests are 0, and the cost does not decrease
     if not stays:
         level = to_fmpq(problem.cost(largest + 1)) - (ratio.upper - 1) * _total(limits) / 2
         if least - level <= abs(least) * _ROUNDING:
@@ -456,11 +461,11 @@ class _Solved(NamedTuple):
     point: Sequence[Value]
     multipliers: Sequence[Value]
     digits: int
-    """Decimal places worth keeping."""
+    """Decimal places to which the solution is accurate."""
 
 
 def _solved(problem: IntegerNoiseProblem, *, exactly: bool) -> _Solved:
-    """Return a point and multipliers; where δ is sought, correct the guess of its size first."""
+    """Solve the linear program; if δ is the objective, correct the estimate of its size first."""
     log_ratio = log_ratio_of(problem.exponential)
     if problem.delta is not None:
         delta = problem.delta if exactly else problem.delta * (1 - MARGIN)
@@ -469,7 +474,7 @@ def _solved(problem: IntegerNoiseProblem, *, exactly: bool) -> _Solved:
     while True:
         try:
             found = _solved_at(problem, size, log_ratio, exactly=exactly)
-        except InfeasibleError:  # the solver keeps its columns below 10⁶ in their scale
+        except InfeasibleError:  # δ may exceed the solver's limit of 10⁶ for scaled columns
             if size > 1:
                 raise
             size *= _STEP
@@ -482,7 +487,7 @@ def _solved(problem: IntegerNoiseProblem, *, exactly: bool) -> _Solved:
 
 
 def _mantissa(value: Value) -> tuple[int, int]:
-    """Return a rational number near to the value, as numerator and denominator."""
+    """Return the midpoint of a value as numerator and denominator."""
     if isinstance(value, fmpq):
         return int(value.p), int(value.q)
     mantissa, exponent = (int(part) for part in value.mid().man_exp())
@@ -492,7 +497,7 @@ def _mantissa(value: Value) -> tuple[int, int]:
 def _solved_at(
     problem: IntegerNoiseProblem, delta: Fraction, log_ratio: float, *, exactly: bool
 ) -> _Solved:
-    """Solve with δ given, or guessed."""
+    """Solve the linear program for a given or estimated δ."""
     program = integer_program(problem, delta, log_ratio=log_ratio)
     exponents = program.program.column_exponents
     size = max(exponents) - min(exponents) + 2 * problem.support.bit_length()
@@ -505,9 +510,10 @@ def _solved_at(
 
 
 def _size_of_delta(problem: IntegerNoiseProblem, log_ratio: float) -> Fraction:
-    """Guess the least δ: what a geometric law leaves at the ends, or what P(Z = 0) forces.
+    """Estimate the least δ: the larger of two bounds.
 
-    P(Y ≥ 0) is (1 + η)/2 without and (1 − η)/2 with a shift by one.
+    The first is the mass that a geometric law has at the ends of the support. The second applies if
+    P(Z = 0) = η is prescribed: P(Y ≥ 0) is (1 + η)/2, and (1 − η)/2 after a shift by one.
     """
     ends = log_ratio * problem.support / problem.sensitivity
     guess = Fraction(1, 1 << int(ends)) / (2 * problem.support + 1)
@@ -519,7 +525,7 @@ def _size_of_delta(problem: IntegerNoiseProblem, log_ratio: float) -> Fraction:
 
 
 def _law(problem: IntegerNoiseProblem, point: Sequence[Value], digits: int | None) -> list[fmpq]:
-    """Round P(Z = 0), …, P(Z = D) to a symmetric law."""
+    """Return P(Z = 0), …, P(Z = D), rounded so that the symmetric law has mass exactly 1."""
     side = [max(rounded(value, digits), fmpq(0)) for value in point[: problem.support + 1]]
     rest = 2 * _total(side[1:])
     if problem.error_free is None and rest <= 1:
@@ -531,7 +537,7 @@ def _law(problem: IntegerNoiseProblem, point: Sequence[Value], digits: int | Non
     if problem.monotone:
         places = [z for z in places if side[z - 1] - side[z] >= missing]
     if not places:
-        raise UndecidedError("The law could not be repaired so that it falls with |z|.")
+        raise UndecidedError("Rounding could not keep the law monotone.")
     side[places[0]] += missing
     return side
 
@@ -542,7 +548,7 @@ def _tests(
     multipliers: Sequence[Value],
     digits: int | None,
 ) -> list[list[fmpq]]:
-    """Read the tests off the multipliers."""
+    """Return the tests w_s(z) as the multipliers of the inequalities, rounded and made ≥ 0."""
     largest = problem.support
     tests = [[fmpq(0)] * (2 * largest + 1) for _ in range(problem.sensitivity)]
     for row, (shift, z) in enumerate(program.inequalities, start=program.first):
@@ -563,18 +569,18 @@ def _divergence(side: Sequence[fmpq], shift: int, ratio: fmpq) -> fmpq:
 
 
 def _require_room(problem: IntegerNoiseProblem) -> None:
-    """Raise InfeasibleError where P(Z = 0) cannot be the largest of all probabilities."""
+    """Raise InfeasibleError if a prescribed P(Z = 0) is too small for a monotone law."""
     values = 2 * problem.support + 1
     if problem.monotone and problem.error_free is not None and problem.error_free * values < 1:
         raise InfeasibleError(
-            f"P(Z = 0) = {problem.error_free} and monotone contradict each other: a law on "
-            f"-{problem.support}..{problem.support} that falls with |z| has P(Z = 0) ≥ 1/{values}. "
+            f"P(Z = 0) = {problem.error_free} and monotone contradict each other: a monotone law "
+            f"on -{problem.support}..{problem.support} has P(Z = 0) ≥ 1/{values}. "
             "Leave one of the two out, or give a larger support."
         )
 
 
 def _infeasible(problem: IntegerNoiseProblem, reason: DpassayError) -> DpassayError:
-    """Return the error that says which constraints are too much, with the least δ there is."""
+    """Return an error that states the least δ possible, with and without further constraints."""
     if problem.delta is None:
         return reason
     least = optimal_integer_noise(_least_delta(problem))
@@ -583,7 +589,7 @@ def _infeasible(problem: IntegerNoiseProblem, reason: DpassayError) -> DpassayEr
             f"No proof was found ({reason}). The least delta of this support is {least.value}."
         )
     fixed = "" if problem.error_free is None else f" and P(Z = 0) = {problem.error_free}"
-    falling = " that falls with |z|" if problem.monotone else ""
+    falling = " with monotone probabilities" if problem.monotone else ""
     without = []
     if problem.error_free is not None:
         free = optimal_integer_noise(_least_delta(problem, error_free=None))

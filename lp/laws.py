@@ -1,17 +1,16 @@
-"""Laws on a few integers with exact probabilities: rounded, repaired, compared.
+"""Laws on a few integers with exact probabilities, and their weights α.
 
-The α's: a law of the noise as the mixture of two-point laws that the printed program weighs.
-
-Proposition 1 of Sadeghi, Asoodeh and Calmon has for i1 < 0 < i2 the law with mean 0 on i1, 0, i2
-and P(Z = 0) = η. Equation (3) is the mixture of these laws with weights α_{i1,i2,n}, the variables
-of Proposition 2. A law p with mean 0 and p(0) = η is the mixture with
+For i1 < 0 < i2, Proposition 1 of Sadeghi, Asoodeh and Calmon defines the law on {i1, 0, i2} with
+mean 0 and P(Z = 0) = η. Equation (3) is the mixture of these two-point laws with weights
+α_{i1,i2,n}, the variables of Proposition 2. Every law p with mean 0 and p(0) = η is such a mixture,
+with
 
     α_{i1,i2} = p(i1) p(i2) (i2 + |i1|)/((1 − η) m),   m = Σ_{i>0} i p(i) = Σ_{i<0} |i| p(i).
 
-For the two-point law gives i1 the mass (1 − η) i2/(i2 + |i1|), and Σ_{i2} p(i1) p(i2) i2/m = p(i1);
-likewise for i2. The sum of the weights is m ((1 − η)/((1 − η) m)) = 1. Other weights may give the
-same law: a law does not determine them. Proposition 3 and Definition 2 write a symmetric law as
-p(±j) = α_j (1 − η)/2; these α_j are unique.
+Proof: the two-point law gives i1 the mass (1 − η) i2/(i2 + |i1|), and Σ_{i2} p(i1) p(i2) i2/m =
+p(i1); likewise for i2. The weights sum to (Σ p(i1) m + m Σ p(i2))/((1 − η) m) = 1, since the two
+sums over i1 < 0 and i2 > 0 add up to 1 − η. The weights are not unique. Proposition 3 and
+Definition 2 write a symmetric law as p(±j) = α_j (1 − η)/2; these α_j are unique.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from dpassay.lp.certificate import rounded
 from dpassay.lp.problem import Value, to_fraction
 
 Weights: TypeAlias = dict[tuple[int, int], Fraction]
-"""α_{i1,i2} by (i1, i2), without those that are 0."""
+"""Maps (i1, i2) to α_{i1,i2}; zero weights are omitted."""
 
 
 @final
 @dataclass(frozen=True)
 class Law:
-    """P(Z = lowest + i) = probabilities[i], exactly; the sum is 1."""
+    """A law with the exact probabilities P(Z = lowest + i) = probabilities[i], of sum 1."""
 
     lowest: int
     probabilities: tuple[fmpq, ...]
@@ -47,18 +46,17 @@ class Law:
 
     @property
     def values(self) -> range:
-        """The values that may have a probability."""
+        """The range of values for which a probability is stored."""
         return range(self.lowest, self.lowest + len(self.probabilities))
 
     def fractions(self) -> list[Fraction]:
-        """Return the probabilities."""
+        """Return the probabilities as Python fractions."""
         return [to_fraction(probability) for probability in self.probabilities]
 
     def excess(self, other: Law, shift: int, ratio: fmpq) -> fmpq:
-        """Return max over z of P(Z = z) − E·P(Z' = z − shift), at least 0.
+        """Return the maximum of P(Z = z) − E·P(Z' = z − shift) over the stored values z.
 
-        For Z at a count n and Z' ~ `other` at n + shift this is the largest excess of a single
-        outcome.
+        With Z at a count n and Z' ~ `other` at n + shift, this is the δ that single outcomes need.
         """
         return max((self.at(z) - ratio * other.at(z - shift) for z in self.values), default=fmpq(0))
 
@@ -66,16 +64,16 @@ class Law:
 def nearest_law(
     weights: Mapping[int, Value], eta: Fraction, values: Iterable[int], digits: int | None
 ) -> Law:
-    """Return a law with P(0) = η and mean 0 exactly, near the given probabilities.
+    """Return a law with exactly P(Z = 0) = η and mean 0, close to given probabilities.
 
-    Every probability is rounded to `digits` decimal places (None: it is rational and stays);
-    what is then missing of mass and mean is put on −1 and 1, or on the two largest
-    probabilities where those are too small for it.
+    Each probability is rounded to `digits` decimal places (None keeps rational ones). The missing
+    mass and mean are then added to two probabilities: those of −1 and 1, or, if one of these would
+    become negative, two of the largest.
 
     Raises
     ------
     UndecidedError
-        If no pair of values can take the difference.
+        If no pair of probabilities can absorb the difference.
     """
     zero = fmpq(0)
     entries: dict[int, fmpq] = {}
@@ -92,7 +90,7 @@ def nearest_law(
 
 
 def _repair(entries: dict[int, fmpq], mass: fmpq, mean: fmpq) -> None:
-    """Add `mass` and `mean` to two entries so that both stay ≥ 0."""
+    """Change two entries by `mass` in total and `mean` in first moment, keeping both ≥ 0."""
     largest = sorted(entries, key=lambda z: entries[z], reverse=True)[:8]
     pairs: list[Sequence[int]] = [(-1, 1)]
     pairs += [(a, b) for a in largest for b in largest if a < b]
@@ -102,11 +100,11 @@ def _repair(entries: dict[int, fmpq], mass: fmpq, mean: fmpq) -> None:
             entries[second] += change
             entries[first] += mass - change
             return
-    raise UndecidedError("The solver's guess is too far from a law of mean 0 to be repaired.")
+    raise UndecidedError("The solver's result is too far from a law of mean 0 to be repaired.")
 
 
 def mixture_weights(law: Law) -> Weights:
-    """Return α_{i1,i2} ≥ 0 with sum 1, whose mixture of two-point laws is the law, exactly."""
+    """Return weights α_{i1,i2} ≥ 0 of sum 1 whose mixture of two-point laws is exactly the law."""
     masses = dict(zip(law.values, law.fractions(), strict=True))
     gains = sum((z * mass for z, mass in masses.items() if z > 0), start=Fraction(0))
     others = 1 - masses.get(0, Fraction(0))
@@ -119,7 +117,7 @@ def mixture_weights(law: Law) -> Weights:
 
 
 def symmetric_weights(law: Law, support: int) -> tuple[Fraction, ...]:
-    """Return α_1, …, α_D of Proposition 3, of the mean of the law and its mirror image."""
+    """Return α_1, …, α_D of Proposition 3 for the average of the law and its mirror image."""
     masses = dict(zip(law.values, law.fractions(), strict=True))
     none = Fraction(0)
     return tuple(

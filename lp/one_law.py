@@ -1,22 +1,24 @@
-"""How many counts make one law optimal: laws that differ by count gain only where there are few.
+"""One law for all counts: when it is optimal, and its closed form.
 
-K consecutive counts n ≥ D have laws p_0, …, p_{K−1} on −D..D with P(Z = 0) = η, mean 0 and largest
-excess δ of single outcomes. Write v_0 = η, v_z = (v_{z−1} − δ)/E, and for 0 ≤ m ≤ D/2 u_0 = η, u_z
-= E u_{z−1} + δ for z ≤ m, u_{D+1} = 0, u_z = E u_{z+1} + δ for z > m. One law needs 2 Σ_{z≤k} v_z ≤
-1 − η for k ≤ D, which is δ ≥ δ_k, and 2 Σ_z u_z ≥ 1 − η, which is δ ≥ δ^(m) (`CountNoise.bound`,
-`CountNoise.missing_bound`). With C = 2η/(1 − η), C_k = P_{k+1}/A_k and C_0 = ∞, the optimum of one
-law is δ_k for C_k ≤ C ≤ C_{k−1} and some δ^(m) for C ≤ C_D.
+Part 1: laws that depend on the count have a smaller δ only if there are few counts.
+
+Let K consecutive counts n ≥ D have laws p_0, …, p_{K−1} on −D..D with P(Z = 0) = η, mean 0 and
+largest excess δ of single outcomes. Define v_0 = η, v_z = (v_{z−1} − δ)/E, and for 0 ≤ m ≤ D/2
+u_0 = η, u_z = E u_{z−1} + δ for z ≤ m, u_{D+1} = 0, u_z = E u_{z+1} + δ for z > m. A single law
+requires 2 Σ_{z≤k} v_z ≤ 1 − η for k ≤ D, that is δ ≥ δ_k, and 2 Σ_z u_z ≥ 1 − η, that is δ ≥ δ^(m)
+(`CountNoise.bound`, `CountNoise.missing_bound`). With C = 2η/(1 − η), C_k = P_{k+1}/A_k and
+C_0 = ∞, the optimum of a single law is δ_k for C_k ≤ C ≤ C_{k−1} and some δ^(m) for C ≤ C_D.
 
 **Theorem.** The optimum over all laws is that of one law if and only if K is at least
 
     2k + 1  for C_k ≤ C < C_{k−1} and k < D,   2D  for C_D < C < C_{D−1},   D + 1  for C < C_D,
     and for C = C_D: 2 if E = 1 or D = 1, else D.
 
-So 2D counts, N = 3D − 1, are always enough. One count alone has δ = 0.
+So 2D counts, N = 3D − 1, are always enough. A single count has δ = 0.
 
-**Enough.** Let e_i(z) = p_i(z) − v_z, f_i(z) = p_i(−z) − v_z for z ≥ 1. An output is compared with
-the neighbour for which the error is smaller: e_i(z) ≥ e_{i+1}(z − 1)/E, so e_i(z) ≥ 0 if i + z < K,
-and f_i(z) ≥ 0 if z ≤ i.
+**Sufficiency.** Let e_i(z) = p_i(z) − v_z, f_i(z) = p_i(−z) − v_z for z ≥ 1. Comparing an output
+with the neighbour that has the smaller error gives e_i(z) ≥ e_{i+1}(z − 1)/E, so e_i(z) ≥ 0 if
+i + z < K, and f_i(z) ≥ 0 if z ≤ i.
 (1) K ≥ 2k + 1: the law i = k has e, f ≥ 0 for z ≤ k. Its mass gives 1 − η ≥ 2 Σ_{z≤k} v_z.
 (2) k = D, K ≥ 2D: the law i = D has f ≥ 0, and e ≥ 0 for z < D. Its mean is 0, so D Σ e ≥ Σ z e = Σ
     z f ≥ 0: its mass is at least 2 Σ v again.
@@ -45,10 +47,10 @@ and f_i(z) ≥ 0 if z ≤ i.
     = −μ_{D−1}, μ = 0 between, λ_i = a_i − E a_{i+1} + E^{−i}, less 1 for i = D − 1; w_i(z) = a_i +
     zE^{−i} for z ≤ D − i, a_i + (D − i)E^{−i} + (z + i − D)E^{D−1−i} beyond, i ≥ 1.
 
-**Needed.** Else the copies of the optimal law can be moved, by little, so that all masses fall
-below 1 − η (in (3): rise above it) by one amount, the means stay 0 and no tight comparison suffers.
-At a slightly smaller δ the moved laws, mixed with one law of too large (too small) mass, are a
-solution.
+**Necessity.** For smaller K the copies of the optimal law can be perturbed slightly so that all
+masses fall below 1 − η (in (3): rise above it) by the same amount, the means stay 0 and no tight
+comparison is violated. At a slightly smaller δ the perturbed laws, mixed with a law of too large
+(too small) mass, are a solution.
 (1) k < D, K = 2k. In the law k + j, j < k, lower p(k − j) by t E^j and raise p(D) by (k − j) t
     E^j/D, and mirror this in the law k − 1 − j. The means stay 0, and every mass falls, as k − j <
     D; p(±D) is below δ, and may be raised until all fall by the same.
@@ -74,22 +76,20 @@ solution.
     M_{K−1−i} = (M_{i−1} + M_{K−2−i})/E. By induction S_{i+1} ≤ M_i and M_{K−1−i} ≥ E M_{i−1}, so M
     ≥ 0; the sum over i is ΣM = ΣM/E, so M = 0, S = 0 and w = 0.
 
-One law for all counts n ≥ D: the optimum that is known in closed form, as laws and multipliers.
+Part 2: the closed form of one law for all counts n ≥ D, as a primal and a dual solution.
 
-With x_0 = C, x_{D+1} = 0 and s = Bδ the comparisons of a symmetric law p(±i) = α_i/B are
-x_i ≤ E x_j + s for |i − j| = 1. Their least and greatest solutions are
+With x_i = α_i for 1 ≤ i ≤ D, x_0 = C, x_{D+1} = 0 and s = Bδ, the comparisons of a symmetric law
+p(±i) = α_i/B are x_i ≤ E x_j + s for |i − j| = 1. Their least and greatest solutions are
 
-    v_i = max(0, (C − s P_i)/E^i),    u_i = min(s P_{D+1−i}, E^i C + s P_i),
+    v_i = max(0, (C − s P_i)/E^i),    u_i = min(s P_{D+1−i}, E^i C + s P_i).
 
-so that a law exists if and only if Σ v ≤ 1 ≤ Σ u, and a mixture of v and u is one
-(`dpassay.accountant.counting.count_noise`, `CountNoise.optimal_delta`). The
-multipliers that prove
-that nothing is smaller are those of the summation: for δ_k of Lemma 1 they follow the chain from
-z = 0 to k, w_i = (w_{i+1} + 1)/E; for the bound with m, which the paper leaves out for m ≥ 1,
-they follow the chain from m inward, u_i = 1 + E u_{i+1}, and from m + 1 outward,
-t_i = 1 + E t_{i−1}.
+Hence a law exists if and only if Σ v ≤ 1 ≤ Σ u, and then a mixture of v and u is one
+(`dpassay.accountant.counting.count_noise`, `CountNoise.optimal_delta`). The multipliers that prove
+optimality are those of the summation. For δ_k of Lemma 1 they follow the chain from z = 0 to k,
+w_i = (w_{i+1} + 1)/E. For the bound with m, which the paper omits for m ≥ 1, they follow the chain
+from m inward, u_i = 1 + E u_{i+1}, and from m + 1 outward, t_i = 1 + E t_{i−1}.
 
-The certificate made of them is checked like any other; nothing here is taken on trust.
+The proof does not rely on this derivation: the solution is verified like any other.
 """
 
 from __future__ import annotations
@@ -102,10 +102,10 @@ from dpassay.lp.problem import CountNoiseProblem, Value, middle, to_fmpq
 
 
 def counts_for_one_law(problem: CountNoiseProblem) -> int | None:
-    """Return K: over K or more consecutive counts n ≥ D one law has the least δ of single outcomes.
+    """Return the least K such that for K consecutive counts n ≥ D one law is optimal.
 
-    Over fewer counts n ≥ D laws that differ by count have a smaller δ. None where balls do not
-    tell C from a crossover C_k.
+    For fewer counts, laws that depend on the count have a smaller δ of single outcomes. The result
+    is None if C cannot be told from a crossover C_k at the current precision.
     """
     noise = CountNoise(problem.exponential(), to_fmpq(problem.eta), problem.support)
     last = problem.support
@@ -128,14 +128,14 @@ def _below(a: Value, b: Value) -> bool:
 def closed_form(
     problem: CountNoiseProblem, program: CountProgram
 ) -> tuple[list[Value], list[Value]]:
-    """Return a point and multipliers of the program of one law, in this order.
+    """Return the primal point and the multipliers of the program of a single law.
 
     Parameters
     ----------
     problem
-        E, η and D; `max_count` is None.
+        A problem with `max_count` None.
     program
-        `count_program` of `Layout.one_law`, with all constraints.
+        The `count_program` of `Layout.one_law`.
     """
     noise = CountNoise(problem.exponential(), to_fmpq(problem.eta), problem.support)
     delta = noise.optimal_delta
@@ -146,7 +146,7 @@ def closed_form(
 
 
 def _weights(noise: CountNoise, slack: Value) -> list[Value]:
-    """Return α_1, …, α_D, a mixture of the least and the greatest solution."""
+    """Return α_1, …, α_D of sum 1, a mixture of the least and the greatest solution."""
     low: list[Value] = []
     high: list[Value] = []
     for i in range(1, noise.support + 1):
@@ -162,7 +162,7 @@ def _weights(noise: CountNoise, slack: Value) -> list[Value]:
 
 
 def _multipliers(noise: CountNoise, program: CountProgram) -> list[Value]:
-    """Return the multipliers of the largest lower bound."""
+    """Return the multipliers that prove the largest lower bound."""
     support, ratio = noise.support, noise.ratio
     flows: dict[tuple[int, int], Value] = {}  # (z, z') → multiplier of p(z) ≤ E p(z') + δ, z ≥ 0
     ends = [(noise.bound(k), k) for k in range(1, support + 1)]

@@ -1,4 +1,4 @@
-"""What every pass from a problem to a proof shares: scalings, exact bases, laws and the answer."""
+"""Steps of the count-noise search: choose a scaling, refine the basis, round the laws, prove."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from dpassay.lp.refine import optimal_basis
 from dpassay.lp.solve import Basis, Highs, InfeasibleError, SolverError
 
 _GUARDS = (2, 4, 8)
-"""Times the bits of a solution that its basis is solved with: more where elimination eats them."""
+"""Multiples of the requested bits that are tried as working precision: elimination loses bits."""
 GUARD_DIGITS = 12
-"""Digits, or bits, beyond what is asked for, so that rounding does not show."""
+"""Digits, or bits, in excess of the requested ones."""
 _OFFSETS = (0, 12, 24, 48, 96, -12, -24)
-"""Where the magnitude of δ is sought, log₂, from a guess on: the guess is seldom too large."""
+"""Offsets from the estimate of log₂ δ that are tried in turn; the estimate is rarely too large."""
 _TOO_FAR = 20
-"""log₂ of how far a value may be from its guess: further, the solver's tolerances hide it."""
+"""Maximal |log₂| of δ over its estimate; beyond it, the solver's tolerances would hide δ."""
 WHOLE = fmpq(1)
 ROOM = 1 - fmpq(1, 1 << 40)
-"""Share of E for which a law that needs no δ keeps its constraints in spite of rounding."""
+"""Factor by which E is reduced so that a law with δ = 0 remains feasible after rounding."""
 
 
 class Answer(NamedTuple):
-    """The fields of a `dpassay.lp.count_noise.Solution` that a pass finds."""
+    """The fields of `dpassay.lp.count_noise.Solution` with the same names."""
 
     delta: Interval
     exact: Fraction | None
@@ -46,7 +46,7 @@ class Answer(NamedTuple):
 
 
 class Solved(NamedTuple):
-    """A program and a point and multipliers for it: guesses, or exact where E is rational."""
+    """A program with a primal point and multipliers, approximate or (for rational E) exact."""
 
     program: CountProgram
     point: Sequence[Value]
@@ -54,13 +54,13 @@ class Solved(NamedTuple):
 
 
 def log2(value: Value) -> int:
-    """Return log₂ of a number that is not 0, rounded up."""
+    """Return log₂ of the absolute value of a nonzero number, rounded up."""
     mantissa, exponent = arb(value).mid().man_exp()
     return int(mantissa).bit_length() + int(exponent)
 
 
 def log_ratio_of(ratio: Callable[[], Value]) -> float:
-    """Return log₂ E in floating point."""
+    """Return log₂ E as a float."""
     with ctx.workprec(64):
         return float((arb(ratio()).log() / arb(2).log()).mid())
 
@@ -75,10 +75,10 @@ def polished(
     exactly: bool,
     visible: int | None = None,
 ) -> tuple[Sequence[Value], Sequence[Value]]:
-    """Return the point and the multipliers of the best basis, exactly where that is asked for.
+    """Return the point and the multipliers of the optimal basis.
 
-    `bits` and `visible` are those of `dpassay.lp.refine.optimal_basis`, which may raise
-    UndecidedError.
+    With `exactly` and rational E they are rational, else balls. `bits` and `visible` are passed to
+    `dpassay.lp.refine.optimal_basis`, which may raise UndecidedError.
     """
     for guard in _GUARDS:
         with ctx.workprec(guard * (bits + 64)):
@@ -94,9 +94,9 @@ def polished(
 
 
 def digits_for(delta: Value, bits: int, least: int = 0) -> int:
-    """Return the decimal places that probabilities and multipliers are rounded to.
+    """Return the number of decimal places to which probabilities and multipliers are rounded.
 
-    `least` represents −log₂ δ where δ is 0.
+    `least` stands for −log₂ δ if δ = 0.
     """
     size = -log2(delta) if delta > 0 else least
     return int((max(size, 0) + bits) * math.log10(2)) + GUARD_DIGITS
@@ -112,12 +112,13 @@ def solved(
     exactly: bool = False,
     share: fmpq = WHOLE,
 ) -> tuple[Solved, int]:
-    """Solve the program of a layout for E·share; return also log₂ of its δ, sought from a guess on.
+    """Solve the program of a layout, with E replaced by E·share.
 
-    A scaling for log₂ δ counts if it turns out to be near the δ found. `form` makes the program
-    that is solved of the one of single outcomes and that scaling.
+    Returns the solution and the scale, log₂ of the size of δ. Scales near the estimate `magnitude`
+    are tried until one agrees with the δ that is found. `form` derives the program to solve from
+    that of single outcomes and the scale.
 
-    Raises UndecidedError where no scaling has a solution, or a basis is not seen to be regular.
+    Raises UndecidedError if no scale has a solution, or a basis is not proved regular.
     """
 
     def ratio() -> Value:
@@ -142,7 +143,7 @@ def solved(
             continue
         off = math.frexp(value)[1] if value > 0 else 0
         if abs(off) <= _TOO_FAR:
-            # violations are measured in the scale of each column: the least is near δ
+            # violations are relative to the scale of each column, of which the least is near δ
             exponents = program.column_exponents
             depth = bits + max(exponents) - min(exponents)
             shown = None if exactly else bits
@@ -156,7 +157,7 @@ def solved(
 
 
 def laws_of(problem: CountNoiseProblem, solved: Solved, digits: int | None) -> tuple[Law, ...]:
-    """Return the laws of a solution, with mass 1 and mean 0 exactly."""
+    """Return the laws of a solution, rounded so that mass 1 and mean 0 hold exactly."""
     entries, lowest = solved.program.entries, solved.program.layout.lowest
     weights: list[dict[int, Value]] = [{} for _ in lowest]
     for (law, z), value in zip(entries, solved.point[1 : len(entries) + 1], strict=True):
@@ -177,10 +178,10 @@ def answer(
     bound: Callable[[Solved, Ratio, int | None], DualBound],
     least: int = 0,
 ) -> Answer:
-    """Prove an upper bound of δ by the laws of a solution, a lower one by multipliers.
+    """Prove an upper bound on δ from the laws of `upper` and a lower one from those of `lower`.
 
-    `excess` is what two laws need of δ, and `bound` makes multipliers feasible; `least` represents
-    −log₂ δ where δ is 0.
+    `excess` returns the δ that a pair of laws needs. `bound` makes the multipliers of `lower`
+    feasible and returns their bound. `least` stands for −log₂ δ if δ = 0.
     """
     exactly = all(isinstance(value, fmpq) for value in (*upper.point, *lower.multipliers))
     digits = None if exactly else digits_for(upper.point[0], bits, least)
@@ -204,5 +205,5 @@ def answer(
 
 
 def covers(program: CountProgram) -> list[int | None]:
-    """Return the mass row of every column; δ has none."""
+    """Return for each column the index of the row of its law's mass; None for δ."""
     return [None, *(2 * law for law, _ in program.entries)]

@@ -1,4 +1,4 @@
-"""Problems of optimal noise: what is asked, as frozen data."""
+"""Statements of optimisation problems, as frozen data."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from dpassay.accountant.errors import InvalidInputError, expected
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 
 Value: TypeAlias = fmpq | arb
-"""A number of the computation: exact where E = e^ε is rational, a ball where it is not."""
+"""A number: rational if E = e^ε is, else a ball."""
 
 COUNT_OBJECTIVES = ("singular", "true-delta")
 _MOST_SUPPORT = 1 << 20
-"""Support of a law that is solved for: beyond it even one law fills the memory."""
+"""Maximal support D; the program of a single larger law would exhaust the memory."""
 _BYTES_PER_TERM = 700
-"""Memory of a term of a program of one law, measured."""
+"""Measured memory per matrix entry, for the objective "singular"."""
 _BYTES_PER_SLACK = 100_000
-"""Memory of a slack of a program of many laws, measured, with its exact numbers."""
+"""Measured memory per slack variable, including exact numbers, for the objective "true-delta"."""
 _MOST_BYTES = 2 << 30
-"""Memory that a program may take: 2 GiB."""
+"""Maximal memory of a program: 2 GiB."""
 
 
 @final
@@ -73,7 +73,7 @@ class OptionalShare(Field[Fraction | None, Number | None]):
 
 
 class WithRatio(Description):
-    """A problem with ε ≥ 0, or else with E = e^ε, rational and ≥ 1."""
+    """A problem that is given either ε ≥ 0 or a rational E = e^ε ≥ 1."""
 
     epsilon: OptionalReal
     ratio: OptionalReal
@@ -91,11 +91,11 @@ class WithRatio(Description):
 
     @property
     def is_rational(self) -> bool:
-        """Whether E is rational, so that the optimum is a fraction."""
+        """Whether E is rational. The optimum is then rational too."""
         return self.ratio is not None or (self.epsilon is not None and self.epsilon.sign == 0)
 
     def exponential(self) -> Value:
-        """Return E: exact where it is rational, else a ball at flint's current precision."""
+        """Return E: exactly if it is rational, else as a ball at the current precision."""
         if self.ratio is not None and self.ratio.rational is not None:
             return to_fmpq(self.ratio.rational)
         if self.epsilon is None or self.epsilon.sign == 0:
@@ -108,31 +108,33 @@ class WithRatio(Description):
 class CountNoiseProblem(WithRatio):
     """Bounded noise Z for a count n, as in Section II of Sadeghi, Asoodeh and Calmon.
 
-    The released value is Y = n + Z with (P1) −min(n, D) ≤ Z ≤ D, (P2) P(Z = 0 | n) = η,
-    (P3) E[Z | n] = 0. Over all such laws the least δ is sought for which
+    The released value is Y = n + Z, where Z satisfies (P1) −min(n, D) ≤ Z ≤ D,
+    (P2) P(Z = 0 | n) = η and (P3) E[Z | n] = 0. The problem is to find, over all such laws, the
+    least δ with
 
         P(Y = y | n) ≤ E·P(Y = y | n') + δ    for all y and all neighbours n' = n ± 1,
 
-    with E = e^ε: the singular events of Proposition 2, eqs. (7) and (8).
+    where E = e^ε. These are the singular events of Proposition 2, eqs. (7) and (8).
 
     Parameters
     ----------
     eta
-        η, rational, in (0, 1).
+        η, a rational number in (0, 1).
     support
         D, an integer ≥ 1.
     epsilon
-        ε ≥ 0; or else
+        ε ≥ 0. Give either `epsilon` or `ratio`.
     ratio
-        E = e^ε itself, rational and ≥ 1: then every answer is an exact fraction.
+        E = e^ε, rational and ≥ 1. The answers are then exact fractions.
     max_count
-        N: every count n in 1..N has a law of its own (Proposition 2). None asks for one law
-        for all counts n ≥ D (the program of Section III, "data-independent").
+        N. Each count n in min_count..N has its own law (Proposition 2). None asks for a single law
+        for all counts n ≥ D (the "data-independent" program of Section III).
     objective
-        "singular" is the δ of single outcomes above; "true-delta" that of (ε, δ)-DP itself,
-        Σ_y max(0, P(Y = y | n) − E·P(Y = y | n')) ≤ δ (see `dpassay.lp.search`).
+        "singular" minimises the δ of single outcomes above. "true-delta" minimises the δ of
+        (ε, δ)-DP, max over n, n' of Σ_y max(0, P(Y = y | n) − E·P(Y = y | n'))
+        (see `dpassay.lp.search`).
     min_count
-        The least count that occurs; every count n in min_count..N has a law.
+        The least count that occurs.
     """
 
     eta: Share = Share()
@@ -165,14 +167,14 @@ class CountNoiseProblem(WithRatio):
 
     @property
     def columns(self) -> int:
-        """Number of laws that the program must distinguish: at most D + 1, or one."""
+        """Number of laws in the program: at most D + 1, since larger counts share a law."""
         if self.counts is None:
             return 1
         return min(self.counts, self.support + 1)
 
     @property
     def counts(self) -> int | None:
-        """Number of counts that have a law of their own."""
+        """Number of counts, each with its own law; None if one law serves all."""
         return None if self.max_count is None else self.max_count - self.min_count + 1
 
     def lowest(self, count: int) -> int:
@@ -181,16 +183,16 @@ class CountNoiseProblem(WithRatio):
 
 
 def middle(value: Value) -> arb:
-    """Return the middle of a ball, or the number itself."""
+    """Return the midpoint of a ball; a rational number is converted first."""
     return arb(value).mid()
 
 
 def to_fmpq(value: Fraction | int) -> fmpq:
-    """Return the same rational number for python-flint."""
+    """Convert a Python rational to python-flint's."""
     value = Fraction(value)
     return fmpq(value.numerator, value.denominator)
 
 
 def to_fraction(value: fmpq) -> Fraction:
-    """Return the same rational number for Python."""
+    """Convert a python-flint rational to Python's."""
     return Fraction(int(value.p), int(value.q))

@@ -1,12 +1,12 @@
-"""Linear programs with coefficients in Q or in Q + Q·E, kept exactly.
+"""Linear programs whose coefficients are exact numbers constant + slope·E.
 
-Every program is
+A program has the form
 
-    minimise c·x   subject to   a_i·x ≥ b_i (or = b_i for an equality),   x ≥ 0,
+    minimise c·x   subject to   a_i·x ≥ b_i (or = b_i for an equality),   x ≥ 0.
 
-where a coefficient is constant + slope·E with rational constant and slope and one real number
-E = e^ε ≥ 1. `Program.at(E)` evaluates it: over the rationals where E is rational, over balls
-where it is not; `scaled` gives the floating-point matrix for a solver.
+Its coefficients are constant + slope·E, with rational constant and slope and a real E = e^ε ≥ 1
+common to all. `Program.at(E)` evaluates them, to rational numbers if E is rational and else to
+balls. `scaled` returns the floating-point matrix for a solver.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ class Row(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Program:
-    """A linear program; see the module.
+    """A linear program in the form of the module docstring.
 
     Parameters
     ----------
     cost
-        Column → its cost, for the columns that have one; all costs are > 0.
+        Maps columns to their costs, which are > 0; all other columns cost 0.
     rows
         The constraints.
     column_exponents
-        A guess of the magnitude of each column, log₂, that the solver's scaling starts from.
+        An estimate of log₂ of the size of each variable, used to scale the program.
     """
 
     cost: dict[int, Fraction]
@@ -93,21 +93,21 @@ class Program:
 @final
 @dataclass(frozen=True)
 class Evaluated:
-    """A program at one value of E: `terms[i]` lists (column, coefficient) of row i."""
+    """A program at one value of E; `terms[i]` lists the (column, coefficient) pairs of row i."""
 
     program: Program
     terms: list[list[tuple[int, Value]]]
     bounds: list[Value]
 
     def slacks(self, point: Sequence[Value]) -> list[Value]:
-        """Return a_i·x − b_i for every row."""
+        """Return a_i·x − b_i for each row i."""
         return [
             sum((value * point[column] for column, value in terms), start=-bound)
             for terms, bound in zip(self.terms, self.bounds, strict=True)
         ]
 
     def reduced_costs(self, multipliers: Sequence[Value]) -> list[Value]:
-        """Return c − Aᵀy for every column."""
+        """Return c_j − (Aᵀy)_j for each column j."""
         costs: list[Value] = [fmpq(0)] * self.program.columns
         for column, cost in self.program.cost.items():
             costs[column] = to_fmpq(cost)
@@ -121,14 +121,13 @@ class Evaluated:
 @final
 @dataclass(frozen=True)
 class Scaled:
-    """The same program for a floating-point solver: rows and columns scaled by powers of two.
+    """A program for a floating-point solver, with rows and columns scaled by powers of two.
 
-    Column j of the solver is x_j·2^−column_exponents[j]; row i is the row times
-    2^−row_exponents[i], after which its largest coefficient is in [1/2, 1]; `starts`, `indices`
-    and `values` hold the sparse rows. Entries below
-    `_NEGLIGIBLE` are left out, and the columns that lose one cost a little instead, so that
-    they do not grow without bound: the solver only guesses, and what it guesses is corrected by
-    `dpassay.lp.refine` and proved afterwards in exact arithmetic.
+    The solver's variable j is x_j·2^−column_exponents[j]. Row i is multiplied by
+    2^−row_exponents[i], so that its largest coefficient is in [1/2, 1). `starts`, `indices` and
+    `values` hold the rows in compressed sparse form. Entries below `_NEGLIGIBLE` are dropped, and
+    columns that lose an entry get a small cost that keeps them bounded. This is harmless: the
+    solver's result is only a guess, which `dpassay.lp.refine` corrects and exact arithmetic proves.
     """
 
     starts: NDArray[np.int32]
@@ -143,13 +142,13 @@ class Scaled:
 
 
 _NEGLIGIBLE = 1e-12
-"""Entries below it, in their row, are left out for the solver: it takes them for 0 anyway."""
+"""Scaled entries below this are dropped; the solver would treat them as 0 anyway."""
 _PENALTY = 1e-7
-"""Cost of a column that lost one, so that the solver leaves it where another will do."""
+"""Cost of a column with a dropped entry, which makes the solver prefer other columns."""
 
 
 def scaled(program: Program, ratio: float) -> Scaled:
-    """Return the floating-point form at E = `ratio`."""
+    """Return the scaled floating-point form of a program at E = `ratio`."""
     import numpy as np
 
     exponents = program.column_exponents

@@ -1,8 +1,8 @@
-"""Proposition 2 of Sadeghi, Asoodeh and Calmon as it is printed, for any solver of cvxpy.
+"""Proposition 2 of Sadeghi, Asoodeh and Calmon as printed, for any solver of cvxpy.
 
-This is the readable model that the certified solver is compared with. For every count n in 1..N
-the noise is a mixture, eq. (3), of the two-point laws of Proposition 1, with weights α_{i1,i2,n};
-the program (9) to (13) is
+This direct model is a reference for the certified solver. For each count n in 1..N the noise is a
+mixture, eq. (3), of the two-point laws of Proposition 1 with weights α_{i1,i2,n}; the program (9)
+to (13) is
 
     minimise δ   subject to   α ≥ 0,  Σ_{i1,i2} α_{i1,i2,n} = 1,
                               P(Y = y | n) ≤ E·P(Y = y | n ± 1) + δ   for all y in 0..N + D.
@@ -11,10 +11,12 @@ A two-point law, for i1 in −min(n, D)..−1 and i2 in 1..D, is by eq. (2)
 
     P(Z = i1) = (1 − η) i2/(i2 − i1),   P(Z = 0) = η,   P(Z = i2) = −(1 − η) i1/(i2 − i1).
 
-For one law for all counts n ≥ D it is Proposition 3 with the variables α_1, …, α_D:
-p(±j) = α_j (1 − η)/2, Σ α_j = 1, and p(z) ≤ E·p(z ± 1) + δ for all z. Its answers
-have the accuracy of a floating-point solver: an absolute error near 1e-8, which is larger than δ
-itself at the sizes of the paper. `dpassay.lp.count_noise` gives the proved optimum and its α's.
+With one law for all counts n ≥ D, it is Proposition 3 with the variables α_1, …, α_D:
+p(±j) = α_j (1 − η)/2, Σ α_j = 1, and p(z) ≤ E·p(z ± 1) + δ for all z.
+
+The result has the accuracy of a floating-point solver, an absolute error of about 1e-8, which
+exceeds δ itself at the sizes of the paper. `dpassay.lp.count_noise` returns the proved optimum and
+its weights.
 """
 
 from __future__ import annotations
@@ -36,9 +38,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _DEFAULT_SOLVER = "CLARABEL"
-"""The solver that comes with cvxpy."""
+"""The default solver, which is installed with cvxpy."""
 _MOST_VARIABLES = 1_000_000
-"""Weights of the model that checks others: it is not made for speed."""
+"""Maximal number of weights α; this model is a reference and not built for speed."""
 
 
 @final
@@ -49,7 +51,7 @@ class ReferenceModel(Description):
     Parameters
     ----------
     problem
-        η, D, ε or E, and N; without N the program of Proposition 3.
+        The problem, with min_count 1. Without max_count it is the program of Proposition 3.
     """
 
     problem: CountNoiseProblem
@@ -68,18 +70,18 @@ class ReferenceModel(Description):
                 "max_count",
                 count,
                 f"to give at most {_MOST_VARIABLES} weights",
-                f"It gives about {size}. optimal_count_noise needs none of them.",
+                f"It gives about {size}. optimal_count_noise does not use these weights.",
             )
 
     def build(self) -> Model:
-        """Write the program down."""
+        """Return the program in cvxpy."""
         import cvxpy as cp
 
         problem, count = self.problem, self.problem.max_count
         if count is None:
             return self._one_law()
         ratio, delta = ratio_of(problem), cp.Variable(nonneg=True)
-        laws: list[Any] = []  # P(Y = y | n), a vector over y = 0..N + D for each n
+        laws: list[Any] = []  # for each n the vector P(Y = y | n), y = 0..N + D
         alphas: list[Any] = []
         constraints: list[Any] = []
         for n in range(1, count + 1):
@@ -93,7 +95,7 @@ class ReferenceModel(Description):
         return Model(cp.Problem(cp.Minimize(delta), constraints), tuple(laws), tuple(alphas))
 
     def _one_law(self) -> Model:
-        """Write down the program of Proposition 3."""
+        """Return the program of Proposition 3."""
         import cvxpy as cp
 
         ratio, eta = ratio_of(self.problem), float(self.problem.eta)
@@ -108,7 +110,7 @@ class ReferenceModel(Description):
 @final
 @dataclass(frozen=True)
 class Model:
-    """A cvxpy problem, and the expressions of its laws P(Y = y | n), n = 1, 2, …"""
+    """A cvxpy problem, with the expressions of its laws P(Y = y | n), n = 1, 2, …"""
 
     program: Any
     laws: tuple[Any, ...]
@@ -116,19 +118,19 @@ class Model:
     """The variables α of each count, in the order of `two_point_pairs`; or α_1, …, α_D."""
 
     def solve(self, solver: str = "HIGHS", **options: Any) -> float:
-        """Return δ as a solver finds it.
+        """Solve the program in floating point and return δ.
 
         Parameters
         ----------
         solver
-            A name that cvxpy knows: "HIGHS", "CLARABEL", "SCS", "OSQP", …
+            A solver known to cvxpy: "HIGHS", "CLARABEL", "SCS", "OSQP", …
         options
-            Passed on to the solver.
+            Options of the solver.
 
         Raises
         ------
         InvalidInputError
-            If the solver is not installed; the message names those that are.
+            If the solver is not installed; the message lists those that are.
         SolverError
             If it stops without an optimum.
         """
@@ -148,21 +150,21 @@ class Model:
 @final
 @dataclass(frozen=True)
 class SolverAnswer:
-    """What a floating-point solver finds for the program as printed: nothing here is proved.
+    """The floating-point solution of the program as printed; it is not proved.
 
     Parameters
     ----------
     solver
         The solver that cvxpy called.
     delta
-        δ of single outcomes.
+        The δ of single outcomes.
     alphas
-        α_{i1,i2,n} by count n and pair (i1, i2), where each count has a law of its own.
+        Maps a count n to {(i1, i2): α_{i1,i2,n}}, if each count has its own law.
     alpha_star
-        α_1, …, α_D of one law for all counts n ≥ D.
+        α_1, …, α_D, if one law serves all counts n ≥ D.
     delta_off, alpha_off
-        How far δ, and the α that is furthest, are from those that `optimal_count_noise` proves.
-        Where several laws are optimal the α's may differ though δ is the same.
+        The absolute error of δ, and the largest one of the α's, compared with the proved solution
+        of `optimal_count_noise`. The α's can differ although δ agrees, if several laws are optimal.
     """
 
     solver: str
@@ -174,12 +176,12 @@ class SolverAnswer:
 
 
 def answer_of(problem: CountNoiseProblem, solver: str) -> SolverAnswer:
-    """Solve the program as printed with "cvxpy" or "cvxpy:NAME".
+    """Solve the program as printed; `solver` is "cvxpy" or "cvxpy:NAME".
 
     Raises
     ------
     InvalidInputError
-        If the text is another one, the solver is not installed, or the program is another one.
+        If `solver` has another form or is not installed, or the objective is not "singular".
     SolverError
         If the solver stops without an optimum.
     """
@@ -202,14 +204,14 @@ def answer_of(problem: CountNoiseProblem, solver: str) -> SolverAnswer:
 
 
 def ratio_of(problem: CountNoiseProblem) -> float:
-    """Return E in floating point."""
+    """Return E as a float."""
     if problem.ratio is not None:
         return float(problem.ratio)
     return math.exp(float(problem.epsilon or 0))
 
 
 def mixtures(problem: CountNoiseProblem, count: int, largest: int) -> NDArray[np.float64]:
-    """Return the matrix whose columns are the two-point laws of Proposition 1, as laws of Y."""
+    """Return the matrix whose columns are the laws of Y = n + Z for the two-point laws of Z."""
     import numpy as np
 
     pairs = two_point_pairs(count, problem.support)

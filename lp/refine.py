@@ -1,17 +1,17 @@
-"""From the basis that floats find to the optimal one: corrections by the same solver, magnified.
+"""From the basis that a floating-point solver finds to the optimal one.
 
-Iterative refinement of linear programs (Gleixner, Steffy and Wolter, 2016), from basic solutions:
-the solution of a basis is computed over balls; what it violates is magnified by powers of two and
-put in the place of bounds and costs; the solver, warm from this basis, then finds a better one.
-Costs come first, with the violated bounds moved out to where the point is; then the true bounds.
-Where floats stay far from the optimum `dpassay.lp.refine` finishes. The answer is still a guess;
-`dpassay.lp.certificate` makes bounds of it.
+*Iterative refinement* (Gleixner, Steffy and Wolter 2016), on basic solutions. The solution of a
+basis is computed over balls. Its violations of bounds and reduced costs are scaled up by powers of
+two and replace the bounds and costs of the program; the solver, started from this basis, then finds
+a better one. Costs are corrected first, with violated bounds relaxed to the current point; then the
+true bounds are restored.
 
-The simplex method over balls, to finish what floating-point solvers cannot.
+*The simplex method over balls* finishes where the floating-point solver makes no further progress.
+Each pivot solves the basis from scratch (`dpassay.lp.elimination`), so errors do not accumulate. A
+basis that is neither primal nor dual feasible takes two runs: the primal method with violated
+bounds relaxed to the current point, then the dual method with the true bounds.
 
-Each pivot solves the basis anew (`dpassay.lp.elimination`), so nothing drifts. A basis that is
-neither primal nor dual feasible is handled by two runs: the primal method with the violated bounds
-moved out to where the point is, then the dual method with the true bounds.
+The result is still unproved; `dpassay.lp.certificate` derives rigorous bounds from it.
 """
 
 from __future__ import annotations
@@ -34,20 +34,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _PATIENCE = 5
-"""Corrections without a gain before the best basis is taken; most programs need two in all."""
+"""Corrections without progress after which refinement stops; most programs need two in all."""
 _LESS = 4
-"""log₂ of how much less is magnified after each of them: the solver failed at more."""
+"""log₂ of the factor by which the magnification is reduced after a correction without progress."""
 
 
 def optimal_basis(
     program: Evaluated, solver: Highs, basis: Basis, bits: int, *, visible: int | None = None
 ) -> Optimal:
-    """Return a basis no value and no reduced cost of which is below −2^−bits in the scaling.
+    """Return a basis with no scaled value and no scaled reduced cost below −2^−bits.
 
-    With `visible`, those that are above −2^−visible in the unit of the objective stay: the
-    optimum does not show them. Where the solver gains no more, `dpassay.lp.refine` goes on.
+    With `visible`, violations of up to 2^−visible in units of the objective are tolerated, because
+    they do not change the optimum noticeably. `finished` completes the search if refinement stops
+    making progress.
 
-    Raises UndecidedError where the first basis is not seen to be regular.
+    Raises UndecidedError if the first basis is not proved regular.
     """
     import numpy as np
 
@@ -99,7 +100,7 @@ def optimal_basis(
 
 
 def _floats(values: Sequence[Value], exponents: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the values times powers of two."""
+    """Return the values, as floats, times powers of two."""
     import numpy as np
 
     return _magnified(np.array([float(middle(value)) for value in values]), exponents)
@@ -115,7 +116,7 @@ def _magnified(
 
 
 def _size(violations: NDArray[np.float64], limits: NDArray[np.int64]) -> float:
-    """Return log₂ of the largest violation beyond its limit, rounded up; −∞ if there is none."""
+    """Return log₂ of the largest violation that exceeds its limit, rounded up, or −∞."""
     import numpy as np
 
     sizes = np.frexp(violations)[1]
@@ -123,11 +124,11 @@ def _size(violations: NDArray[np.float64], limits: NDArray[np.int64]) -> float:
 
 
 _MOST_WORK = 200_000_000
-"""Pivots times the square of the columns after which the last basis is taken: some 10 s."""
+"""Limit on the number of pivots times the square of the number of columns: about 10 s."""
 
 
 class Optimal(NamedTuple):
-    """A basis with its point and multipliers."""
+    """A basis, its primal point and its multipliers."""
 
     basis: Basis
     point: list[Value]
@@ -135,18 +136,18 @@ class Optimal(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """log₂ of how far below 0 a value and a reduced cost may be: columns, then inequalities."""
+    """Tolerances, as log₂, for negative values and reduced costs of columns, then inequalities."""
 
     values: Sequence[int]
     costs: Sequence[int]
     rates: int
-    """log₂ of what counts as 0 among rates of change."""
+    """log₂ of the rate of change below which a pivot counts as 0."""
 
 
 def finished(program: Evaluated, form: Scaled, found: Optimal, limits: Limits) -> Optimal:
-    """Pivot until no value and no reduced cost is below its limit in the scaling.
+    """Pivot until no scaled value and no scaled reduced cost violates its limit.
 
-    Where the pivots run out, or a basis is not seen to be regular, the last basis is returned.
+    Returns the last basis if the limit on pivots is reached or a basis is not proved regular.
     """
     run = _Simplex(program, form, found)
     with suppress(UndecidedError):
@@ -157,7 +158,7 @@ def finished(program: Evaluated, form: Scaled, found: Optimal, limits: Limits) -
 
 @final
 class _Simplex:
-    """Variable j is column j, and those that follow are the slacks of the inequalities."""
+    """The simplex method over balls. Its variables are the columns, then the inequality slacks."""
 
     def __init__(self, program: Evaluated, form: Scaled, found: Optimal) -> None:
         self.found, self._program, self._unit = found, program, form.cost_exponent
@@ -170,7 +171,10 @@ class _Simplex:
         self._pivots = 0
 
     def improve(self, limits: Sequence[int], rates: int, *, primal: bool) -> None:
-        """Make the reduced costs ≥ 0, never lowering a value that is < 0; or the values ≥ 0."""
+        """Make the reduced costs ≥ 0 (primal method) or the values ≥ 0 (dual method).
+
+        The primal method does not decrease a value that is negative at the start.
+        """
         floors = [value.min(arb(0)) for value in self._values()]
         while True:
             basis, tight = set(self.found.basis.columns), set(self.found.basis.tight)
@@ -231,11 +235,11 @@ class _Simplex:
         return (True, self._free[beyond]) if beyond >= 0 else (False, name)
 
     def _change(self, name: int, *, slacks: bool) -> Callable[[int], Value]:
-        """Return how fast each basic variable changes while a variable grows from 0.
+        """Return the rate of change of each basic variable as the given variable grows from 0.
 
-        With `slacks`: how fast each reduced cost changes while that of the variable grows. The
-        unknowns are then the multipliers of the tight rows, one equation for each basic column,
-        where otherwise they are the basic columns, one equation for each tight row.
+        With `slacks`, return the rate of each reduced cost as the reduced cost of the given
+        variable grows. The unknowns are the basic columns, with one equation per tight row; with
+        `slacks` they are the multipliers of the tight rows, with one equation per basic column.
         """
         rows, columns, sign = self._program.terms, self._columns, fmpq(1)
         unknown, equations = self.found.basis

@@ -1,19 +1,18 @@
-"""The passes that lead from a count-noise problem to laws and multipliers that prove its value.
+"""The search for laws and multipliers that prove the optimum of a count-noise problem.
 
-Optimal count noise under (ε, δ)-DP itself, with events of any number of outcomes.
-
-Proposition 2 bounds single outcomes. Here the hockey-stick divergence is bounded,
+For the objective "singular" the constraints are those of `dpassay.lp.build`. For "true-delta",
+(ε, δ)-DP itself, they bound the hockey-stick divergence,
 
     Σ_z max(0, p(z | n) − E p(z − s | n + s)) ≤ δ    for s = ±1 and all counts n, n + s.
 
-Each outcome has a slack t ≥ p(z | n) − E p(z − s | n + s), and the slacks of a pair of neighbours
-sum to at most δ. A dual solution is the same as for single outcomes, flows w ≥ 0 that respect
-the columns of all laws, except that Σ over pairs of max_z w is at most 1, in the place of Σ w:
-the maximum of w over z weighs the pair, and w over it is a randomised test.
+Each outcome gets a slack t ≥ 0 with t ≥ p(z | n) − E p(z − s | n + s), and the slacks of a pair of
+neighbours sum to at most δ. A dual solution consists, as for single outcomes, of flows w ≥ 0 that
+respect the columns of all laws. The condition Σ w ≤ 1 becomes Σ over pairs of max_z w ≤ 1: the
+maximum of w over z is the weight of the pair, and w divided by it is a randomised test.
 
-Counts beyond M are treated as in `dpassay.lp.count_noise`: without their constraints (a lower
-bound), and with the law of M for all of them (an upper bound). Unlike there, the optimum may still
-grow with N beyond D + 1, by a factor that falls like E^{−N}; so M grows until the two bounds meet.
+Counts beyond M are treated as in `dpassay.lp.count_noise`: dropping their constraints gives a lower
+bound, and using the law of M for all of them an upper bound. In contrast to "singular", the optimum
+can grow with N beyond D + 1, ever more slowly, like E^{−N}; M is doubled until the two bounds meet.
 """
 
 from __future__ import annotations
@@ -48,14 +47,15 @@ from dpassay.lp.problem import CountNoiseProblem, Value, to_fraction
 from dpassay.lp.program import ONE, Coefficient, Program, Row
 
 _EXACT_SUPPORT = 16
-"""Support up to which rational data are solved exactly."""
+"""Support up to which programs with rational E are solved exactly."""
 
 
 def first_magnitude(problem: CountNoiseProblem) -> int:
-    """Guess log₂ δ from the bounds that one law for all counts, or that of n = 1 alone, gives.
+    """Estimate log₂ δ from three kinds of lower bounds.
 
-    Its mean is 0, so P(Z = −1 | 1) ≥ (1 − η)/2, which the chain of counts up to D + 1 limits to
-    δ P_D; and P(Z = z | 1) ≥ (η − δ P_z)/E^z, so Σ_{z ≤ k} (z + 1)(η − δ P_z)/E^z ≤ 1 − η.
+    One is the optimum of a single law for all counts. The others are for the count n = 1. There the
+    mean is 0, so P(Z = −1 | 1) ≥ (1 − η)/2, while the chain of counts up to D + 1 limits it to
+    δ P_D. And P(Z = z | 1) ≥ (η − δ P_z)/E^z implies Σ_{z ≤ k} (z + 1)(η − δ P_z)/E^z ≤ 1 − η.
     """
     with ctx.workprec(64):
         ratio, support = arb(problem.exponential()), problem.support
@@ -74,7 +74,7 @@ def first_magnitude(problem: CountNoiseProblem) -> int:
 
 
 def by_formula(problem: CountNoiseProblem, bits: int) -> Answer:
-    """Return the answer of the closed form, for one law for all counts."""
+    """Return the closed-form solution for one law for all counts."""
     magnitude = first_magnitude(problem)
     enough = bits + problem.support.bit_length() + GUARD_DIGITS
     with ctx.workprec(8 * (enough - magnitude + problem.support)):
@@ -87,9 +87,9 @@ def by_formula(problem: CountNoiseProblem, bits: int) -> Answer:
 def first_answer(
     problem: CountNoiseProblem, bits: int, excess: Callable[[Law, Law, int, fmpq], fmpq]
 ) -> Answer:
-    """Return what the optimum cannot exceed: the excess of one law for all counts; and 0 below.
+    """Return the trivial enclosure [0, δ of a single law for all counts].
 
-    It is the law of the closed form for a support that every count has room for.
+    The law is the closed form for the largest support that every count allows.
     """
     if problem.counts is None:
         layout = Layout.one_law(problem)
@@ -109,12 +109,12 @@ def first_answer(
 
 
 def answers(problem: CountNoiseProblem, bits: int, *, own: int) -> Iterator[Answer]:
-    """Yield answers, each proved, each after more work than the one before.
+    """Yield proved answers in order of increasing cost.
 
-    The first `own` counts have a law each. The last of these laws serves all larger counts; where
-    there are none, the program is the whole one. With own = D + 1 it serves them even then, for ε
-    irrational or D large: one more constraint on the law of a count that can have many, and floats
-    find one faster.
+    Each of the first `own` counts has its own law, and the last law serves all larger counts. If
+    there are no larger counts, this is the full program. For own = D + 1 the last law is
+    constrained to serve larger counts even if there are none, unless the program is solved exactly:
+    this usually costs nothing, and the floating-point solver is faster.
     """
     exactly = problem.is_rational and problem.support <= _EXACT_SUPPORT
     layout = Layout.shared_tail(problem, own)
@@ -146,7 +146,7 @@ def answers(problem: CountNoiseProblem, bits: int, *, own: int) -> Iterator[Answ
     upper, magnitude = solve(layout)
     found = proved(upper, upper)
     yield found
-    if found.delta.lower == 0 < found.delta.upper:  # a law with room may need no δ at all
+    if found.delta.lower == 0 < found.delta.upper:  # with slightly stricter E, δ may be exactly 0
         yield proved(solve(layout, ROOM)[0], upper)
     for window in counts:
         yield proved(upper, solve(Layout.first_counts(problem, window))[0])
@@ -158,9 +158,9 @@ def _bound(found: Solved, ratio: Ratio, digits: int | None) -> DualBound:
 
 
 def _relaxed(problem: CountNoiseProblem, found: Solved) -> Solved:
-    """Return the relaxation to the counts of a solution, with its multipliers.
+    """Return the relaxation to finitely many counts, with the multipliers of a solution.
 
-    A law that is compared with itself is taken for its first count only.
+    Comparisons of the last law with itself are dropped.
     """
     layout = Layout.first_counts(problem, len(found.program.layout.lowest))
     program = count_program(problem, layout, magnitude=0, log_ratio=0)
@@ -171,13 +171,13 @@ def _relaxed(problem: CountNoiseProblem, found: Solved) -> Solved:
 
 
 _EXACT_EVENTS = 8
-"""Support up to which rational data are solved exactly."""
+"""Support up to which programs with rational E are solved exactly."""
 _MOST_CELLS = 800
-"""Laws by outcomes that one program may have."""
+"""Maximal number of laws times the support in one program."""
 
 
 def true_answers(problem: CountNoiseProblem, bits: int) -> Iterator[Answer]:
-    """Yield answers, each proved; later ones give more counts a law of their own."""
+    """Yield proved answers for "true-delta"; later ones give more counts their own law."""
     exactly = problem.is_rational and problem.support <= _EXACT_EVENTS
     magnitude = first_magnitude(problem)
     if problem.counts is None:
@@ -195,7 +195,7 @@ def true_answers(problem: CountNoiseProblem, bits: int) -> Iterator[Answer]:
         )
         return found
 
-    few = 2 if exactly else 1  # a program of few more laws is solved exactly as a whole
+    few = 2 if exactly else 1  # when exact, solve the full program if it has at most twice the laws
     while whole is None or few * counts < len(whole.lowest):
         tail, window = Layout.shared_tail(problem, counts), Layout.first_counts(problem, counts + 1)
         yield _answer(problem, solve(tail), solve(window), bits)
@@ -207,14 +207,14 @@ def true_answers(problem: CountNoiseProblem, bits: int) -> Iterator[Answer]:
     found = solve(whole, exactly=exactly)
     proved = _answer(problem, found, found, bits)
     yield proved
-    if proved.delta.lower == 0 < proved.delta.upper:  # a law with room may need no δ at all
+    if proved.delta.lower == 0 < proved.delta.upper:  # with slightly stricter E, δ may be exactly 0
         yield _answer(problem, solve(whole, share=ROOM), found, bits)
 
 
 def _with_slacks(plain: CountProgram, magnitude: int) -> Program:
-    """Give each outcome a slack in the place of δ, and bound the slacks of a pair by δ.
+    """Replace δ in each row by a slack of its own, and bound the slacks of each pair by δ.
 
-    The rows of `plain` keep their places; those of the pairs follow them.
+    The rows of `plain` keep their positions; the rows of the pairs are appended.
     """
     program, equalities = plain.program, plain.equalities
     first = program.columns
@@ -245,7 +245,7 @@ def divergence(law: Law, other: Law, shift: int, ratio: fmpq) -> fmpq:
 
 
 def _proof(found: Solved, ratio: Ratio, digits: int | None) -> DualBound:
-    """Scale the flows so that Σ over pairs of max_z w is at most 1; repair, and prove a bound."""
+    """Scale the flows so that Σ over pairs of max_z w ≤ 1, repair them, and return the bound."""
     plain = found.program
     count = plain.equalities + len(plain.flows)
     values: list[fmpq] = []

@@ -1,20 +1,20 @@
-"""Gaussian noise of the best shape for a sensitivity space, with proof.
+"""The Gaussian covariance of least variance for a sensitivity space, with certified optimum.
 
-With X = Σ⁻¹ the program is min tr(W X⁻¹) subject to v'Xv ≤ 1: convex, with one linear constraint
-for each vertex, which cvxpy solves in floating point. What it says is then proved:
+With X = Σ⁻¹ the program is to minimise tr(W X⁻¹) subject to v'Xv ≤ 1 for each vertex v of the
+space. It is convex with linear constraints. cvxpy solves it in floating point, and the result is
+proved:
 
-* Upper bound. The covariance is rounded to rationals and scaled by the exact largest v'Σ⁻¹v, so
-  that μ is exactly 1.
-* Lower bound. For any law w on the vertices and M = Σ w_v vv', tr(Σ⁻¹M) ≤ 1, so by Cauchy and
-  Schwarz tr(WΣ) ≥ (tr (W^{1/2} M W^{1/2})^{1/2})², the square of the sum of the roots of the
-  eigenvalues of MW: those of an exact characteristic polynomial, isolated in balls. The largest
-  weighted variance is at least Σ_i q_i weight_i Σ_ii for any law q on the coordinates, so its
-  bound is one for other weights.
+* Upper bound. The covariance is rounded to rationals and scaled by the exact maximum of v'Σ⁻¹v, so
+  that μ = 1 exactly.
+* Lower bound. For any probabilities w on the vertices and M = Σ_v w_v vv', feasibility implies
+  tr(Σ⁻¹M) ≤ 1. By the Cauchy-Schwarz inequality tr(WΣ) ≥ (tr (W^{1/2} M W^{1/2})^{1/2})², the
+  square of the sum of the square roots of the eigenvalues of MW. They are the roots of an exact
+  characteristic polynomial, isolated in balls. The largest weighted variance is at least
+  Σ_i q_i weight_i Σ_ii for any probabilities q on the coordinates, which reduces it to the first
+  case with other weights.
 
-At the optimum for W = 1, Σ is M^{1/2} tr M^{1/2}, and v'M^{−1/2}v = tr M^{1/2} wherever w_v > 0.
-Newton's method on these equations narrows the bounds beyond the solver's accuracy.
-
-Problems of optimal Gaussian shapes, and the vertices of their sensitivity spaces.
+For W = 1 the optimum satisfies Σ = M^{1/2} tr M^{1/2}, and v'M^{−1/2}v = tr M^{1/2} for all v with
+w_v > 0. Newton's method on these equations makes the bounds narrower than the solver's accuracy.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MOST_VERTICES = 4096
-"""Vertices of a sensitivity space that are listed."""
+"""Maximal number of vertices of a sensitivity space."""
 
 
 class Vertex(NamedTuple):
-    """The vector √square·entries; only its outer product matters, which is rational."""
+    """The vector √square·entries. Only its outer product is used, which is rational."""
 
     square: Fraction
     entries: tuple[Fraction, ...]
@@ -70,19 +70,20 @@ class Vertex(NamedTuple):
 @final
 @dataclass(frozen=True, repr=False)
 class GaussianShapeProblem(Description):
-    """The covariance Σ of least variance with v'Σ⁻¹v ≤ 1 for every difference v of a space.
+    """The problem to find the Σ of least variance with v'Σ⁻¹v ≤ 1 for all v in a space.
 
-    N(0, Σ) is then 1-GDP; Σ/μ² is best for any other μ.
+    Noise N(0, Σ) is then 1-GDP; for μ-GDP the optimum is Σ/μ².
 
     Parameters
     ----------
     space
-        `Box`, `SparseBox`, `L2Ball`, `FiniteSet` (which represents the symmetric polytope with
-        these vertices, too) or `DisjointGroups` of these; they span all coordinates.
+        The sensitivity space, which must span all coordinates: a `Box`, `SparseBox`, `L2Ball` or
+        `FiniteSet` (equivalent to the symmetric polytope with these vertices), or `DisjointGroups`
+        of these.
     objective
-        "total" is Σ_i weight_i Σ_ii; "worst" is max_i weight_i Σ_ii.
+        "total" minimises Σ_i weight_i Σ_ii, "worst" minimises max_i weight_i Σ_ii.
     weights
-        A weight > 0 for each coordinate; all 1 unless given.
+        A positive weight for each coordinate; by default all are 1.
     """
 
     space: Instance[Space] = space_field()
@@ -92,32 +93,38 @@ class GaussianShapeProblem(Description):
     def __post_init__(self) -> None:
         dimension = self.space.dimension
         if self.weights is not None and len(self.weights) != dimension:
-            raise expected("weights", len(self.weights), f"entries to be {dimension}, as the space")
+            raise expected(
+                "len(weights)",
+                len(self.weights),
+                f"to be {dimension}",
+                "Give one weight for each coordinate of the space.",
+            )
         found = vertices(self.space)
         entries = [[fmpq(e.numerator, e.denominator) for e in v.entries] for v in found]
         rank = fmpq_mat(entries).rref()[1]
         if rank < dimension:
             raise InvalidInputError(
-                f"Expected differences that span all {dimension} coordinates, not {rank} "
-                "dimensions: some combination of the answers needs no noise. Leave it out."
+                f"Expected the space to span all {dimension} coordinates, not {rank}. Some linear "
+                "combination of the answers is the same on all neighbours and needs no noise: "
+                "leave it out."
             )
 
     def weight_list(self) -> tuple[Fraction, ...]:
-        """Return the weights."""
+        """Return the weights, all 1 by default."""
         return self.weights or (Fraction(1),) * self.space.dimension
 
 
 def vertices(space: Space) -> list[Vertex]:
-    """List the differences that decide the norm, one of v and −v.
+    """Return the vertices of a space, one of each pair ±v.
 
-    Of a ball, which has no vertices, the axes: the best Σ for them is best for the ball as well.
+    For a ball these are vectors along the axes: the optimal Σ for them is optimal for the ball too.
 
     Raises
     ------
     NotApplicableError
-        For a space that is not a polytope with a list of vertices.
+        If the space is not a polytope whose vertices can be listed.
     InvalidInputError
-        If there are more than 4096, or entries of one vector have an irrational ratio.
+        If there are more than 4096 vertices, or a vector has entries with irrational ratio.
     """
     dimension = space.dimension
     if isinstance(space, FiniteSet):
@@ -186,30 +193,30 @@ def _require_few(count: int) -> None:
 
 
 _DIGITS = 17
-"""Digits of a float as a rational number."""
+"""Significant digits to which floats are rounded to rationals."""
 _ACTIVE = 1e-6
-"""Share of the largest weight from which on a point carries the solution."""
+"""A vertex is active if its weight exceeds this fraction of the largest weight."""
 _STEPS = 12
-"""Fixed-point steps on the points that do: they settle, or the guess is kept."""
+"""Newton steps on the active vertices."""
 _ROOM = Fraction(1, 10**30)
-"""The lower end stays so far below the bound that a rational matrix root proves it, too."""
+"""Relative reduction of the lower end, so that a rational matrix root can prove it as well."""
 
 
 @final
 @dataclass(frozen=True)
 class GaussianShape:
-    """The optimum, the mechanism that attains it, and what proves it.
+    """The optimum, the mechanism that attains it, and its proof.
 
     Parameters
     ----------
     problem
-        What was asked.
+        The problem.
     value
-        An enclosure of the optimum; the upper end belongs to the mechanism.
+        An enclosure of the optimum. The upper end is attained by the mechanism.
     mechanism
         N(0, Σ) for the space, with μ = 1 exactly.
     vertices, law
-        The differences with w_v > 0, and w, of sum 1.
+        The vertices v with w_v > 0, and the probabilities w_v.
     coordinate_weights
         The diagonal of W in the lower bound.
     seconds
@@ -228,10 +235,12 @@ class GaussianShape:
 def optimal_gaussian_shape(
     problem: GaussianShapeProblem, *, solver: str = "CLARABEL"
 ) -> GaussianShape:
-    """Solve a problem and prove the optimum.
+    """Minimise the variance of Gaussian noise for a sensitivity space, and prove the optimum.
 
     Parameters
     ----------
+    problem
+        The problem.
     solver
         The semidefinite solver that cvxpy calls.
 
@@ -240,7 +249,7 @@ def optimal_gaussian_shape(
     InvalidInputError
         If the solver is not installed.
     SolverError
-        If it stops without an answer.
+        If it stops without a solution.
     """
     import numpy as np
 
@@ -251,7 +260,7 @@ def optimal_gaussian_shape(
     points = np.array(
         [[float(e) * float(v.square) ** 0.5 for e in v.entries] for v in found], dtype=float
     )
-    units = np.abs(points).max(axis=0)  # the solver sees coordinates of size 1
+    units = np.abs(points).max(axis=0)  # scale all coordinates to size 1
     points = points / units
     weights = np.array([float(weight) for weight in problem.weight_list()]) * units**2
     weights = weights / weights.max()
@@ -288,7 +297,7 @@ def optimal_gaussian_shape(
 def shape_bound(
     found: Sequence[Vertex], law: Sequence[Fraction], weights: Sequence[Fraction]
 ) -> Interval:
-    """Enclose (tr (W^{1/2} M W^{1/2})^{1/2})², which no tr(WΣ) is below.
+    """Enclose (tr (W^{1/2} M W^{1/2})^{1/2})², a lower bound on tr(WΣ) for every feasible Σ.
 
     Parameters
     ----------
@@ -320,7 +329,7 @@ def shape_bound(
 def _guess(
     objective: str, points: NDArray[np.float64], weights: NDArray[np.float64], solver: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return Σ, a law on the vertices, and a factor for each weight in the lower bound."""
+    """Return approximations of Σ, of probabilities on the vertices, and of q on the coordinates."""
     import cvxpy as cp
     import numpy as np
 
@@ -356,9 +365,9 @@ def _polished(
     covariance: NDArray[np.float64],
     law: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Solve v'M^{−1/2}v = tr M^{1/2} on the active vertices; see the module.
+    """Improve Σ and the probabilities by Newton's method, as in the module docstring.
 
-    Where that does not reduce the largest v'Σ⁻¹v for the same trace, keep the guess.
+    Returns the iterate of least tr(WΣ) after scaling to μ = 1, which may be the starting point.
     """
     import numpy as np
 
@@ -399,14 +408,14 @@ def _price(
 def _repaired(
     problem: GaussianShapeProblem, guess: NDArray[np.float64]
 ) -> tuple[GeneralGaussian, Fraction]:
-    """Round Σ, scale it to μ = 1 exactly, and return the mechanism and its objective."""
+    """Round Σ, scale it to μ = 1 exactly, and return the mechanism and its objective value."""
     size = len(guess)
     rounded = [
         [_rounded(float(guess[max(i, j)][min(i, j)])) for j in range(size)] for i in range(size)
     ]
     norm = problem.space.largest_norm(Matrix(rounded)).exact
     covariance: Covariance
-    if isinstance(problem.space, L2Ball):  # all directions are alike
+    if isinstance(problem.space, L2Ball):  # the constraint is Σ ⪰ r²·I, whatever the weights
         covariance = Isotropic(size, problem.space.radius.square)
     elif norm is None:
         raise UndecidedError("The largest norm over the space is not known exactly.")
@@ -427,7 +436,7 @@ def _rounded(value: float) -> Fraction:
 
 
 def _law(masses: Sequence[float]) -> tuple[Fraction, ...]:
-    """Return rational probabilities of sum exactly 1, near to the given ones."""
+    """Return rational probabilities of sum exactly 1, close to the given ones."""
     exact = [_rounded(mass) for mass in masses]
     total = sum(exact, start=Fraction(0))
     return tuple(mass / total for mass in exact)

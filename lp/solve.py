@@ -1,4 +1,4 @@
-"""Floating-point solvers, which only guess: what they say is proved elsewhere."""
+"""Floating-point solvers. Their results are only guesses, which other modules verify."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 class InfeasibleError(DpassayError):
-    """No law satisfies all the side constraints."""
+    """No law satisfies all constraints."""
 
 
 class SolverError(DpassayError):
-    """A solver stopped without an answer."""
+    """A solver stopped without a solution."""
 
 
 class Basis(NamedTuple):
-    """The columns that are not at their bound, and the rows that hold with equality: as many."""
+    """A basis: the basic columns, and the same number of rows that hold with equality."""
 
     columns: list[int]
     tight: list[int]
@@ -34,10 +34,10 @@ class Basis(NamedTuple):
 
 @final
 class Highs:
-    """HiGHS's simplex method for one program; it keeps its basis from solve to solve.
+    """The simplex method of HiGHS for one program; each solve starts from the previous basis.
 
-    Each inequality a·x ≥ b is written a·x − s = b with a slack s ≥ 0 of its own, which follows
-    the columns.
+    Each inequality a·x ≥ b is passed as a·x − s = b with a slack s ≥ 0. The slacks follow the
+    columns.
     """
 
     def __init__(self, form: Scaled) -> None:
@@ -53,7 +53,7 @@ class Highs:
         self.inequalities = np.flatnonzero(~form.equalities)
         self.equalities = np.flatnonzero(form.equalities)
         columns, slacks = len(form.column_exponents), len(self.inequalities)
-        ends = form.starts[self.inequalities + 1]  # a slack goes to the end of its row
+        ends = form.starts[self.inequalities + 1]  # a slack is the last entry of its row
         self._solver = _silent_solver()
         for option, value in _OPTIONS.items():
             self._solver.setOptionValue(option, value)
@@ -74,14 +74,14 @@ class Highs:
         self._solver.passModel(model)
 
     def run(self) -> tuple[float, Basis]:
-        """Solve, and return the first column's value in the scaling, and the basis.
+        """Solve the program; return the scaled value of the first column, and the basis.
 
         Raises
         ------
         InfeasibleError
-            If HiGHS says that the constraints contradict each other.
+            If HiGHS reports that the program is infeasible.
         SolverError
-            If it stops without an answer.
+            If it stops without a solution.
         """
         import highspy
         import numpy as np
@@ -92,10 +92,10 @@ class Highs:
             self._solver.run()
             status = self._solver.getModelStatus()
             if status == highspy.HighsModelStatus.kInfeasible:
-                raise InfeasibleError("The constraints contradict each other.")
+                raise InfeasibleError("The linear program is infeasible.")
             if status in (
                 highspy.HighsModelStatus.kOptimal,
-                highspy.HighsModelStatus.kUnknown,  # it did not meet its own tolerances
+                highspy.HighsModelStatus.kUnknown,  # solved, but not to its own tolerances
             ):
                 break
             self._solver.clearSolver()
@@ -114,9 +114,9 @@ class Highs:
     def correct(
         self, lower: NDArray[np.float64], sides: NDArray[np.float64], cost: NDArray[np.float64]
     ) -> Basis:
-        """Solve again, from the last basis, with other lower bounds and costs of all variables.
+        """Solve again from the last basis, with other lower bounds and costs for all variables.
 
-        `sides` are the right sides of the equalities; those of the inequalities are 0.
+        `sides` are the right-hand sides of the equalities; those of the inequalities become 0.
         """
         import numpy as np
 
@@ -132,8 +132,8 @@ class Highs:
 def _silent_solver() -> Any:
     """Return a HiGHS solver that never writes to stdout.
 
-    From version 1.16 on, installing the callbacks prints a banner, and the constructor does so
-    before any option can be set; so the option is set where the constructor asks for callbacks.
+    Since version 1.16 the constructor installs callbacks, which prints a banner, before any option
+    can be set. The subclass therefore sets the option as soon as the constructor does this.
     """
     import highspy
 
@@ -149,9 +149,9 @@ def _silent_solver() -> Any:
 
 @contextmanager
 def stdout_closed() -> Iterator[None]:
-    """Send to nowhere what native code writes to the process's stdout meanwhile.
+    """Discard everything that native code writes to the process's stdout in the `with` block.
 
-    For a solver that is made by another library, out of reach of its options.
+    It is for a solver that another library creates, whose options cannot be set in time.
     """
     sys.stdout.flush()
     kept = os.dup(1)
@@ -165,17 +165,17 @@ def stdout_closed() -> Iterator[None]:
 
 
 _LARGEST = 1e6
-"""Upper end of the solver's columns, which are scaled to about 1."""
+"""Upper bound of the solver's columns, which are scaled to about 1."""
 _FURTHEST = 1e12
-"""Upper end of what a correction changes."""
+"""Upper bound of variables in a correction."""
 _FAR = 1e30
-"""What the solver takes for infinite."""
+"""A number that the solver treats as infinite."""
 _LARGEST_COST = 1e10
-"""Largest cost of a correction: larger ones cost the solver its digits."""
+"""Largest cost in a correction; larger ones would lose precision in the solver."""
 _ITERATIONS = 5
-"""Iterations for each row and column after which the solver is stopped: it turns in a circle."""
+"""Simplex iterations per row and column after which the solver is assumed to cycle."""
 _MANY_ROWS = 10_000
-"""Rows from which on the solver's presolve saves time."""
+"""Number of rows above which the solver's presolve saves time."""
 _OPTIONS: dict[str, Any] = {
     "output_flag": False,
     "threads": 1,
@@ -187,21 +187,21 @@ _OPTIONS: dict[str, Any] = {
     "dual_feasibility_tolerance": 1e-9,
 }
 _STRATEGIES: tuple[dict[str, Any], ...] = (
-    {"simplex_strategy": 1, "simplex_scale_strategy": 0},  # the programs come scaled
+    {"simplex_strategy": 1, "simplex_scale_strategy": 0},  # the programs are already scaled
     {"simplex_strategy": 1, "simplex_scale_strategy": 2},
     {"simplex_strategy": 4, "simplex_scale_strategy": 2},
 )
 
 
 def installed_solvers() -> list[str]:
-    """Return the names of the solvers that can be asked for."""
+    """Return the names of the installed solvers that cvxpy can call."""
     import cvxpy
 
     return sorted(str(name) for name in cvxpy.installed_solvers())
 
 
 def require_solver(name: str, *, through_cvxpy: bool = False) -> None:
-    """Raise InvalidInputError, naming what is installed, unless this solver is."""
+    """Raise InvalidInputError, with the list of installed solvers, unless this one is installed."""
     if name == "HIGHS" and not through_cvxpy:
         if find_spec("highspy") is None:
             raise InvalidInputError("Solver HIGHS is not installed. Install highspy.")

@@ -105,7 +105,7 @@ def test_any_law_gives_a_valid_bound() -> None:
         ((Box([1] * 14),), InvalidInputError, "at most 4096 vertices"),
         ((Box([1, "sqrt(2)"]),), InvalidInputError, "rational multiple"),
         ((Box([1, 1]), "totl"), InvalidInputError, "Did you mean 'total'"),
-        ((Box([1, 1]), "total", [1]), InvalidInputError, "weights=1 entries to be 2"),
+        ((Box([1, 1]), "total", [1]), InvalidInputError, r"len\(weights\)=1 to be 2"),
         ((Box([1, 1]), "total", [1, 0]), InvalidInputError, r"weights\[1\]=0 > 0"),
         ((3,), InvalidInputError, "sensitivity space"),
     ],

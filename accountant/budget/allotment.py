@@ -1,7 +1,7 @@
-"""How much fits into a privacy budget: the most releases, the largest sampling rate, shares of ε.
+"""What fits into a privacy budget: the largest count, sampling probability or share of ε.
 
-Each answer is certified: it keeps the budget, and the next larger one of its digits does not, as
-far as the enclosure says.
+Each answer is certified: it provably keeps the budget, and the enclosure of the largest value
+bounds how much more would.
 """
 
 from __future__ import annotations
@@ -40,30 +40,31 @@ from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.interval import Interval, decimal_context
 
 _WIDTHS = tuple(Fraction(1, 10**digits) for digits in (9, 6, 3))
-"""Relative widths of a sampling rate that are tried in turn."""
+"""Relative widths of the enclosure of a sampling probability that are tried in turn."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The largest share that keeps a budget."""
+    """The largest value that keeps a budget."""
 
     largest: Interval
+    """An enclosure of the largest value."""
     safe: Fraction
-    """A number of at most 15 digits just below it, at which the budget is proved to be kept."""
+    """A value just below it, of at most 15 digits, that provably keeps the budget."""
 
 
 def most_releases(
     mechanism: Mechanism, target: Target, *, adjacency: Adjacency | str | None = None
 ) -> int:
-    """Return the largest count for which `Composed(mechanism, count)` has a guarantee.
+    """Return the largest count for which `Composed(mechanism, count)` satisfies a guarantee.
 
-    Proved on both sides: it has it at the count that is returned and not at the next.
+    It is proved that this count satisfies the guarantee and the next one does not.
 
     Raises
     ------
     NotApplicableError
-        If not even one release has it, or 10^12 have.
+        If not even one release satisfies it, or 10^12 releases do.
     UndecidedError
         If a count cannot be decided.
     """
@@ -84,14 +85,15 @@ def most_releases(
 
 
 def largest_sampling_prob(mechanism: Mechanism, target: Target, count: int) -> Share:
-    """Return the largest q with which `count` Poisson-subsampled releases have a guarantee.
+    """Return the largest q for which `count` Poisson-subsampled releases satisfy a guarantee.
 
-    Under add/remove. Raises NotApplicableError if q = 1 has it too.
+    The neighbouring relation is add-remove. Raises NotApplicableError if q = 1 satisfies it too.
     """
     relation, count = Adjacency.ADD_REMOVE, integer("count", count, least=1)
 
     def excess(less: ExactReal, width: Width) -> arb:
-        release = PoissonSubsampled(mechanism, -less)  # δ grows with q, and roots are of what falls
+        # in terms of −q: δ increases with q, and solve.root needs a decreasing function
+        release = PoissonSubsampled(mechanism, -less)
         return target.excess(Composed(release, count), relation, width)
 
     if excess(ExactReal.of_rational(-1), None) <= 0:
@@ -107,14 +109,17 @@ def largest_sampling_prob(mechanism: Mechanism, target: Target, count: int) -> S
             safe = _rounded_down(Fraction(largest.lower))
             if excess(ExactReal.of_rational(-safe), width / 16) < 0:
                 return Share(largest, safe)
-    raise UndecidedError(f"The largest rate is in [{low}, {4 * low}], and no digits are certain.")
+    raise UndecidedError(
+        f"The largest sampling probability is in [{low}, {4 * low}]; no digit of it is certain."
+    )
 
 
 def shares_of_epsilon(target: Target, weights: Sequence[Number], *, count: int = 1) -> Share:
-    """Return the largest t such that releases of unequal ε keep a guarantee together.
+    """Return the largest t such that releases with ε proportional to weights keep a guarantee.
 
-    Any releases of (t·w)-DP do, one for each weight w > 0, all of them `count` times. Randomised
-    response dominates whatever is ε-DP (Kairouz, Oh and Viswanath 2015): it is calibrated.
+    The guarantee holds for any (t·w)-DP releases, one for each weight w > 0, all of them `count`
+    times. It is computed for randomised response, which dominates every ε-DP mechanism (Kairouz, Oh
+    and Viswanath 2015).
     """
     factors = exact_list("weights", weights)
     for index, weight in enumerate(factors):
@@ -129,6 +134,6 @@ def shares_of_epsilon(target: Target, weights: Sequence[Number], *, count: int =
 
 
 def _rounded_down(value: Fraction) -> Fraction:
-    """Return the number with 12 significant digits below."""
+    """Round down to 12 significant digits."""
     found = decimal_context(12, ROUND_FLOOR).divide(value.numerator, value.denominator)
     return Fraction(found)

@@ -1,4 +1,7 @@
-"""Calibration: the least noise with which a mechanism has a guarantee, certified from above."""
+"""Calibration: the least noise with which a mechanism satisfies a privacy guarantee.
+
+The returned noise is certified; an enclosure of the least noise shows how close it is.
+"""
 
 from __future__ import annotations
 
@@ -59,30 +62,31 @@ class Calibration:
     """The result of a calibration."""
 
     mechanism: Mechanism
-    """One release, its noise argument rounded to the safe side."""
+    """One release, with its noise argument rounded to more noise."""
     whole: Mechanism
-    """All releases together, subsampled if asked for; it has the guarantee."""
+    """The composition of all releases, subsampled if requested; it satisfies the target."""
     argument: str
-    """The noise argument."""
+    """The name of the noise argument."""
     least: Interval
-    """Encloses the value of the noise argument at which the noise is least."""
+    """An enclosure of the noise argument with the least noise that satisfies the target."""
     achieved: dict[str, Interval]
-    """The guarantee that `whole` has, in the terms of the target, by name."""
+    """The guarantee of `whole`, in the quantities of the target, by name."""
     target: Target
-    """What was asked for."""
+    """The guarantee that was requested."""
     reason: str = ""
-    """Why this kind of noise, of a mechanism that has two, or why a counter's measured sums."""
+    """Why this kind of noise was chosen, if the mechanism has two kinds, or why a counter releases
+    its measurements."""
 
-    if not TYPE_CHECKING:  # which knows the names of the mechanism
+    if not TYPE_CHECKING:  # a type checker would accept every name
 
         def __getattr__(self, name: str) -> Any:
-            """Return what the mechanism has: `found.release` is `found.mechanism.release`."""
-            if name.startswith("_") or name == "mechanism":  # not yet made, where it is copied
+            """Delegate to the mechanism: `found.release` is `found.mechanism.release`."""
+            if name.startswith("_") or name == "mechanism":  # not set yet while being copied
                 raise no_attribute(self, name)
             return getattr(self.mechanism, name)
 
     def __str__(self) -> str:
-        """Return the mechanism, and below it what was asked for and what it has."""
+        """Return the mechanism, the target, the least noise and the achieved guarantee."""
         rows = [("target", str(self.target)), (f"least {self.argument}", str(self.least))]
         rows += [("chosen by", self.reason)] * bool(self.reason)
         rows += [(f"its {name}", str(value)) for name, value in self.achieved.items()]
@@ -91,7 +95,7 @@ class Calibration:
         return floats_in_short("\n".join([repr(self.mechanism), *lines]))
 
     def __repr__(self) -> str:
-        """Return the mechanism and what was asked for."""
+        """Return the mechanism and the target."""
         return floats_in_short(f"<Calibration: {self.mechanism!r} for {self.target}>")
 
     def to_json(self) -> dict[str, Any]:
@@ -108,7 +112,7 @@ class Calibration:
 
 
 def best(found: Sequence[Calibration]) -> Calibration:
-    """Return the calibration with the smaller mean squared error, saying so."""
+    """Return the calibration with the least mean squared error, with the comparison as reason."""
     errors = [mean_squared_error(each.mechanism) for each in found]
     order = sorted(range(len(found)), key=lambda i: errors[i].upper)
     said = ", ".join(f"{errors[i]} with {found[i].argument}" for i in order)
@@ -118,13 +122,13 @@ def best(found: Sequence[Calibration]) -> Calibration:
 
 
 def class_of(name: str | type[Mechanism]) -> type[Mechanism]:
-    """Return the class of a mechanism that has a noise argument."""
+    """Return the class of a mechanism, or raise if it has no single noise argument."""
     if isinstance(name, Mechanism) or (isinstance(name, str) and "(" in name):
         outer = str(name).partition("(")[0]
-        remedy = f"Its noise is to be found: give {outer!r}, and its other arguments by name."
+        remedy = f"Calibration finds the noise: give {outer!r}, and its other arguments by name."
         if outer in ("Composed", "PoissonSubsampled"):
-            remedy = "Name what has the noise, such as 'Gaussian', with count=…, sampling_prob=…."
-        remedy += " For how often this one fits: dpassay calibrate --find count."
+            remedy = "Name the inner mechanism, such as 'Gaussian', with count=…, sampling_prob=…."
+        remedy += " For the number of releases that fit: dpassay calibrate --find count."
         raise expected("name", name, "to be the name of a mechanism", remedy)
     if isinstance(name, str):
         if name not in DESCRIPTIONS:
@@ -137,14 +141,14 @@ def class_of(name: str | type[Mechanism]) -> type[Mechanism]:
     if name.noise_argument is None:
         raise NotApplicableError(
             f"{name.__name__} has no single argument that sets its noise, so there is nothing to "
-            "calibrate. For several releases, or samples, name what is inside, such as Gaussian, "
+            "calibrate. For compositions and sampling name the inner mechanism, such as Gaussian, "
             "with count=… and sampling_prob=… (--count, --sampling-prob)."
         )
     return name
 
 
 def schedule_factors(schedule: Sequence[Number]) -> tuple[ExactReal, ...]:
-    """Return the factors of a schedule, one for no schedule."""
+    """Validate the factors of a schedule; an empty schedule is the single factor 1."""
     factors = exact_list("schedule", schedule) if schedule else (ExactReal.of_rational(1),)
     for index, factor in enumerate(factors):
         if factor.sign <= 0:
@@ -153,13 +157,13 @@ def schedule_factors(schedule: Sequence[Number]) -> tuple[ExactReal, ...]:
 
 
 def with_adjacency(name: str, fixed: dict[str, Any], relation: Adjacency | None) -> dict[str, Any]:
-    """Pass the relation on to a mechanism that is made for one."""
+    """Add the adjacency to the arguments of a mechanism that has a parameter for it."""
     asked = relation is not None and "adjacency" in notation.argument_names(name)
     return {"adjacency": relation, **fixed} if asked else fixed
 
 
 def noise_arguments(kind: type[Mechanism], target: Target, argument: str | None) -> list[str]:
-    """Return the noise arguments to calibrate: one, or two to choose from."""
+    """Return the noise arguments to calibrate: one, or two of which the better is chosen."""
     known = [name for name in (kind.noise_argument, kind.gaussian_noise_argument) if name]
     if argument is not None:
         if argument not in known:
@@ -171,27 +175,28 @@ def noise_arguments(kind: type[Mechanism], target: Target, argument: str | None)
 
 
 CALIBRATION_WIDTHS = tuple(Fraction(1, 10**digits) for digits in (12, 9, 6, 4, 2))
-"""Relative widths of the least noise that are tried in turn where none is named."""
+"""Relative widths of the enclosure of the least noise that are tried in turn by default."""
 _COARSE = Fraction(1, 10**3)
-"""A width to begin with, where a finer one is asked for."""
+"""Relative width of a first enclosure, if a narrower one is requested."""
 DIGITS = 12
-"""Decimal digits of noise that is certified: what reports print, and floats hold."""
+"""Default number of significant digits of the certified noise."""
 _SEARCH_PRECISION = 128
-"""Bits of values that choose where to look, and become floats."""
+"""Bits for values that only steer the search and are converted to floats."""
 _MAX_STEPS = 4096
-"""Doublings or halvings of the noise until a refusal: nobody needs noise beyond 2^4096."""
+"""Maximal number of doublings or halvings of the noise."""
 _STALLED_STEPS = 24
-"""Steps over which the excess must change, or more noise is taken to be of no use."""
+"""If the excess does not change over this number of steps, more noise is considered useless."""
 _STALLED = 1e-6
-"""Relative change of the excess below which it has not changed: some tend to a limit."""
+"""Relative change of the excess below which it counts as unchanged."""
 _SHARE_OF_WIDTH, _WIDEST = 16, Fraction(1, 16)
-"""How much finer than it changes the excess is asked for, and the least: then its sign is clear."""
+"""The excess is evaluated to 1/16 of the requested width of the noise, and to 1/16 at least, so
+that its sign is determined."""
 _MAX_ULPS = 1000
-"""Units in the last digit that are tried: an enclosure of the root is seldom that wide."""
-_SUMS = "all measured sums, as what the outputs tell has two ends"
-"""Why a counter shows more than it was asked for."""
+"""Maximal number of candidates, in units of the last digit, for the certified noise."""
+_SUMS = "all measured sums, because the profile of the outputs is known only between two bounds"
+"""Reason why a counter is calibrated with its measurements released."""
 _VARIANCES = ("parameter", "sigma_star")
-"""Noise arguments that are squares of a spread."""
+"""Noise arguments that scale as the square of the noise."""
 
 
 def calibrate(
@@ -208,47 +213,50 @@ def calibrate(
     schedule: Sequence[Number] = (),
     **fixed: Any,
 ) -> Calibration:
-    """Find the least noise with which a mechanism, or many releases of it, have a guarantee.
+    """Find the least noise with which a mechanism, or a composition of it, satisfies a guarantee.
 
-    For a counter whose outputs have no exact profile it is the noise with which all measured sums,
-    and so the outputs too, have the guarantee: the returned mechanism says
-    `released="measurements"`.
+    For a counter whose outputs have no exact profile the guarantee is required of all measured sums
+    (and thus of the outputs); the returned mechanism then has `released="measurements"`.
 
     Parameters
     ----------
     name
-        The mechanism, by its name in the notation or its class.
+        The mechanism: its name in the notation, or its class.
     target
         `EpsilonDelta`, `Mu` or `Rho`.
     adjacency
-        The neighbouring relation, where it matters; an argument of this name is the same one.
+        The neighbouring relation; required if the guarantee depends on it. It is also passed to a
+        mechanism that has a parameter of this name.
     direction
-        One direction, for (ε, δ); None takes the worse one.
+        For (ε, δ), the direction to consider; None requires the guarantee in both.
     digits
         Significant digits of the returned noise, which is rounded to more noise and certified.
     relative_width
-        Relative width of the enclosure of the least noise. None asks for 1e-12, or what is reached.
+        Relative width of the enclosure of the least noise. None aims at 1e-12 and returns what is
+        reached.
     argument
-        The noise argument to find, where there are two, for Laplace and for Gaussian noise. None
-        takes `mu` for a target of μ, and otherwise the one with the smaller mean squared error.
+        The noise argument to find, if the mechanism has one for Laplace and one for Gaussian noise.
+        None selects `mu` for a target of μ, and else the one with the smaller mean squared error.
     count
-        How many releases, all with the same noise, have the guarantee together.
+        Number of releases, all with the same noise, that satisfy the guarantee together.
     sampling_prob
-        The probability with which a record takes part in a release: each is `PoissonSubsampled`.
+        Probability that a record takes part in a release; each release is `PoissonSubsampled`.
     schedule
-        Releases of unequal noise: each f > 0 is one with f times the spread of the one that is
-        returned (f² times its `parameter` or `sigma_star`, 1/f of its ε or μ). All, `count` times.
+        Factors f > 0 for releases of unequal noise. Each factor adds a release with f times the
+        noise of the returned mechanism (f² times its `parameter` or `sigma_star`; 1/f times its ε
+        or μ). The whole schedule is repeated `count` times.
     fixed
         The other arguments of the mechanism.
 
     Raises
     ------
     InvalidInputError
-        For an unknown mechanism or argument, or a target that no mechanism, or every one, meets.
+        If the mechanism or an argument is unknown, or the target is met by every mechanism or by
+        none.
     NotApplicableError
-        If the mechanism has no single noise argument, or does not reach the target at any.
+        If the mechanism has no single noise argument, or no value of it meets the target.
     UndecidedError
-        If a given width is not reached, or not even two digits can be certified.
+        If the requested width is not reached, or not even two digits can be certified.
 
     Examples
     --------
@@ -295,10 +303,11 @@ def calibrate(
 
 
 def _calibrated(family: _Family, width: Fraction | None, digits: int) -> Calibration:
-    """Calibrate to a width, or to the finest of some that is reached.
+    """Calibrate to a relative width, or by default to the narrowest of several that is reached.
 
-    Beside estimates two signs prove a width at once. Else the root is searched, where the profile
-    is costly first to few digits: the fine evaluations are then made next to it.
+    A floating-point estimate is tried first: the signs of the excess on both sides of it prove the
+    width at once. Otherwise the root is enclosed by a search. If the profile is costly, the search
+    starts with a coarse width, so that expensive evaluations are made only near the root.
     """
     widths = CALIBRATION_WIDTHS if width is None else (width,)
     for each in widths:
@@ -324,24 +333,24 @@ def _calibrated(family: _Family, width: Fraction | None, digits: int) -> Calibra
 
 
 def _digits(width: Fraction) -> int:
-    """Return the digits that a relative width leaves."""
+    """Return the number of digits that a relative width corresponds to."""
     return max(1, len(str(width.denominator // width.numerator)) - 1)
 
 
 def _width(relative_width: Fraction) -> Fraction:
-    """Return how finely an excess is asked for where the noise is asked for to this width."""
+    """Return the relative width of the excess for a requested relative width of the noise."""
     return min(relative_width / _SHARE_OF_WIDTH, _WIDEST)
 
 
 def _ends(known: Calibration) -> solve.Bracket:
-    """Return the ends of the least noise, which were proved to be on both sides of it."""
+    """Return the ends of the enclosure of the least noise."""
     return Fraction(known.least.lower), Fraction(known.least.upper)
 
 
 @final
 @dataclass(frozen=True)
 class _Family:
-    """The mechanisms that differ in one argument only."""
+    """The mechanisms that differ only in their noise argument, and the target."""
 
     kind: type[Mechanism]
     argument: str
@@ -355,22 +364,22 @@ class _Family:
     def __post_init__(self) -> None:
         if self.argument in self.fixed:
             raise InvalidInputError(
-                f"{self.argument} is what calibration finds for {self.kind.__name__}; leave it out."
+                f"Calibration finds {self.argument} of {self.kind.__name__}: leave it out."
             )
 
     def showing_more(self) -> list[_Family]:
-        """Return counters that show all measured sums, where their outputs may have two ends."""
+        """Return the family of the same counter with its measurements released, if it is one."""
         known = {*notation.argument_names(self.kind.__name__)} - {*self.fixed}
         more = {**self.fixed, "released": "measurements"}
         return [replace(self, fixed=more)] if "released" in known else []
 
     def usual_width(self) -> Fraction:
-        """Return the relative width that answers about such a mechanism usually have."""
+        """Return the default relative width of answers about such a mechanism."""
         first = ExactReal.of_rational(self._first_guess())
         return usual(self.pairs(self.whole(first)))
 
     def beside_estimates(self, relative_width: Fraction, digits: int) -> Calibration | None:
-        """Enclose the least noise beside estimates, proved at both ends; None where that fails."""
+        """Enclose the least noise around a floating-point estimate; None if the proof fails."""
         target = self.target
         if not (self.kind.noise_grows and isinstance(target, EpsilonDelta) and target.delta.sign):
             return None
@@ -382,7 +391,7 @@ class _Family:
         found = threshold(pairs, *given, first, relative_width=relative_width)
         if found is None:
             return None
-        above = _decimal(Fraction(found.least.upper), digits, ROUND_UP)  # proved to do
+        above = _decimal(Fraction(found.least.upper), digits, ROUND_UP)  # meets the target
         point = ExactReal.of_rational(Fraction(above))
         whole = self.whole(point)
         return self._calibration(
@@ -392,7 +401,10 @@ class _Family:
     def searched(
         self, relative_width: Fraction, coarser: Calibration | None, digits: int
     ) -> Calibration:
-        """Enclose the least noise, inside what is known of it, and certify so many digits."""
+        """Enclose the least noise by a search, within a coarser enclosure if there is one.
+
+        The returned noise has `digits` significant digits and is certified.
+        """
         width = _width(relative_width)
         excess = partial(self.signed_excess, width=width)
         between = self.bracket(width) if coarser is None else _ends(coarser)
@@ -414,17 +426,17 @@ class _Family:
         )
 
     def pairs(self, whole: Mechanism) -> Sequence[Pair]:
-        """Return the pairs that the target is about."""
+        """Return the worst pairs in the directions of the target."""
         return whole.worst_case(self.relation).pairs(getattr(self.target, "direction", None))
 
     def at(self, value: ExactReal) -> Mechanism:
-        """Return the mechanism with this noise argument."""
+        """Return one release with this noise argument."""
         built = notation.build(self.kind.__name__, {self.argument: value, **self.fixed})
         assert isinstance(built, Mechanism)
         return built
 
     def whole(self, value: ExactReal) -> Mechanism:
-        """Return all releases of the mechanism with this noise argument."""
+        """Return the composition of all releases with this noise argument."""
         counts = Counter(self.factors)
         parts = [
             self._composed(self._sampled(self.at(self._scaled(value, factor))), number)
@@ -442,16 +454,16 @@ class _Family:
         return release if count == 1 else Composed(release, count)
 
     def _scaled(self, value: ExactReal, factor: ExactReal) -> ExactReal:
-        """Return the noise argument of a release with `factor` times the spread."""
+        """Return the noise argument of a release with `factor` times the noise."""
         if not self.kind.noise_grows:
             return value / factor
         return value * (factor * factor if self.argument in _VARIANCES else factor)
 
     def signed_excess(self, value: ExactReal, width: Fraction) -> arb:
-        """Return the excess, with the sign that makes it non-increasing in the argument.
+        """Return the excess, with the sign for which it is non-increasing in the argument.
 
-        Where the noise is very large or small a δ may cancel down to nothing at flint's current
-        precision, so that its logarithm is unknown: then the precision is raised.
+        At very large or small noise δ may suffer complete cancellation, which leaves its logarithm
+        unknown. The precision is then doubled.
         """
         mechanism = self.whole(value)
         precision = ctx.prec
@@ -463,9 +475,9 @@ class _Family:
             precision *= 2
 
     def bracket(self, width: Fraction) -> solve.Bracket:
-        """Return arguments with the root between them, by doubling or halving from a first guess.
+        """Return two arguments that bracket the root, by doubling or halving a first guess.
 
-        Raises NotApplicableError where the excess no longer changes.
+        Raises NotApplicableError if the excess stops changing.
         """
         near = self._first_guess()
         values = [self._middle(near, width)]
@@ -485,9 +497,9 @@ class _Family:
         )
 
     def _first_guess(self) -> Fraction:
-        """Return 1 for one release; a standard deviation grows like q times the root of many.
+        """Return a starting value: 1, or for n releases noise that grows like q·√n.
 
-        Many releases are hard to evaluate at the noise of one: their exact laws are long.
+        A composition of many releases would be expensive to evaluate at the noise of one.
         """
         releases = math.isqrt(self.count * len(self.factors))
         root = max(Fraction(1), Fraction(math.floor(releases * float(self.sampling_prob))))
@@ -496,7 +508,7 @@ class _Family:
         return root**2 if self.argument in _VARIANCES else root
 
     def _middle(self, value: Fraction, width: Fraction) -> float:
-        """Return an approximate excess: the root is proved later."""
+        """Return the excess as a float, for the unproved search of a bracket."""
         with ctx.workprec(_SEARCH_PRECISION):
             excess = float(self.signed_excess(ExactReal.of_rational(value), width).mid())
         if math.isnan(excess):
@@ -518,7 +530,10 @@ class _Family:
         )
 
     def rounded(self, enclosure: Interval, digits: int, width: Fraction) -> ExactReal:
-        """Return the first number of `digits` digits, from the nearest on, that is certified."""
+        """Return the number of `digits` digits nearest to the root that provably meets the target.
+
+        The search starts at the rounded midpoint and proceeds towards more noise.
+        """
         middle = (Fraction(enclosure.lower) + Fraction(enclosure.upper)) / 2
         context = decimal_context(digits, ROUND_HALF_EVEN)
         step = context.next_plus if self.kind.noise_grows else context.next_minus
@@ -533,7 +548,7 @@ class _Family:
         )
 
     def clipped(self, enclosure: Interval, point: ExactReal) -> Interval:
-        """Return the enclosure, cut at a point that is known to meet the target."""
+        """Return the enclosure, intersected with the fact that a point meets the target."""
         assert point.rational is not None
         at = Interval.of_exact(point.rational)
         if self.kind.noise_grows:

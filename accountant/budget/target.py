@@ -1,4 +1,4 @@
-"""What a calibration aims at: a guarantee, and by how much a mechanism misses it."""
+"""Privacy guarantees as targets: whether, and by how much, a mechanism exceeds them."""
 
 from __future__ import annotations
 
@@ -31,57 +31,57 @@ from dpassay.accountant.questions import guarantees, profile
 from dpassay.accountant.questions.threshold import Threshold
 
 Width: TypeAlias = Fraction | None
-"""The relative width that a δ is asked for; None for flint's precision."""
+"""The relative width to which δ is enclosed; None for the current precision."""
 
 ACHIEVED_WIDTH = Fraction(1, 10**15)
 _MET_DIGITS = 20
-"""Digits of a ratio that says how far a budget is met."""
+"""Digits of the enclosures that `met` returns."""
 _RHO_WIDTHS = tuple(Fraction(1, 10**digits) for digits in (4, 6, 8, 10, 12, 15))
 _RHO_MARGIN = 1000
-"""Widths by which ρ must miss the budget for a coarser width to do."""
+"""A width of ρ is fine enough if ρ differs from the budget by this many widths."""
 _TIE_PRECISION = 2048
-"""Bits after which a budget counts as met exactly where no exact number is known."""
+"""Maximal precision, in bits, at which the sign of an excess is sought; beyond it is undecided."""
 _FAR_ABOVE = 16
-"""A ratio of profiles that need not be known any better."""
+"""A ratio of profiles above this is not computed more accurately."""
 MOST_RELEASES = 10**12
-"""Most releases of one kind, and most that are counted: what costs nothing has no end."""
+"""Maximal number of releases of one kind, at which searches for a count stop."""
 _FIRST_COUNT, _LEAP = 1024, 8
-"""Where a search for a count begins, and the factor by which it goes on: few samples are slow."""
+"""First count in a search, and the factor between counts; compositions of few samples are slow."""
 _WIDTHS = tuple(Fraction(1, 10**digits) for digits in (3, 6, 9, 12))
-"""Relative widths of δ by which a mechanism is told from a budget, the fastest first."""
+"""Relative widths of δ that are tried in turn to decide whether a budget is kept."""
 _UNBOUNDED = 10**9
-"""Stands for an infinite excess: roots are searched among finite numbers."""
+"""Stands for an infinite excess, because root finding needs finite numbers."""
 
 
 class Target(ABC):
-    """A guarantee that a mechanism satisfies or not."""
+    """A privacy guarantee that a mechanism may satisfy."""
 
     @abstractmethod
     def excess(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> arb:
-        """Return a finite ball, > 0 where the guarantee fails and < 0 where there is room.
+        """Return a finite ball that is > 0 if the guarantee is violated and < 0 if it has slack.
 
-        It never increases when noise is added.
+        The excess does not increase when noise is added.
         """
 
     @abstractmethod
     def achieved(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
-        """Enclose what the mechanism has of what the guarantee is about, by name."""
+        """Enclose the mechanism's own value of the guaranteed quantity, by name."""
 
     def met(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
-        """Enclose the same of a mechanism that is proved to have the guarantee."""
+        """Return `achieved` for a mechanism that provably satisfies the guarantee."""
         return self.achieved(mechanism, adjacency)
 
     def holds(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> bool:
-        """Whether the guarantee is proved."""
+        """Whether the mechanism provably satisfies the guarantee."""
         found = sign(lambda: self.excess(mechanism, adjacency, width), max_precision=_TIE_PRECISION)
         return found in (-1, 0)
 
     def objection(self) -> str:
-        """Say why no mechanism, or every mechanism, has the guarantee; "" if neither is so."""
+        """Return why no mechanism, or every mechanism, satisfies the guarantee; "" otherwise."""
         return ""
 
     def obstacle(self, mechanism: Mechanism, adjacency: Adjacency | None) -> str:
-        """Say why a mechanism stays above the guarantee however much noise it adds."""
+        """Return why a mechanism violates the guarantee however much noise it adds."""
         (name, value), *_ = self.achieved(mechanism, adjacency).items()
         return f"its {name} is still {value}"
 
@@ -89,9 +89,9 @@ class Target(ABC):
 @final
 @dataclass(frozen=True)
 class EpsilonDelta(Target):
-    """(ε, δ)-DP; δ = 0 is pure ε-DP. ε may be any real number.
+    """(ε, δ)-DP, with δ = 0 for pure ε-DP. ε may be any real number.
 
-    With a direction it is asked of that order of two neighbours only.
+    With a direction the guarantee is required in that direction only.
     """
 
     epsilon: Real = Real()
@@ -124,7 +124,7 @@ class EpsilonDelta(Target):
             return finite(invert.most([p.max_loss() for p in pairs]) - self.epsilon.ball())
         try:
             value = invert.hockey_stick(invert.to_width(pairs, width), self.epsilon)
-        except UndecidedError as refusal:  # far from δ a wide enclosure decides as well
+        except UndecidedError as refusal:  # far from δ the wider enclosure suffices
             if not refusal.reached < 1:
                 raise
             wider = invert.to_width(pairs, 2 * Fraction(refusal.reached))
@@ -132,7 +132,7 @@ class EpsilonDelta(Target):
         return log_ratio(value, self.delta.ball())
 
     def holds(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> bool:
-        """Compare exactly where the largest loss is an exact number."""
+        """Whether the guarantee is proved; exact if δ = 0 and the largest loss is known exactly."""
         pairs = mechanism.worst_case(adjacency).pairs(self.direction)
         losses = [pair.known.max_loss() for pair in pairs]
         if self.delta.sign == 0 and all(loss is not None for loss in losses):
@@ -140,7 +140,7 @@ class EpsilonDelta(Target):
         return super().holds(mechanism, adjacency, width)
 
     def met_from(self, found: Threshold, pairs: Sequence[Pair]) -> dict[str, Interval]:
-        """Enclose the δ(ε) ≤ δ of pairs at or beyond a threshold, about as finely as it was."""
+        """Enclose δ(ε) ≤ δ for pairs at or beyond a threshold, to about the threshold's width."""
         pairs = invert.to_width(pairs, found.width)
         with ctx.workprec(START_PRECISION):
             value = pairs[found.worst].hockey_stick(self.epsilon)
@@ -159,12 +159,12 @@ class EpsilonDelta(Target):
         return {"delta": profile.delta(*given, adjacency=adjacency, direction=self.direction)}
 
     def met(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
-        """Cut what it has at δ, or at ε."""
+        """Return `achieved`, intersected with the proved bound δ (or ε, if δ = 0)."""
         limit = self.delta if self.delta.sign else self.epsilon
         return _cut(self.achieved(mechanism, adjacency), limit)
 
     def obstacle(self, mechanism: Mechanism, adjacency: Adjacency | None) -> str:
-        """Name the unbounded privacy loss, where that is it."""
+        """Return the reason; for δ = 0 it may be an unbounded privacy loss."""
         if self.delta.sign == 0:
             loss = self.achieved(mechanism, adjacency)["epsilon"]
             if not loss.lower.is_finite():
@@ -187,9 +187,9 @@ class Mu(Target):
     mu: Positive = Positive()
 
     def excess(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> arb:
-        """Return ln(μ'/μ) for a mechanism with a known least μ'.
+        """Return ln(μ'/μ) if the mechanism's least μ' is known, else ln max_ε δ(ε)/δ_μ(ε).
 
-        Else ln of the largest δ(ε)/δ_μ(ε), or of another ratio beside 1.
+        A ratio far above 1 is replaced by a lower bound.
         """
         value = _least_mu(mechanism, adjacency)
         if value is None:
@@ -197,7 +197,7 @@ class Mu(Target):
         return log_ratio(value, self.mu.ball())
 
     def holds(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> bool:
-        """Compare exactly where the mechanism's μ is an exact number."""
+        """Whether the guarantee is proved; exact if the mechanism's μ is known exactly."""
         value = mechanism.exact_gaussian_mu(adjacency)
         return value <= self.mu if value is not None else super().holds(mechanism, adjacency, width)
 
@@ -217,14 +217,14 @@ class Mu(Target):
         return invert.hockey_stick(gaussian.worst_case(None).pairs(None), epsilon)
 
     def _ratio(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width) -> arb:
-        """Return the largest δ(ε)/δ_μ(ε); far above 1 a lower bound stands for it."""
+        """Return max_ε δ(ε)/δ_μ(ε), or a lower bound on it that is far above 1."""
         pairs = invert.to_width(mechanism.worst_case(adjacency).pairs(None), width)
         end = invert.most([pair.max_loss() for pair in pairs])
         if not end.is_finite():
             raise NotApplicableError(
-                f"The privacy loss of {type(mechanism).__name__} is unbounded, and its least mu is "
-                "not known: its profile cannot be compared with a Gaussian one over all epsilon. "
-                "Calibrate it to (epsilon, delta) or rho."
+                f"The privacy loss of {type(mechanism).__name__} is unbounded and its least mu is "
+                "not known, so its profile cannot be compared with a Gaussian one at every "
+                "epsilon. Calibrate it to (epsilon, delta) or rho."
             )
         stop = Fraction(Interval.of_ball(end, 30).upper)
         return largest_ratio(
@@ -243,7 +243,7 @@ class Rho(Target):
     rho: Positive = Positive()
 
     def excess(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> arb:
-        """Return ln(ρ'/ρ), the more sharply the nearer to 0 it is."""
+        """Return ln(ρ'/ρ), where ρ' is the mechanism's; it is narrower the closer it is to 0."""
         for finer in _RHO_WIDTHS:
             value = guarantees.rho(mechanism, adjacency=adjacency, relative_width=finer)
             excess = log_ratio(value.ball(), self.rho.ball())
@@ -252,7 +252,7 @@ class Rho(Target):
         return excess
 
     def holds(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> bool:
-        """Compare exactly where the mechanism's ρ is an exact number."""
+        """Whether the guarantee is proved; exact if the mechanism's ρ is known exactly."""
         value = mechanism.exact_rho(adjacency)
         return (
             value <= self.rho if value is not None else super().holds(mechanism, adjacency, width)
@@ -263,7 +263,7 @@ class Rho(Target):
         return {"rho": guarantees.rho(mechanism, adjacency=adjacency)}
 
     def met(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
-        """Cut what it has at ρ."""
+        """Return `achieved`, intersected with the proved bound ρ."""
         return _cut(self.achieved(mechanism, adjacency), self.rho)
 
     def __str__(self) -> str:
@@ -271,7 +271,10 @@ class Rho(Target):
 
 
 def decided(target: Target, whole: Mechanism, adjacency: Adjacency | None) -> bool | None:
-    """Whether a mechanism has a guarantee, with as few digits as tell; None where none do."""
+    """Whether a mechanism satisfies a guarantee, decided at the least sufficient precision.
+
+    Returns None if it cannot be decided.
+    """
     if not isinstance(target, EpsilonDelta) or not target.delta.sign:
         try:
             return target.holds(whole, adjacency)
@@ -289,9 +292,9 @@ def decided(target: Target, whole: Mechanism, adjacency: Adjacency | None) -> bo
 
 
 def largest_count(keeps: Callable[[int], bool], known: int = 0) -> int:
-    """Return the largest count, up to 10^12, that is proved to keep a budget.
+    """Return the largest count, up to 10^12, for which `keeps` is true.
 
-    `known` does; whoever keeps it with more also keeps it with fewer.
+    `keeps` must be non-increasing in the count, and true for `known`.
     """
     low, high = known, min(max(_FIRST_COUNT, 2 * known + 1), MOST_RELEASES)
     while keeps(high):
@@ -307,7 +310,7 @@ def largest_count(keeps: Callable[[int], bool], known: int = 0) -> int:
 
 
 def _least_mu(mechanism: Mechanism, adjacency: Adjacency | None) -> arb | None:
-    """Return the least μ for which a mechanism is μ-GDP, where it is known without a search."""
+    """Return the least μ for which a mechanism is μ-GDP, None if that needs a search."""
     try:
         return mechanism.gaussian_mu(adjacency)
     except NotApplicableError:
@@ -317,7 +320,7 @@ def _least_mu(mechanism: Mechanism, adjacency: Adjacency | None) -> arb | None:
 
 
 def _cut(achieved: dict[str, Interval], limit: ExactReal) -> dict[str, Interval]:
-    """Cut an enclosure of a number that is known to be at most a limit."""
+    """Intersect an enclosure with the knowledge that the number is at most a limit."""
     ((name, found),) = achieved.items()
     if limit.rational is None:
         with ctx.workprec(START_PRECISION):
@@ -328,12 +331,12 @@ def _cut(achieved: dict[str, Interval], limit: ExactReal) -> dict[str, Interval]
 
 
 def log_ratio(value: arb, limit: arb) -> arb:
-    """Return ln(value/limit), made finite."""
+    """Return ln(value/limit), with ±∞ replaced by large numbers."""
     return finite((value / limit).log() if not value.is_zero() else arb.neg_inf())
 
 
 def finite(value: arb) -> arb:
-    """Return the ball itself, or a large number in place of ±∞."""
+    """Return the ball, with ±∞ replaced by ±10^9."""
     if value.is_finite() or value.is_nan():
         return value
     if value > 0:
@@ -342,13 +345,13 @@ def finite(value: arb) -> arb:
 
 
 def read_target(given: Mapping[str, Any]) -> Target:
-    """Return the one guarantee that epsilon (and delta), mu or rho name."""
+    """Return the guarantee that is given by epsilon (and delta), mu or rho."""
     names = [name for name in ("epsilon", "mu", "rho") if given.get(name) is not None]
     has_delta = given.get("delta") is not None
     if len(names) != 1 or (has_delta and names != ["epsilon"]):
         said = ", ".join([*names, *["delta"] * has_delta]) or "none"
         raise InvalidInputError(
-            f"Expected one target: epsilon (with delta, else 0), mu or rho; given: "
+            f"Expected one target: epsilon (with an optional delta), mu or rho; given: "
             f"{said}. Write epsilon=1, delta=1e-5 (--epsilon 1 --delta 1e-5)."
         )
     if names == ["epsilon"]:

@@ -151,7 +151,7 @@ def test_laplace_meets_gaussian_dp() -> None:
         ("Gaussian", Mu(1), {"l2_sensitivty": 1}, "Did you mean 'l2_sensitivity'"),
         ("Gaussian", Mu(1), {"standard_deviation": 1}, "leave it out"),
         ("EllipticalGaussian", Mu(1), {}, "needs sensitivities"),
-        ("IntegerNoise", Mu(1), {}, "no single argument.*name what is inside"),
+        ("IntegerNoise", Mu(1), {}, "no single argument.*name the inner mechanism"),
         ("CountEllipse", Mu(1), {"dimension": 4, "sparsity": 2}, "adjacency"),
     ],
 )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_FLOOR, ROUND_UP, Context
 from enum import Enum
 from fractions import Fraction
 from functools import partial, singledispatch
-from typing import Any, TypeAlias, TypeVar, final
+from typing import Any, NamedTuple, TypeAlias, TypeVar, final
 
 from flint import arb
 
@@ -19,9 +19,7 @@ from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho, Target
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.validate import Integer, Probability, Relation, probability
-from dpassay.accountant.counting.count_noise import BoundedCountNoise
-from dpassay.accountant.counting.counters import KaryTree, LinearCounter
-from dpassay.accountant.counting.matrix import MatrixMechanism
+from dpassay.accountant.counting.counters import LinearCounter
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected
 from dpassay.accountant.geometry.ellipse import Isotropic, Matrix
 from dpassay.accountant.geometry.spaces import FiniteSet
@@ -38,33 +36,32 @@ from dpassay.accountant.geometry.workload import (
     VectorSum,
     Workload,
 )
-from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
-from dpassay.accountant.mechanisms.additive.laplace import Laplace, Logistic, optimal_gamma
-from dpassay.accountant.mechanisms.additive.laplace_vector import LaplaceVector
-from dpassay.accountant.mechanisms.selection.candidates import (
-    ExponentialMechanism,
-    PermuteAndFlip,
-    ReportNoisyMax,
-)
-from dpassay.accountant.mechanisms.shapes.correlated import (
+from dpassay.accountant.mechanisms import (
+    BoundedCountNoise,
+    Composed,
     CorrelatedGaussian,
-    DisjointGroupsGaussian,
-    OneSidedGaussian,
-)
-from dpassay.accountant.mechanisms.shapes.ellipses import (
     CountEllipse,
+    DisjointGroupsGaussian,
     EllipticalGaussian,
+    ExponentialMechanism,
+    Gaussian,
+    GeneralGaussian,
+    KaryTree,
+    Laplace,
+    LaplaceVector,
+    Logistic,
+    MatrixMechanism,
+    MatrixVariateGaussian,
+    OneSidedGaussian,
     OptimalEllipse,
     OptimalGroups,
-)
-from dpassay.accountant.mechanisms.shapes.general_gaussian import (
-    GeneralGaussian,
-    MatrixVariateGaussian,
+    PermuteAndFlip,
+    PoissonSubsampled,
     RankOneGaussian,
+    ReportNoisyMax,
+    Tuned,
 )
-from dpassay.accountant.mechanisms.wrappers.composed import Composed
-from dpassay.accountant.mechanisms.wrappers.sampling import PoissonSubsampled
-from dpassay.accountant.mechanisms.wrappers.tuned import Tuned
+from dpassay.accountant.mechanisms.additive.laplace import optimal_gamma
 from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.numbers.solve import bracket, root
@@ -73,8 +70,6 @@ from dpassay.accountant.questions import profile
 from dpassay.accountant.training import dpsgd_noise
 from dpassay.verifier.claims import Claim, guarantee
 from dpassay.verifier.expression import LONGEST
-
-# --- What may be spent: a guarantee for all releases together -------------------------------------
 
 
 @final
@@ -120,6 +115,11 @@ class Budget:
     def is_sampled(self) -> bool:
         """Whether a person may be left out of a release."""
         return self.sampling_prob.rational != 1
+
+    @property
+    def is_one_release(self) -> bool:
+        """Whether the workload is released once, from all records."""
+        return self.releases == 1 and not self.is_sampled
 
     @property
     def epsilon_delta(self) -> EpsilonDelta | None:
@@ -204,6 +204,19 @@ class Calibrated:
         return list(range(workload.answers))
 
 
+class Scheme(NamedTuple):
+    """A way to make the batches of a training run."""
+
+    name: str
+    relation: str
+    """What neighbours are."""
+    why: str
+    loader: str = ""
+    """What the training program needs."""
+    sampling: str = ""
+    """What `dpassay training` calls it; empty where it has no name for it."""
+
+
 @final
 @dataclass(frozen=True)
 class Candidate:
@@ -215,6 +228,8 @@ class Candidate:
     make: Callable[[Budget], Calibrated] = field(repr=False)
     as_published: bool = False
     """Whether its noise is a published formula rather than calibrated."""
+    scheme: Scheme | None = None
+    """How the batches are made, of a way to train."""
 
 
 @final
@@ -224,6 +239,14 @@ class LeftOut:
 
     name: str
     reason: str
+
+
+Found: TypeAlias = Iterator[Candidate | LeftOut]
+
+
+def _where(fits: object, candidate: Candidate, reason: str) -> Candidate | LeftOut:
+    """Return a candidate where it fits, else the reason why not."""
+    return candidate if fits else LeftOut(candidate.name, reason)
 
 
 def calibrated(
@@ -249,18 +272,21 @@ def calibrated(
 
 
 def fixed(
-    mechanism: Mechanism,
-    budget: Budget,
-    layout: Layout,
-    *,
-    copies: int = 1,
-    bound: Interval | None = None,
-    bound_for: str = "",
+    mechanism: Mechanism, budget: Budget, layout: Layout, *, copies: int = 1, **known: Any
 ) -> Calibrated:
     """Return a mechanism with the noise that it has, and what is known of its kind."""
     release = mechanism if copies == 1 else Composed(mechanism, copies)
-    return Calibrated(mechanism, budget.whole(release), layout, bound=bound, bound_for=bound_for)
+    return Calibrated(mechanism, budget.whole(release), layout, **known)
 
+
+def _digits(count: int, rounding: str, value: object) -> str:
+    """Round a number to some digits, up or down."""
+    found = enclose(value)  # type: ignore[arg-type]  # a number, or a function that returns a ball
+    end = found.upper if rounding == ROUND_UP else found.lower
+    return str(Context(prec=count, rounding=rounding).plus(end))
+
+
+# --- By how much one person changes the answers of a workload -------------------------------------
 
 Image = tuple[Fraction, Sequence[Fraction]]
 """The vector √square·entries."""
@@ -272,11 +298,8 @@ def moved(workload: Counts | GroupedCounts, budget: Budget) -> int:
     Under add/remove the ones of a record. Under replace-one those of two records, which in dense
     counts can be no more than all of them, and in groups may lie in two groups.
     """
-    if isinstance(workload, Counts):
-        ones = workload.sparsity
-        both = min(2 * ones, workload.dimension)
-    else:
-        ones, both = workload.dimension, min(2 * workload.dimension, workload.answers)
+    ones = workload.sparsity if isinstance(workload, Counts) else workload.dimension
+    both = min(2 * ones, workload.answers)
     return ones if budget.adjacency is Adjacency.ADD_REMOVE else both
 
 
@@ -286,38 +309,14 @@ def images(workload: LinearQueries) -> list[Image]:
 
     found: list[Image] = []
     for vertex in vertices(workload.space):
-        image = [
-            sum((w * x for w, x in zip(row, vertex.entries, strict=True)), start=Fraction(0))
-            for row in workload.matrix
-        ]
+        image = [_dot(row, vertex.entries) for row in workload.matrix]
         if any(image):
             found.append((vertex.square, image))
     return found
 
 
-def l2_sensitivity(workload: Workload, budget: Budget) -> ExactReal:
-    """Return the largest ℓ2 norm of a change, or the least bound of it that follows."""
-    match workload:
-        case Count(sensitivity=sensitivity):
-            return ExactReal.of_rational(sensitivity)
-        case Counts() | GroupedCounts():
-            return ExactReal.of_root(Fraction(moved(workload, budget)))
-        case BoundedSum(bounds=bounds):
-            return ExactReal.of_root(_total(b * b for b in bounds))
-        case VectorSum():
-            return _l2_bound(workload)
-        case MatrixRelease(l2_sensitivity=norm):
-            return norm
-        case PrefixSums(steps=steps):
-            return ExactReal.of_root(Fraction(steps))
-        case LinearQueries():
-            found = images(workload)
-            return ExactReal.of_root(max(square * _total(y * y for y in i) for square, i in found))
-    raise TypeError(type(workload).__name__)
-
-
-def l1_sensitivity(workload: Workload, budget: Budget) -> ExactReal | None:
-    """Return the largest ℓ1 norm of a change, or the least bound that follows; None without one.
+def sensitivity(order: int, workload: Workload, budget: Budget) -> ExactReal | None:
+    """Return the largest ℓ1 or ℓ2 norm of a change, or a bound of it; None without one.
 
     Laplace noise of one scale on every answer is no worse for a change of ℓ1 norm T than for one
     answer that moves by T: with f_t the trade-off function of Lap(t) and Lap(0), moving the
@@ -325,55 +324,59 @@ def l1_sensitivity(workload: Workload, budget: Budget) -> ExactReal | None:
     family of log-concave density, F(F⁻¹(1 − α) − t), that is f_{s+t}.
     """
     match workload:
-        case Count(sensitivity=sensitivity):
-            return ExactReal.of_rational(sensitivity)
+        case Count(sensitivity=most):
+            return ExactReal.of_rational(most)
         case Counts() | GroupedCounts():
-            return ExactReal.of_rational(moved(workload, budget))
+            return _of_ones(order, moved(workload, budget))
         case BoundedSum(bounds=bounds):
-            return ExactReal.of_rational(_total(bounds))
+            return _norm(order, bounds)
         case VectorSum():
-            return _l1_bound(workload)
+            return _implied(order, workload)
+        case MatrixRelease(l2_sensitivity=norm):
+            return norm if order == 2 else None
         case PrefixSums(steps=steps):
-            return ExactReal.of_rational(steps)
+            return _of_ones(order, steps)
         case LinearQueries():
-            return max(
-                ExactReal.of_root(square) * ExactReal.of_rational(_total(abs(y) for y in image))
-                for square, image in images(workload)
-            )
+            return max(_norm(order, image, square=square) for square, image in images(workload))
     return None
 
 
-def _l2_bound(workload: VectorSum) -> ExactReal:
-    """Return the least of ‖v‖₁, ‖v‖₂, √d‖v‖_∞ and √(‖v‖₁‖v‖_∞)."""
-    bounds = [workload.l1_sensitivity, workload.l2_sensitivity]
-    if workload.linf_sensitivity is not None:
-        bounds.append(workload.linf_sensitivity * ExactReal.of_root(Fraction(workload.dimension)))
-        if workload.l1_sensitivity is not None:
-            product = workload.l1_sensitivity * workload.linf_sensitivity
-            if product.rational is not None:
-                bounds.append(ExactReal.of_root(product.rational))
-    return min(bound for bound in bounds if bound is not None)
+def _implied(order: int, workload: VectorSum) -> ExactReal:
+    """Return the least bound that the given norms imply.
+
+    ‖v‖₁ is at most √d‖v‖₂ and d‖v‖_∞; ‖v‖₂ is at most ‖v‖₁, √d‖v‖_∞ and √(‖v‖₁‖v‖_∞).
+    """
+    l1, l2, most = workload.l1_sensitivity, workload.l2_sensitivity, workload.linf_sensitivity
+    d = workload.dimension
+    if order == 1:
+        bounds = [l1, l2 and l2 * _of_ones(2, d), most and most * _of_ones(1, d)]
+    else:
+        product = (l1 * most).rational if l1 and most else None
+        both = None if product is None else ExactReal.of_root(product)
+        bounds = [l1, l2, most and most * _of_ones(2, d), both]
+    return min(bound for bound in bounds if bound)
 
 
-def _l1_bound(workload: VectorSum) -> ExactReal:
-    """Return the least of ‖v‖₁, √d‖v‖₂ and d‖v‖_∞."""
-    bounds = [workload.l1_sensitivity]
-    if workload.l2_sensitivity is not None:
-        bounds.append(workload.l2_sensitivity * ExactReal.of_root(Fraction(workload.dimension)))
-    if workload.linf_sensitivity is not None:
-        bounds.append(workload.linf_sensitivity * ExactReal.of_rational(workload.dimension))
-    return min(bound for bound in bounds if bound is not None)
+def _of_ones(order: int, count: int) -> ExactReal:
+    """Return the norm of a vector of ones."""
+    return ExactReal.of_rational(count) if order == 1 else ExactReal.of_root(Fraction(count))
 
 
-def _total(values: object) -> Fraction:
-    return sum(values, start=Fraction(0))  # type: ignore[call-overload,no-any-return]
+def _norm(order: int, entries: Iterable[Fraction], square: Fraction = Fraction(1)) -> ExactReal:
+    """Return the norm of the vector √square·entries."""
+    if order == 1:
+        size = sum(map(abs, entries), start=Fraction(0))
+        return ExactReal.of_root(square) * ExactReal.of_rational(size)
+    return ExactReal.of_root(square * sum((y * y for y in entries), start=Fraction(0)))
 
 
-Found: TypeAlias = Iterator[Candidate | LeftOut]
+def _dot(row: Iterable[Fraction], other: Iterable[Fraction]) -> Fraction:
+    return sum((a * b for a, b in zip(row, other, strict=True)), start=Fraction(0))
+
 
 # --- Choosing one of several candidates: mechanisms, and how far from the best the choice may be
 
-_DIGITS = 12
+_EPSILON_DIGITS = 12
 """Digits of an ε, rounded down."""
 _WIDTH = Fraction(1, 10**14)
 """Relative width of a regret that is searched."""
@@ -381,22 +384,27 @@ _WIDTH = Fraction(1, 10**14)
 
 def _of_scores(workload: Selection, budget: Budget) -> Found:
     """Yield the mechanisms that choose by scores."""
-    why = "chooses in proportion to the exponential of the score: the report of noisy maximum with "
-    make = partial(_calibrated, workload=workload)
-    yield Candidate(
-        "exponential mechanism",
-        f"{why}Gumbel noise",
-        partial(make, kind=ExponentialMechanism, noise="Logistic"),
-    )
-    why = "goes through candidates in random order and takes one by a flip: the report of noisy "
-    yield Candidate(
-        "permute-and-flip",
-        f"{why}maximum with exponential noise",
-        partial(make, kind=PermuteAndFlip, noise="Laplace"),
-    )
+    for name, kind, noise, chooses, by in (
+        (
+            "exponential mechanism",
+            ExponentialMechanism,
+            "Logistic",
+            "chooses in proportion to the exponential of the score",
+            "Gumbel",
+        ),
+        (
+            "permute-and-flip",
+            PermuteAndFlip,
+            "Laplace",
+            "goes through candidates in random order and takes one by a flip",
+            "exponential",
+        ),
+    ):
+        why = f"{chooses}: the report of noisy maximum with {by} noise"
+        yield Candidate(name, why, partial(_choice, workload=workload, kind=kind, noise=noise))
 
 
-def _calibrated(
+def _choice(
     budget: Budget,
     *,
     workload: Selection,
@@ -409,21 +417,16 @@ def _calibrated(
     Whatever the scores, its pair is dominated by that of the noise, and so are compositions and
     samples of it. Of permute-and-flip no divergence is known exactly.
     """
-    exact = kind is ExponentialMechanism or budget.epsilon_delta is not None
-    if budget.releases == 1 and not budget.is_sampled and exact:
-        return calibrated(
-            kind.__name__,
-            budget,
-            Layout.EACH,
-            sensitivity=workload.sensitivity,
-            monotone=workload.monotone,
-        )
+    is_exact = kind is ExponentialMechanism or budget.epsilon_delta is not None
+    if budget.is_one_release and is_exact:
+        size, monotone = workload.sensitivity, workload.monotone
+        return calibrated(kind.__name__, budget, Layout.EACH, sensitivity=size, monotone=monotone)
     found = calibrated(noise, budget, Layout.EACH)
     assert isinstance(found.mechanism, Laplace | Logistic)
-    inverse = enclose((ExactReal.of_rational(1) / found.mechanism.scale).ball)
-    epsilon = Context(prec=_DIGITS, rounding=ROUND_FLOOR).plus(inverse.lower)
+    inverse = (ExactReal.of_rational(1) / found.mechanism.scale).ball
+    epsilon = _digits(_EPSILON_DIGITS, ROUND_FLOOR, inverse)
     mechanism = kind(epsilon, workload.sensitivity, workload.monotone)
-    return Calibrated(mechanism, found.whole, Layout.EACH, found.least, "epsilon")
+    return replace(found, mechanism=mechanism, argument="epsilon")
 
 
 def regret(found: Calibrated, workload: Workload, level: str) -> Interval:
@@ -483,65 +486,79 @@ def _distance(taken: Callable[[arb], arb], p: ExactReal) -> Interval:
 
 # --- The noise of a training run by how its batches are made, each with its own neighbours --------
 
-_NOISE = "standard_deviation"
-_SCHEMES = {
-    "Poisson batches (add-remove)": (
+_SCHEMES = (
+    Scheme(
+        "Poisson batches",
+        "add-remove",
         "every step takes each record independently; neighbours: one record added or removed",
+        "Poisson loader",
         "poisson",
     ),
-    "random allocation (add-remove)": (
+    Scheme(
+        "random allocation",
+        "add-remove",
         "every record is in one step of each epoch, chosen by itself; neighbours: one record added "
         "or removed",
+        "random steps",
         "random-allocation",
     ),
-    "batches without replacement (replace-one)": (
+    Scheme(
+        "batches without replacement",
+        "replace-one",
         "every step draws a new subset of one size; neighbours: one record replaced",
+        "fresh batches",
         "without-replacement",
     ),
-}
-"""Every way to sample batches of which a guarantee is proved."""
+    Scheme(
+        "each record once an epoch",
+        "zero-out",
+        "shuffled or fixed batches: no gain by sampling is proved; neighbours differ in a record "
+        "whose gradient is 0 in one of them",
+        "any loader",
+    ),
+)
+"""Every way to make batches of which a guarantee is proved."""
 
 
 def _schemes(workload: Training, budget: Budget) -> Found:
-    """Yield every way to make batches of which a guarantee is proved."""
-    if budget.releases > 1 or budget.is_sampled:
+    """Yield the ways to train: of one run by its batches, of several by which of them are seen."""
+    if not budget.is_one_release:
         raise NotApplicableError(
             "Training states its own steps and batches: leave releases and sampling_prob out."
         )
+    schemes: Sequence[Scheme] = _SCHEMES
     if workload.runs > 1:
-        yield Candidate(
-            f"all {workload.runs} runs (add-remove)",
-            "Poisson batches; every run may be examined, and any of them released",
-            partial(
-                _searched, workload=workload, sampling="poisson", adjacency=Adjacency.ADD_REMOVE
-            ),
-        )
-        yield Candidate(
-            "the best of a random number of runs (add-remove)",
+        every = "Poisson batches; every run may be examined, and any of them released"
+        best = (
             f"Poisson batches; the number of runs is geometric, {workload.runs} on average, "
-            "and only the run with the best score is examined",
-            partial(_best_of, workload=workload),
+            "and only the run with the best score is examined"
         )
+        schemes = (
+            Scheme(f"all {workload.runs} runs", "add-remove", every),
+            Scheme("the best of a random number of runs", "add-remove", best),
+        )
+    for scheme in schemes:
+        name = f"{scheme.name} ({scheme.relation})"
+        make = partial(_trained, workload=workload, scheme=scheme)
+        yield Candidate(name, scheme.why, make, scheme=scheme)
+    if workload.runs > 1:
         yield LeftOut("other batches", "several runs are offered with Poisson batches only")
-        return
-    for name, (why, sampling) in _SCHEMES.items():
-        replaced = sampling == "without-replacement"
-        adjacency = Adjacency.REPLACE_ONE if replaced else Adjacency.ADD_REMOVE
-        make = partial(_searched, workload=workload, sampling=sampling, adjacency=adjacency)
-        yield Candidate(name, why, make)
-    yield Candidate(
-        "each record once an epoch (zero-out)",
-        "shuffled or fixed batches: no gain by sampling is proved; neighbours differ in a record "
-        "whose gradient is 0 in one of them",
-        partial(_once, epochs=workload.epochs),
-    )
 
 
-def _searched(
-    budget: Budget, *, workload: Training, sampling: str, adjacency: Adjacency
-) -> Calibrated:
-    """Find the noise of sampled batches."""
-    spent = budget.epsilon_delta
+def _trained(budget: Budget, *, workload: Training, scheme: Scheme) -> Calibrated:
+    """Find the noise of a way to train."""
+    if scheme.relation == "zero-out":  # an epoch is one Gaussian release of what a record adds
+        together = replace(budget, releases=workload.epochs, adjacency=Adjacency.ADD_REMOVE)
+        found = calibrated("Gaussian", together, Layout.EACH)
+        return replace(found, adjacency=Adjacency.ADD_REMOVE)
+    if scheme.name.startswith("the best"):
+        return _best_of(budget, workload)
+    return _of_batches(budget, workload, scheme.sampling or "poisson", scheme.relation)
+
+
+def _of_batches(budget: Budget, workload: Training, sampling: str, relation: str) -> Calibrated:
+    """Find the noise of sampled batches, of all runs together."""
+    spent, one = budget.epsilon_delta, workload.runs == 1
     if spent is None:
         raise NotApplicableError(
             "The noise of sampled batches is calibrated to (epsilon, delta) only."
@@ -551,12 +568,16 @@ def _searched(
         workload.batch_size,
         workload.dataset_size,
         delta=spent.delta,
-        epochs=workload.epochs if workload.runs == 1 else None,
-        steps=None if workload.runs == 1 else workload.runs * _steps(workload),
+        epochs=workload.epochs if one else None,
+        steps=None if one else workload.runs * _steps(workload),
         sampling=sampling,
     )
-    noise = Gaussian(run.noise_multiplier)
-    return Calibrated(noise, run.mechanism, Layout.EACH, argument=_NOISE, adjacency=adjacency)
+    return _of_noise(Gaussian(run.noise_multiplier), run.mechanism, Adjacency.read(relation))
+
+
+def _of_noise(noise: Gaussian, whole: Mechanism, relation: Adjacency | None) -> Calibrated:
+    argument = "standard_deviation"
+    return Calibrated(noise, whole, Layout.EACH, argument=argument, adjacency=relation)
 
 
 def _steps(workload: Training) -> int:
@@ -570,10 +591,9 @@ _USUAL_SLOPE = -1.5
 """Of ln ε against ln σ, where one amount of noise is known."""
 
 
-def _best_of(budget: Budget, *, workload: Training) -> Calibrated:
+def _best_of(budget: Budget, workload: Training) -> Calibrated:
     """Find the noise of runs of which the best one is released, from that of a single run on."""
-    one = replace(workload, runs=1)
-    single = _searched(budget, workload=one, sampling="poisson", adjacency=Adjacency.ADD_REMOVE)
+    single = _of_batches(budget, replace(workload, runs=1), "poisson", "add-remove")
     spent, place = budget.epsilon_delta, float(single.mechanism.variances()[0].log()) / 2
     assert spent is not None
     before, slope = (0.0, 0.0), _USUAL_SLOPE
@@ -587,9 +607,7 @@ def _best_of(budget: Budget, *, workload: Training) -> Calibrated:
         )
         over = math.log(float(found.upper) / aim)
         if math.log(_CLOSE) <= over <= 0:
-            return Calibrated(
-                noise, whole, Layout.EACH, argument=_NOISE, adjacency=Adjacency.ADD_REMOVE
-            )
+            return _of_noise(noise, whole, Adjacency.ADD_REMOVE)
         if attempt:
             slope = min((over - before[1]) / (place - before[0]), _USUAL_SLOPE / 3)
         before = place, over
@@ -597,46 +615,32 @@ def _best_of(budget: Budget, *, workload: Training) -> Calibrated:
     raise NotApplicableError(f"No noise was found in {_TRIES} steps: its epsilon is {found}.")
 
 
-def _once(budget: Budget, *, epochs: int) -> Calibrated:
-    """Find the noise with which an epoch is one Gaussian release of what a record adds."""
-    together = replace(budget, releases=epochs, adjacency=Adjacency.ADD_REMOVE)
-    return replace(calibrated("Gaussian", together, Layout.EACH), adjacency=Adjacency.ADD_REMOVE)
-
-
 # --- The least integer noise for one count, by linear programs ------------------------------------
 
 _SUPPORTS = 4
 """Doublings of a support: longer laws gain nothing, or take too long."""
+_COSTS = {
+    "variance": ("optimal integer noise", "variance"),
+    "absolute": ("optimal integer noise, for E|Z|", "mean absolute error"),
+    "error": ("optimal integer noise, for P(Z = 0)", "P(Z ≠ 0)"),
+}
+"""Name of the candidate and what is least, by the objective of the program."""
 
 
 def _integer_programs(workload: Count, budget: Budget) -> Found:
     """Yield the integer laws of least error, or why there are none."""
-    names = {
-        "variance": "optimal integer noise",
-        "absolute": "optimal integer noise, for E|Z|",
-        "error": "optimal integer noise, for P(Z = 0)",
-    }
-    spent = budget.epsilon_delta
-    why_not = ""
+    spent, why_not = budget.epsilon_delta, ""
     if spent is None or spent.delta.sign == 0 or spent.delta.rational is None:
-        why_not = "the linear program is about (epsilon, delta)-DP with a rational delta > 0"
-    elif budget.releases > 1 or budget.is_sampled:
-        why_not = "the linear program is about one release; composition is not linear in the law"
+        why_not = "(epsilon, delta)-DP with a rational delta > 0"
+    elif not budget.is_one_release:
+        why_not = "one release; composition is not linear in the law"
     elif spent.epsilon.sign < 0:
-        why_not = "the linear program is about epsilon >= 0"
-    for objective, name in names.items():
-        if why_not:
-            yield LeftOut(name, why_not)
-        else:
-            yield Candidate(
-                name,
-                f"the integer law of least {_COSTS[objective]}, by a linear program with a "
-                "certificate",
-                partial(_integer_noise, objective=objective, sensitivity=workload.sensitivity),
-            )
-
-
-_COSTS = {"variance": "variance", "absolute": "mean absolute error", "error": "P(Z ≠ 0)"}
+        why_not = "epsilon >= 0"
+    for objective, (name, least) in _COSTS.items():
+        why = f"the integer law of least {least}, by a linear program with a certificate"
+        make = partial(_integer_noise, objective=objective, sensitivity=workload.sensitivity)
+        reason = f"the linear program is about {why_not}"
+        yield _where(not why_not, Candidate(name, why, make), reason)
 
 
 def _integer_noise(budget: Budget, *, objective: str, sensitivity: int) -> Calibrated:
@@ -645,7 +649,9 @@ def _integer_noise(budget: Budget, *, objective: str, sensitivity: int) -> Calib
 
     spent = budget.epsilon_delta
     assert spent is not None
-    support = _first_support(spent.epsilon, spent.delta, sensitivity)
+    # about where a geometric law has fallen to δ
+    reach = 1.2 + math.log(1 / float(spent.delta)) / max(float(spent.epsilon), 1e-3)
+    support = max(2, math.ceil(sensitivity * reach))
     for _ in range(_SUPPORTS):
         try:
             problem = IntegerNoiseProblem(
@@ -666,24 +672,10 @@ def _integer_noise(budget: Budget, *, objective: str, sensitivity: int) -> Calib
         if solution.every_support:
             break
         support *= 2
-    bounded = objective == "variance"
-    return Calibrated(
-        solution.mechanism,
-        budget.whole(solution.mechanism),
-        Layout.EACH,
-        bound=solution.value if bounded else None,
-        bound_for=(
-            "integer noise"
-            if solution.every_support
-            else f"integer noise of support at most {solution.problem.support}"
-        ),
-    )
-
-
-def _first_support(epsilon: ExactReal, delta: ExactReal, sensitivity: int) -> int:
-    """Return about where a geometric law has fallen to δ."""
-    size = max(float(epsilon), 1e-3)
-    return max(2, math.ceil(sensitivity * (1.2 + math.log(1 / float(delta)) / size)))
+    beyond = "" if solution.every_support else f" of support at most {solution.problem.support}"
+    bound = solution.value if objective == "variance" else None
+    kind = f"integer noise{beyond}"
+    return fixed(solution.mechanism, budget, Layout.EACH, bound=bound, bound_for=kind)
 
 
 # --- Gaussian noise for linear queries: on the data vector, and of the best shape -----------------
@@ -719,17 +711,9 @@ def _on_the_data(budget: Budget, *, workload: LinearQueries, moves: Sequence[Ima
     largest = workload.space.largest_norm(Isotropic(workload.space.dimension, 1)).exact
     if largest is None:
         raise NotApplicableError("The largest difference of the data vector has no exact norm.")
-    variance = largest.square * _unit(budget)[0]
-    rows = workload.matrix
-    products = [
-        [
-            variance * sum((a * b for a, b in zip(r, s, strict=True)), start=Fraction(0))
-            for s in rows
-        ]
-        for r in rows
-    ]
-    mechanism = GeneralGaussian(Matrix(products), _space(moves))
-    return Calibrated(mechanism, budget.whole(mechanism), Layout.JOINT)
+    variance, rows = largest.square * _unit(budget)[0], workload.matrix
+    covariance = Matrix([[variance * _dot(row, other) for other in rows] for row in rows])
+    return fixed(GeneralGaussian(covariance, _space(moves)), budget, Layout.JOINT)
 
 
 def _shape(budget: Budget, *, moves: Sequence[Image]) -> Calibrated:
@@ -740,15 +724,11 @@ def _shape(budget: Budget, *, moves: Sequence[Image]) -> Calibrated:
     solution = optimal_gaussian_shape(GaussianShapeProblem(space))
     factor, least = _unit(budget)
     unit = solution.mechanism.covariance.matrix()
-    mechanism = GeneralGaussian(Matrix([[entry * factor for entry in row] for row in unit]), space)
+    covariance = Matrix([[entry * factor for entry in row] for row in unit])
     bound = Interval.of_exact(least * Fraction(solution.value.lower) / len(unit))
-    return Calibrated(
-        mechanism,
-        budget.whole(mechanism),
-        Layout.JOINT,
-        bound=bound,
-        bound_for="Gaussian noise, on average over the answers",
-    )
+    kind = "Gaussian noise, on average over the answers"
+    mechanism = GeneralGaussian(covariance, space)
+    return fixed(mechanism, budget, Layout.JOINT, bound=bound, bound_for=kind)
 
 
 _PUBLISHED_DIGITS = 12
@@ -810,6 +790,7 @@ _KNOWN = {
     "binary tree": ("KaryTree", "the k-ary tree with k = 2, without subtraction"),
 }
 """What is calibrated by its name in the notation, and why it fits."""
+_ELLIPSE, _CORRELATED = "count ellipse (Joseph, Yu)", "correlated Gaussian (Lebeda)"
 
 
 def _known(name: str, layout: Layout = Layout.JOINT, *, kind: str = "", **fixed: Any) -> Candidate:
@@ -838,12 +819,17 @@ _of.register(Selection, _of_scores)
 
 @_of.register
 def _(workload: Count, budget: Budget) -> Found:
-    s = workload.sensitivity
-    yield from _gaussian(Layout.EACH, ExactReal.of_rational(s), budget)
+    s, spent = workload.sensitivity, budget.epsilon_delta
+    yield from _gaussian(workload, budget)
     yield _known("Laplace", Layout.EACH, l1_sensitivity=s)
     yield _known("discrete Laplace", Layout.EACH, sensitivity=s)
     yield _known("discrete Gaussian", Layout.EACH, sensitivity=s)
-    yield from _staircase(workload, budget)
+    if spent is None or not budget.is_one_release or spent.epsilon.sign <= 0:
+        yield LeftOut("staircase", "it is offered for one release with a given epsilon")
+    else:
+        gamma = optimal_gamma(spent.epsilon, "variance", relative_width=Fraction(1, 10**10))
+        rounded = str(Context(prec=8).plus(gamma.lower))
+        yield _known("staircase", Layout.EACH, gamma=rounded, sensitivity=s)
     yield from _integer_programs(workload, budget)
     yield LeftOut(
         "bounded count noise (Sadeghi et al.)",
@@ -854,67 +840,61 @@ def _(workload: Count, budget: Budget) -> Found:
 @_of.register
 def _(workload: Counts, budget: Budget) -> Found:
     d, k = workload.dimension, workload.sparsity
-    yield from _gaussian(Layout.EACH, l2_sensitivity(workload, budget), budget)
-    yield from _independent(moved(workload, budget), budget)
-    ellipse = "count ellipse (Joseph, Yu)"
+    yield from _gaussian(workload, budget)
+    yield from _on_counts(moved(workload, budget), budget)
     if budget.adjacency is not Adjacency.ADD_REMOVE:
         reason = "its exact shape is for add/remove; under replace-one the differences are signed"
-        yield LeftOut("optimal ellipse", reason)
-        yield LeftOut(ellipse, reason)
+        yield from (LeftOut(name, reason) for name in ("optimal ellipse", _ELLIPSE))
     else:
         yield _known("optimal ellipse", dimension=d, sparsity=k)
-        if 2 * k > d:
-            yield LeftOut(ellipse, "its family ends at sparsity = dimension/2")
-        else:
-            yield _known(ellipse, dimension=d, sparsity=k)
+        ellipse = _known(_ELLIPSE, dimension=d, sparsity=k)
+        yield _where(2 * k <= d, ellipse, "its family ends at sparsity = dimension/2")
+    yield _where(
+        k == d,
+        _known(_CORRELATED, dimension=d),
+        f"it is for dense records (sparsity = dimension); here at most {k} of {d} are ones",
+    )
     if k == d:
-        yield _known("correlated Gaussian (Lebeda)", dimension=d)
         yield _known("correlated Gaussian, size withheld", dimension=d, release_size=False)
-    else:
-        yield LeftOut(
-            "correlated Gaussian (Lebeda)",
-            f"it is for dense records (sparsity = dimension); here at most {k} of {d} are ones",
-        )
-    yield from _rank_one(d, l2_sensitivity(workload, budget), budget)
+    yield from _rank_one(workload, budget)
 
 
 @_of.register
 def _(workload: GroupedCounts, budget: Budget) -> Found:
     m, d = workload.groups, workload.dimension
-    yield from _gaussian(Layout.EACH, l2_sensitivity(workload, budget), budget)
-    yield from _independent(moved(workload, budget), budget)
+    yield from _gaussian(workload, budget)
+    yield from _on_counts(moved(workload, budget), budget)
     yield _known("disjoint groups (Lebeda)", groups=m, dimension=d)
     yield _known("optimal groups", groups=m, counts=d)
 
 
 @_of.register
 def _(workload: BoundedSum, budget: Budget) -> Found:
-    bounds, l2 = [str(bound) for bound in workload.bounds], l2_sensitivity(workload, budget)
-    yield from _gaussian(Layout.EACH, l2, budget)
+    bounds = [str(bound) for bound in workload.bounds]
+    yield from _gaussian(workload, budget)
     yield _known("elliptical Gaussian (Poulsen)", sensitivities=bounds)
-    if not workload.signed and budget.adjacency is Adjacency.ADD_REMOVE:
-        yield _known("one-sided Gaussian", bounds=bounds)
-    else:
-        reason = "it is for add/remove and records without negative entries"
-        yield LeftOut("one-sided Gaussian", reason)
+    yield _where(
+        not workload.signed and budget.adjacency is Adjacency.ADD_REMOVE,
+        _known("one-sided Gaussian", bounds=bounds),
+        "it is for add/remove and records without negative entries",
+    )
     yield _known("Laplace", kind="LaplaceVector", shifts=bounds)
-    yield from _rank_one(len(bounds), l2, budget)
+    yield from _rank_one(workload, budget)
 
 
 @_of.register
 def _(workload: VectorSum, budget: Budget) -> Found:
-    l1, l2 = l1_sensitivity(workload, budget), l2_sensitivity(workload, budget)
-    yield from _gaussian(Layout.EACH, l2, budget)
-    yield _known("Laplace", Layout.EACH, l1_sensitivity=l1)
-    yield from _rank_one(workload.dimension, l2, budget)
+    yield from _gaussian(workload, budget)
+    yield _known("Laplace", Layout.EACH, l1_sensitivity=sensitivity(1, workload, budget))
+    yield from _rank_one(workload, budget)
     if workload.linf_sensitivity is None:
         yield LeftOut("elliptical Gaussian (Poulsen)", "it needs a bound for each coordinate")
 
 
 @_of.register
 def _(workload: MatrixRelease, budget: Budget) -> Found:
-    yield from _gaussian(Layout.EACH, workload.l2_sensitivity, budget)
-    yield from _rank_one(workload.answers, workload.l2_sensitivity, budget)
+    yield from _gaussian(workload, budget)
+    yield from _rank_one(workload, budget)
     yield LeftOut(
         "matrix-variate Gaussian",
         "with the Frobenius norm as the only bound, equal covariances are best: that is the "
@@ -943,7 +923,6 @@ def _(workload: PrefixSums, budget: Budget) -> Found:
         yield LeftOut("other counters", "they are offered for one stream at a time")
         return
     from dpassay.accountant.counting.best_counter import best_counter
-    from dpassay.accountant.counting.counters import KaryTree
 
     try:
         found = best_counter(n, budget.target)
@@ -953,71 +932,85 @@ def _(workload: PrefixSums, budget: Budget) -> Found:
     for counter in (found.mechanism, *(other for other, _ in found.others)):
         if not isinstance(counter, KaryTree):  # that is above
             best.setdefault((type(counter), counter.mu is None), counter)
-    for (_, laplace), counter in best.items():
-        bounded = laplace == (found.bound_law == "Laplace")
+    for (kind, laplace), counter in best.items():
+        bound_for = f"factorisation with {found.bound_law} noise, averaged over the steps,"
+        bound = found.bound if laplace == (found.bound_law == "Laplace") else None
         yield Candidate(
-            re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(counter).__name__).lower()
-            + ("" if counter.mu is None else ", Gaussian noise"),
-            (type(counter).__doc__ or "").partition("\n")[0].rstrip(".").lower(),
-            partial(
-                fixed,
-                counter,
-                layout=Layout.STREAM,
-                bound=found.bound if bounded else None,
-                bound_for=f"factorisation with {found.bound_law} noise, averaged over the steps,",
-            ),
+            re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).lower()
+            + ("" if laplace else ", Gaussian noise"),
+            (kind.__doc__ or "").partition("\n")[0].rstrip(".").lower(),
+            partial(fixed, counter, layout=Layout.STREAM, bound=bound, bound_for=bound_for),
         )
 
 
 @_of.register
 def _(workload: LinearQueries, budget: Budget) -> Found:
-    yield from _gaussian(Layout.EACH, l2_sensitivity(workload, budget), budget)
-    yield _known("Laplace", Layout.EACH, l1_sensitivity=l1_sensitivity(workload, budget))
+    yield from _gaussian(workload, budget)
+    yield _known("Laplace", Layout.EACH, l1_sensitivity=sensitivity(1, workload, budget))
     moves = images(workload)
     yield Candidate(
         "Gaussian on the data vector",
         "independent Gaussian noise on x itself; the answers follow, and agree with each other",
         partial(_on_the_data, workload=workload, moves=moves),
     )
-    name, rank = "optimal Gaussian shape", _rank_of(moves)
-    if rank < workload.answers:
-        yield LeftOut(
-            name,
-            f"the answers move in {rank} dimensions only of {workload.answers}; the program is "
-            "for linearly independent answers",
-        )
-        return
-    yield Candidate(
-        name,
+    shape = Candidate(
+        "optimal Gaussian shape",
         "the covariance of least total variance for this sensitivity space, by a semidefinite "
         "program with a proved bound",
         partial(_shape, moves=moves),
     )
+    yield _where(
+        (rank := _rank_of(moves)) == workload.answers,
+        shape,
+        f"the answers move in {rank} dimensions only of {workload.answers}; the program is for "
+        "linearly independent answers",
+    )
 
 
-def _gaussian(layout: Layout, l2: ExactReal, budget: Budget) -> Found:
-    yield _known("Gaussian", layout, l2_sensitivity=l2)
-    spent = budget.epsilon_delta
+def _gaussian(workload: Workload, budget: Budget) -> Found:
+    """Yield Gaussian noise on every answer, calibrated and by the classic formula."""
+    l2, spent = sensitivity(2, workload, budget), budget.epsilon_delta
+    assert l2 is not None
+    yield _known("Gaussian", Layout.EACH, l2_sensitivity=l2)
     if spent is None or spent.delta.sign == 0 or spent.epsilon.sign <= 0:
         return
-    if budget.releases > 1 or budget.is_sampled:
-        yield LeftOut("Gaussian, classic formula", "the formula is for one release")
+    name = "Gaussian, classic formula"
+    if not budget.is_one_release:
+        yield LeftOut(name, "the formula is for one release")
         return
 
     def deviation() -> arb:
         logarithm = (2 * (arb("1.25") / spent.delta.ball()).log()).sqrt()
         return l2.ball() * logarithm / spent.epsilon.ball()
 
-    noise = Gaussian(standard_deviation=_published(deviation), l2_sensitivity=l2)
-    yield Candidate(
-        "Gaussian, classic formula",
-        "standard deviation sqrt(2 ln(1.25/delta))/epsilon, stated for epsilon < 1",
-        partial(fixed, noise, layout=layout),
-        as_published=True,
-    )
+    noise = Gaussian(_digits(_PUBLISHED_DIGITS, ROUND_UP, deviation), l2)
+    why = "standard deviation sqrt(2 ln(1.25/delta))/epsilon, stated for epsilon < 1"
+    yield Candidate(name, why, partial(fixed, noise, layout=Layout.EACH), as_published=True)
 
 
-def _independent(moved: int, budget: Budget) -> Found:
+def _rank_one(workload: Workload, budget: Budget) -> Found:
+    """Yield rank-one noise as its paper prescribes it."""
+    name, dimension = "R1SMG (Ji, Li) as published", workload.answers
+    l2, spent = sensitivity(2, workload, budget), budget.epsilon_delta
+    assert l2 is not None
+    if dimension <= 2:
+        yield LeftOut(name, "rank-one Gaussian noise is defined for more than two dimensions")
+    elif spent is None or spent.delta.sign == 0 or spent.epsilon.sign <= 0:
+        yield LeftOut(name, "its noise is stated for (epsilon, delta)-DP")
+    elif not budget.is_one_release:
+        yield LeftOut(name, "its noise is stated for one release")
+    else:
+
+        def sigma_star() -> arb:
+            target = spent.epsilon.ball(), spent.delta.ball()
+            return theorem_5_sigma_star(*target, dimension, l2.ball())
+
+        noise = RankOneGaussian(dimension, _digits(_PUBLISHED_DIGITS, ROUND_UP, sigma_star), l2)
+        why = "one normal number along a random direction, with the variance of its Theorem 5"
+        yield Candidate(name, why, partial(fixed, noise, layout=Layout.JOINT), as_published=True)
+
+
+def _on_counts(moved: int, budget: Budget) -> Found:
     """Yield scalar laws put on every count, of which `moved` change by 1."""
     names = ("Laplace", "discrete Laplace", "discrete Gaussian")
     if moved * budget.releases > 1 and isinstance(budget.target, Mu):
@@ -1033,58 +1026,14 @@ def _independent(moved: int, budget: Budget) -> Found:
         yield from (_known(name, Layout.EACH, copies=moved) for name in names)
 
 
-def _staircase(workload: Count, budget: Budget) -> Found:
-    spent = budget.epsilon_delta
-    if spent is None or budget.releases > 1 or budget.is_sampled or spent.epsilon.sign <= 0:
-        yield LeftOut("staircase", "it is offered for one release with a given epsilon")
-        return
-    gamma = optimal_gamma(spent.epsilon, "variance", relative_width=Fraction(1, 10**10))
-    rounded = str(Context(prec=8).plus(gamma.lower))
-    yield _known("staircase", Layout.EACH, gamma=rounded, sensitivity=workload.sensitivity)
-
-
-def _rank_one(dimension: int, l2: ExactReal, budget: Budget) -> Found:
-    name = "R1SMG (Ji, Li) as published"
-    spent = budget.epsilon_delta
-    if dimension <= 2:
-        yield LeftOut(name, "rank-one Gaussian noise is defined for more than two dimensions")
-    elif spent is None or spent.delta.sign == 0 or spent.epsilon.sign <= 0:
-        yield LeftOut(name, "its noise is stated for (epsilon, delta)-DP")
-    elif budget.releases > 1 or budget.is_sampled:
-        yield LeftOut(name, "its noise is stated for one release")
-    else:
-
-        def sigma_star() -> arb:
-            return theorem_5_sigma_star(
-                spent.epsilon.ball(), spent.delta.ball(), dimension, l2.ball()
-            )
-
-        noise = RankOneGaussian(dimension, _published(sigma_star), l2)
-        yield Candidate(
-            name,
-            "one normal number along a random direction, with the variance of its Theorem 5",
-            partial(fixed, noise, layout=Layout.JOINT),
-            as_published=True,
-        )
-
-
-def _published(value: object) -> str:
-    """Return a published amount of noise, rounded up to some digits."""
-    found = enclose(value)  # type: ignore[arg-type]
-    return str(Context(prec=_PUBLISHED_DIGITS, rounding=ROUND_UP).plus(found.upper))
-
-
 def _best_arity(steps: int, *, subtraction: bool) -> int:
     """Return the k of least mean squared error at ε = 1: the error scales with 1/ε²."""
-    arities = range(2, min(_ARITIES, max(2, steps)) + 1)
-    errors = {
-        k: enclose(
-            KaryTree(steps, k, 1, subtraction=subtraction).mean_squared_error,
-            relative_width=Fraction(1, 10**12),
-        ).upper
-        for k in arities
-    }
-    return min(errors, key=lambda k: (errors[k], k))
+
+    def error(k: int) -> Any:
+        tree = KaryTree(steps, k, 1, subtraction=subtraction)
+        return enclose(tree.mean_squared_error, relative_width=Fraction(1, 10**12)).upper
+
+    return min(range(2, min(_ARITIES, max(2, steps)) + 1), key=error)
 
 
 # --- Mechanisms that a user names: do they fit the workload? --------------------------------------
@@ -1106,12 +1055,8 @@ def named(mechanism: Mechanism, workload: Workload, budget: Budget) -> Candidate
     layout = Layout.EACH if mechanism.dimension == 1 else Layout.JOINT
     if isinstance(workload, PrefixSums) and mechanism.dimension > 1:
         layout = Layout.STREAM
-    return Candidate(
-        str(mechanism),
-        "as given",
-        partial(fixed, mechanism, layout=layout, copies=copies),
-        as_published=True,
-    )
+    make = partial(fixed, mechanism, layout=layout, copies=copies)
+    return Candidate(str(mechanism), "as given", make, as_published=True)
 
 
 def _copies(mechanism: Mechanism, workload: Workload, budget: Budget) -> int:
@@ -1119,23 +1064,22 @@ def _copies(mechanism: Mechanism, workload: Workload, budget: Budget) -> int:
     match mechanism:
         case Gaussian() | RankOneGaussian() | MatrixVariateGaussian():
             if mechanism.dimension > 1:
-                _require(mechanism, "dimension", mechanism.dimension, workload.answers)
-            wanted = l2_sensitivity(workload, budget)
+                _require(mechanism, dimension=workload.answers)
+            wanted = sensitivity(2, workload, budget)
             _require_at_least(mechanism, "l2_sensitivity", mechanism.l2_sensitivity, wanted)
         case Laplace():
-            own, known = mechanism.l1_sensitivity, l1_sensitivity(workload, budget)
-            if isinstance(workload, (Counts, GroupedCounts)) and own == ExactReal.of_rational(1):
+            own, wanted = mechanism.l1_sensitivity, sensitivity(1, workload, budget)
+            if isinstance(workload, Counts | GroupedCounts) and own == ExactReal.of_rational(1):
                 return moved(workload, budget)
-            _require_at_least(mechanism, "l1_sensitivity", own, known)
+            _require_at_least(mechanism, "l1_sensitivity", own, wanted)
         case BoundedCountNoise():
-            return _scalar_copies(mechanism, ExactReal.of_rational(1), workload, budget)
+            return _scalar_copies(mechanism, 1, workload, budget)
         case CorrelatedGaussian() | OptimalEllipse() | CountEllipse():
             _require_counts(mechanism, _as(Counts, workload, mechanism), budget)
         case DisjointGroupsGaussian() | OptimalGroups():
             groups = _as(GroupedCounts, workload, mechanism)
-            each = mechanism.counts if isinstance(mechanism, OptimalGroups) else mechanism.dimension
-            sizes = (groups.groups, groups.dimension)
-            _require(mechanism, "(groups, dimension)", (mechanism.groups, each), sizes)
+            each = "counts" if isinstance(mechanism, OptimalGroups) else "dimension"
+            _require(mechanism, groups=groups.groups, **{each: groups.dimension})
         case EllipticalGaussian(sensitivities=given):
             _require_bounds(mechanism, "sensitivities", given, workload)
         case LaplaceVector(shifts=given):
@@ -1145,46 +1089,40 @@ def _copies(mechanism: Mechanism, workload: Workload, budget: Budget) -> int:
                 raise NotApplicableError("OneSidedGaussian releases BoundedSum(…, signed=False).")
             _require_bounds(mechanism, "bounds", given, workload)
         case GeneralGaussian():
-            _require(mechanism, "dimension", mechanism.dimension, workload.answers)
+            _require(mechanism, dimension=workload.answers)
         case LinearCounter() | MatrixMechanism():
-            steps = _as(PrefixSums, workload, mechanism).steps
-            _require(mechanism, "steps", mechanism.steps, steps)
+            _require(mechanism, steps=_as(PrefixSums, workload, mechanism).steps)
         case ExponentialMechanism() | PermuteAndFlip() | ReportNoisyMax():
             if not isinstance(workload, Selection):
                 raise NotApplicableError(
                     f"{type(mechanism).__name__} chooses by scores, not {workload!r}."
                 )
             if isinstance(mechanism, ReportNoisyMax):
-                _require(mechanism, "candidates", mechanism.candidates, workload.candidates)
+                _require(mechanism, candidates=workload.candidates)
             _require_at_least(mechanism, "sensitivity", mechanism.sensitivity, workload.sensitivity)
-            if mechanism.monotone and not workload.monotone:
-                _require(mechanism, "monotone", mechanism.monotone, workload.monotone)
+            if not workload.monotone:
+                _require(mechanism, monotone=False)
         case _:
-            return _noise_copies(mechanism, workload, budget)
+            noise: Any = mechanism
+            if noise.dimension > 1 or getattr(noise, "sensitivity", None) is None:
+                raise NotApplicableError(
+                    f"It is not known how {type(mechanism).__name__} would release {workload!r}. "
+                    "Name a mechanism that adds noise to the answers."
+                )
+            mechanism.variances()  # refuses noise that depends on the answer
+            return _scalar_copies(mechanism, noise.sensitivity, workload, budget)
     return 1
 
 
-def _noise_copies(mechanism: Mechanism, workload: Workload, budget: Budget) -> int:
-    """Return the same for other scalar noise that has a sensitivity."""
-    sensitivity = getattr(mechanism, "sensitivity", None)
-    if mechanism.dimension > 1 or sensitivity is None:
-        raise NotApplicableError(
-            f"It is not known how {type(mechanism).__name__} would release {workload!r}. "
-            "Name a mechanism that adds noise to the answers."
-        )
-    mechanism.variances()  # refuses noise that depends on the answer
-    return _scalar_copies(mechanism, exact(sensitivity), workload, budget)
-
-
 def _scalar_copies(
-    mechanism: Mechanism, sensitivity: ExactReal, workload: Workload, budget: Budget
+    mechanism: Mechanism, own: ExactReal | int, workload: Workload, budget: Budget
 ) -> int:
-    """Return the counts that one record moves, where noise is added to each."""
+    """Return the counts that one record moves, where noise of a sensitivity is added to each."""
     if isinstance(workload, Count):
         wanted = ExactReal.of_rational(workload.sensitivity)
-        _require_at_least(mechanism, "sensitivity", sensitivity, wanted)
+        _require_at_least(mechanism, "sensitivity", exact(own), wanted)
         return 1
-    if isinstance(workload, (Counts, GroupedCounts)):
+    if isinstance(workload, Counts | GroupedCounts):
         return moved(workload, budget)
     raise NotApplicableError(f"{type(mechanism).__name__} is noise for counts, not {workload!r}.")
 
@@ -1206,7 +1144,7 @@ def _require_counts(
         sparsity = mechanism.sparsity
         if budget.adjacency is not Adjacency.ADD_REMOVE:
             raise NotApplicableError(f"{type(mechanism).__name__} is for adjacency='add-remove'.")
-    _require(mechanism, "dimension", mechanism.dimension, workload.dimension)
+    _require(mechanism, dimension=workload.dimension)
     if sparsity < workload.sparsity:
         raise InvalidInputError(
             f"{mechanism!r} is for at most {sparsity} ones in a record; the workload has "
@@ -1218,17 +1156,19 @@ def _require_bounds(
     mechanism: Mechanism, name: str, given: Sequence[ExactReal], workload: Workload
 ) -> None:
     bounds = _as(BoundedSum, workload, mechanism).bounds
-    _require(mechanism, f"len({name})", len(given), len(bounds))
+    _require(mechanism, dimension=len(bounds))
     for index, (own, bound) in enumerate(zip(given, bounds, strict=True)):
         _require_at_least(mechanism, f"{name}[{index}]", own, ExactReal.of_rational(bound))
 
 
-def _require(mechanism: Mechanism, name: str, own: object, wanted: object) -> None:
-    if own != wanted:
-        raise InvalidInputError(
-            f"Expected {name}={wanted} of {type(mechanism).__name__}, as the workload has, "
-            f"not {own}."
-        )
+def _require(mechanism: Mechanism, **wanted: object) -> None:
+    for name, value in wanted.items():
+        own = getattr(mechanism, name)
+        if own != value:
+            raise InvalidInputError(
+                f"Expected {name}={value} of {type(mechanism).__name__}, as the workload has, "
+                f"not {own}."
+            )
 
 
 def _require_at_least(

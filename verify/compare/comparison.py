@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, final
@@ -64,11 +64,17 @@ class Metric:
 
     name: str
     meaning: str
-    compute: Callable[[Calibrated, Workload], Interval]
+    of: Callable[[Calibrated, Workload, str], Interval]
     """Raises NotApplicableError for a law of which it is not known."""
     more_is_better: bool = False
     advice: str = ""
     """What a value means for the user, with {} in its place."""
+    level: str | None = None
+    """Its probability, where it has one: in its name, and in its texts in the place of {p}."""
+
+    def compute(self, found: Calibrated, workload: Workload) -> Interval:
+        """Enclose it for a mechanism, or raise NotApplicableError."""
+        return self.of(found, workload, self.level or "")
 
     def better(self, first: Interval, second: Interval) -> bool:
         """Whether the first is proved to be better."""
@@ -88,75 +94,59 @@ def metric(name: str) -> Metric:
     Raises InvalidInputError for an unknown name or a level outside (0, 1).
     """
     kind, colon, level = name.partition(":")
-    known = [*_PLAIN, *(f"{k}:0.95" for k in _WITH_LEVEL)]
-    if kind in _PLAIN and not colon:
-        return _PLAIN[kind]
-    if kind in _WITH_LEVEL and colon:
-        p = probability("level", level)
-        if p.rational in (0, 1):
-            raise InvalidInputError(f"Expected a level in (0, 1) in the metric {name!r}.")
-        meaning, compute, advice = _WITH_LEVEL[kind]
-        said = advice.replace("{p}", level)
-        return Metric(name, meaning.format(level), lambda c, w: compute(c, w, level), advice=said)
-    if kind in _WITH_LEVEL:
-        raise InvalidInputError(f"The metric {name!r} needs a level, such as {kind}:0.95.")
-    raise InvalidInputError(f"Unknown metric {name!r}. {suggestion(kind, known)}")
+    found = _METRICS.get(kind)
+    if found is None or (colon and found.level is None):
+        known = [k if m.level is None else f"{k}:{m.level}" for k, m in _METRICS.items()]
+        raise InvalidInputError(f"Unknown metric {name!r}. {suggestion(kind, known)}")
+    if found.level is None:
+        return found
+    if not colon:
+        raise InvalidInputError(f"The metric {name!r} needs a level, such as {kind}:{found.level}.")
+    if probability("level", level).rational in (0, 1):
+        raise InvalidInputError(f"Expected a level in (0, 1) in the metric {name!r}.")
+    meaning, advice = (text.replace("{p}", level) for text in (found.meaning, found.advice))
+    return replace(found, name=name, meaning=meaning, advice=advice, level=level)
 
 
 def mean_square(found: Calibrated, workload: Workload) -> Interval:
-    """Enclose E[(released − true)²], averaged over the answers of the workload."""
+    """Enclose E[(released − true)²], averaged over the answers: other outputs do not count."""
 
     def average() -> arb:
-        mechanism = found.mechanism
-        if found.layout is not Layout.JOINT or _exactly_the_answers(found, workload):
-            return mechanism.mean_squared_error()
-        return _average(found, workload)
+        if _releases_the_answers_alone(found, workload):
+            return found.mechanism.mean_squared_error()
+        entries, columns = list(found.mechanism.variances()), found.answer_columns(workload)
+        return sum((entries[j] for j in columns), start=arb(0)) / len(columns)
 
     return enclose(average, relative_width=_WIDTH)
 
 
-def _exactly_the_answers(found: Calibrated, workload: Workload) -> bool:
-    entries = len(found.mechanism.variances())
-    return entries in (1, workload.answers)
+def _releases_the_answers_alone(found: Calibrated, workload: Workload) -> bool:
+    is_joint = found.layout is Layout.JOINT
+    return not is_joint or len(found.mechanism.variances()) in (1, workload.answers)
 
 
-def _average(found: Calibrated, workload: Workload) -> arb:
-    """Average the variances of the answers; further outputs are not counted."""
-    entries = list(found.mechanism.variances())
-    columns = found.answer_columns(workload)
-    return sum((entries[j] for j in columns), start=arb(0)) / len(columns)
-
-
-def _variance(found: Calibrated, workload: Workload) -> Interval:
+def _variance(found: Calibrated, workload: Workload, _: str = "") -> Interval:
     if isinstance(found.mechanism, IntegerNoise):
         return enclose(lambda: found.mechanism.variances()[0], relative_width=_WIDTH)
     return mean_square(found, workload)
 
 
-def _rmse(found: Calibrated, workload: Workload) -> Interval:
+def _rmse(found: Calibrated, workload: Workload, _: str) -> Interval:
     value = mean_square(found, workload)
     return enclose(lambda: value.ball().sqrt(), relative_width=10 * _WIDTH)
 
 
-def _absolute(found: Calibrated, workload: Workload) -> Interval:
-    if found.layout is Layout.JOINT and not _exactly_the_answers(found, workload):
+def _absolute(found: Calibrated, workload: Workload, _: str) -> Interval:
+    if not _releases_the_answers_alone(found, workload):
         raise NotApplicableError("It is known only if nothing but the answers is released.")
     return accuracy.mean_absolute_error(found.mechanism)
 
 
-def _bias(found: Calibrated, workload: Workload) -> Interval:
+def _bias(found: Calibrated, *_: object) -> Interval:
     if isinstance(found.mechanism, IntegerNoise):
         return Interval.of_exact(found.mechanism.mean())
     accuracy.require_symmetric(found.mechanism)
     return Interval.of_exact(0)
-
-
-def _exact(found: Calibrated, workload: Workload) -> Interval:
-    return accuracy.probability_exact(found.mechanism)
-
-
-def _quantile(found: Calibrated, workload: Workload, level: str) -> Interval:
-    return accuracy.absolute_quantile(found.mechanism, level)
 
 
 def _maximum(found: Calibrated, workload: Workload, level: str) -> Interval:
@@ -165,32 +155,42 @@ def _maximum(found: Calibrated, workload: Workload, level: str) -> Interval:
     return accuracy.maximum_quantile(found.mechanism, level, coordinates=workload.answers)
 
 
-_PLAIN = {
+_METRICS = {
     entry.name: entry
     for entry in (
         Metric("variance", "variance of an answer, averaged over the answers", _variance),
         Metric("rmse", "root of the mean squared error", _rmse, advice="typical error ±{}"),
         Metric("mean-absolute-error", "mean absolute error of an answer", _absolute),
         Metric("bias", "mean error of an answer", _bias),
-        Metric("p-exact", "probability that an answer is exact", _exact, more_is_better=True),
+        Metric(
+            "p-exact",
+            "probability that an answer is exact",
+            lambda found, *_: accuracy.probability_exact(found.mechanism),
+            more_is_better=True,
+        ),
+        Metric(
+            "quantile",
+            "the absolute error of an answer is at most this with probability {p}",
+            lambda found, _, level: accuracy.absolute_quantile(found.mechanism, level),
+            level="0.95",
+        ),
+        Metric(
+            "max-quantile",
+            "all absolute errors are at most this with probability {p}",
+            _maximum,
+            level="0.95",
+        ),
+        Metric(
+            "regret",
+            "the chosen score is at most this below the best one with probability {p}, whatever "
+            "the scores",
+            regret,
+            advice="with probability {p} at most {} below the best score",
+            level="0.95",
+        ),
     )
 }
-_WITH_LEVEL: dict[str, tuple[str, Callable[[Calibrated, Workload, str], Interval], str]] = {
-    "quantile": (
-        "the absolute error of an answer is at most this with probability {}",
-        _quantile,
-        "",
-    ),
-    "max-quantile": ("all absolute errors are at most this with probability {}", _maximum, ""),
-    "regret": (
-        "the chosen score is at most this below the best one with probability {}, whatever the "
-        "scores",
-        regret,
-        "with probability {p} at most {} below the best score",
-    ),
-}
-
-
+"""By the name, or what is before its level; `level` is an example there."""
 _PUBLISHED = (
     "its noise is a formula of a paper, not calibrated; "
     "add --published (published=True) to include it"
@@ -240,6 +240,11 @@ class Row(NeitherTrueNorFalse):
         if self.is_private or self.finding is None:
             return self.candidate.why
         return f"struck out: {self.finding.reason}"
+
+    def is_about_others(self, budget: Budget) -> bool:
+        """Whether its neighbours are not those of the budget."""
+        scheme = self.candidate.scheme
+        return scheme is not None and scheme.relation != budget.adjacency.value
 
     def value(self, name: str) -> Interval | None:
         """Return a metric, where it is known."""
@@ -320,11 +325,7 @@ class Comparison(Drawable):
         none where the best is a probability of 0.
         """
         measure = metric(name)
-        known = [(row, value) for row in self.ranked for value in [row.value(name)] if value]
-        if len(known) < len(self.ranked):
-            return ()
-        if measure.more_is_better and not any(value.upper > 0 for _, value in known):
-            return ()
+        known = _ranking(self.ranked, measure) or []
         kept: dict[Mechanism, Row] = {}
         for row, value in known:
             if not any(measure.better(other, value) for _, other in known):
@@ -361,7 +362,7 @@ class Comparison(Drawable):
         If no row has it, all are. An ε for other neighbours is another promise.
         """
         private = [row for row in self.rows if row.is_private]
-        same = [row for row in private if output.relation(row) in ("", self.budget.adjacency.value)]
+        same = [row for row in private if not row.is_about_others(self.budget)]
         return same or private
 
     def to_json(self) -> dict[str, Any]:
@@ -586,12 +587,14 @@ def decisive(rows: Sequence[Row], measures: Sequence[Metric], typical: Metric) -
     A probability that is 0 for all of them does not rank them.
     """
     private = [row for row in rows if row.is_private]
-    for measure in measures:
-        known = [value for row in private for value in [row.value(measure.name)] if value]
-        empty = measure.more_is_better and not any(value.upper > 0 for value in known)
-        if len(known) == len(private) and not empty:
-            return measure
-    return typical
+    return next((each for each in measures if _ranking(private, each) is not None), typical)
+
+
+def _ranking(rows: Sequence[Row], measure: Metric) -> list[tuple[Row, Interval]] | None:
+    """Return rows with a metric; None if one of them has none, or if it is 0 for all of them."""
+    known = [(row, value) for row in rows for value in [row.value(measure.name)] if value]
+    says_nothing = measure.more_is_better and not any(value.upper > 0 for _, value in known)
+    return None if says_nothing or len(known) < len(rows) else known
 
 
 def ranked(rows: Sequence[Row], measure: Metric, budget: Budget) -> Iterator[Row]:
@@ -601,8 +604,7 @@ def ranked(rows: Sequence[Row], measure: Metric, budget: Budget) -> Iterator[Row
     """
 
     def key(row: Row) -> tuple[bool, bool, bool, Fraction]:
-        other = output.relation(row) not in ("", budget.adjacency.value)
-        value = row.value(measure.name)
+        other, value = row.is_about_others(budget), row.value(measure.name)
         if value is None:
             return (not row.is_private, other, True, Fraction(0))
         size = Fraction(value.lower)
@@ -671,9 +673,7 @@ def read_file(path: Path) -> Document:
     try:
         found = msgspec.convert(tomllib.loads(path.read_text("utf-8"), parse_float=str), Document)
         found.read()
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
-        raise InvalidInputError(f"{path}: {error}") from None
-    except InvalidInputError as error:
+    except ValueError as error:
         raise InvalidInputError(f"{path}: {error}") from error
     return found
 

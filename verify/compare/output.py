@@ -1,9 +1,8 @@
-"""Comparisons as a table in the terminal."""
+"""Comparisons as a table in the terminal, and the decision in a line."""
 
 from __future__ import annotations
 
 import io
-import re
 import shutil
 import textwrap
 from collections.abc import Sequence
@@ -12,7 +11,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TextIO
 
 from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho
-from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.counting.counters import KaryTree, LinearCounter
 from dpassay.accountant.errors import NotApplicableError, printable
 from dpassay.accountant.geometry.workload import Training
@@ -25,17 +23,7 @@ from dpassay.verifier.terminal import columns, fitted, is_pretty, styled
 if TYPE_CHECKING:
     from dpassay.verifier.compare.comparison import Comparison, Metric, Row
 
-
-# --- What a mechanism requires of the program that uses it, and whether libraries have it ---------
-
 _INTEGERS = ("DiscreteGaussian", "DiscreteLaplace", "IntegerNoise", "Skellam", "BoundedCountNoise")
-_LOADERS = {
-    "Poisson batches": "Poisson loader",
-    "random allocation": "random steps",
-    "batches without replacement": "fresh batches",
-    "each record once": "any loader",
-}
-"""How batches are made, by how the name of a way to train begins."""
 _COMMON = (
     "Poisson batches",
     "Gaussian",
@@ -46,88 +34,10 @@ _COMMON = (
     "permute-and-flip",
 )
 """Candidates that dp-accounting, OpenDP, Opacus or diffprivlib can run."""
-_RELATION = re.compile(r"\((add-remove|replace-one|zero-out)\)$")
-
-
-def need(row: Row) -> str:
-    """Return what the data or the program must have."""
-    name = row.candidate.name
-    loader = next((word for start, word in _LOADERS.items() if name.startswith(start)), "")
-    if loader:
-        return loader
-    if row.found.layout is Layout.STREAM:
-        return "state"
-    return "integers" if type(row.found.mechanism).__name__ in _INTEGERS else "secure noise"
-
-
-def is_common(row: Row) -> bool:
-    """Whether usual libraries have it."""
-    return row.candidate.name.startswith(_COMMON)
-
-
-def relation_free(row: Row) -> str:
-    """Return the name of a way to train without its relation."""
-    return _RELATION.sub("", row.candidate.name).strip()
-
-
-def relation(row: Row) -> str:
-    """Return the neighbouring relation that the name of a way to train ends with; else empty."""
-    found = _RELATION.search(row.candidate.name)
-    return found[1] if found else ""
-
-
-# --- The noise of a calibrated candidate, in a few words ------------------------------------------
-
 _DIGITS = 5
 """Digits of noise in a table, rounded outward."""
 _SYMBOLS = {"standard_deviation": "σ", "sigma_star": "σ_*", "parameter": "σ²", "mu": "μ"}
 _SYMBOLS |= {"epsilon": "ε"}
-
-
-def noise(found: Calibrated) -> str:
-    """Return the argument and its value, rounded to more noise; the range of a finite law."""
-    mechanism = found.mechanism
-    if isinstance(mechanism, IntegerNoise):
-        return f"{len(mechanism.probabilities)} masses from {mechanism.lowest} on"
-    argument = found.argument or _argument(mechanism)
-    value = getattr(mechanism, argument, None) if argument else None
-    if isinstance(value, (int, Fraction)):
-        value = ExactReal.of_rational(value)
-    if not isinstance(value, ExactReal):
-        return _deviations(mechanism)
-    known = enclose(value.ball) if value.rational is None else Interval.of_exact(value.rational)
-    more = mechanism.noise_grows
-    rounded = (
-        Context(prec=_DIGITS, rounding=ROUND_CEILING).plus(known.upper)
-        if more
-        else Context(prec=_DIGITS, rounding=ROUND_FLOOR).plus(known.lower)
-    )
-    return f"{_SYMBOLS.get(argument, argument)} = {float(rounded):.{_DIGITS}g}"
-
-
-def _argument(mechanism: Mechanism) -> str:
-    if isinstance(mechanism, LinearCounter):
-        return "epsilon" if mechanism.mu is None else "mu"
-    return mechanism.noise_argument or ""
-
-
-def _deviations(mechanism: Mechanism) -> str:
-    """Return the standard deviations, from the least to the largest."""
-    try:
-        variances = list(mechanism.variances())
-    except NotApplicableError:
-        return "-"
-    sizes = sorted(float(entry.mid()) ** 0.5 for entry in variances)
-    few = [f"{size:.{_DIGITS}g}" for size in (sizes[0], sizes[-1])]
-    return f"σ = {' to '.join(dict.fromkeys(few))}"
-
-
-_SAMPLINGS = {
-    "Poisson batches": "",
-    "random allocation": " --sampling random-allocation",
-    "batches without replacement": " --sampling without-replacement",
-}
-"""The option of `dpassay training`, by the way to make batches."""
 _ALIKE = 1e-3
 """Relative difference of errors that does not matter."""
 _GAIN = 0.02
@@ -140,6 +50,46 @@ _FEW_PERCENT = 10
 """Percent up to which a ratio is printed in percent."""
 
 
+def need(row: Row) -> str:
+    """Return what the data or the program must have."""
+    if row.candidate.scheme is not None and row.candidate.scheme.loader:
+        return row.candidate.scheme.loader
+    if row.found.layout is Layout.STREAM:
+        return "state"
+    return "integers" if type(row.found.mechanism).__name__ in _INTEGERS else "secure noise"
+
+
+def is_common(row: Row) -> bool:
+    """Whether usual libraries have it."""
+    return row.candidate.name.startswith(_COMMON)
+
+
+def noise(found: Calibrated) -> str:
+    """Return the argument and its value, rounded to more noise; the range of a finite law."""
+    mechanism = found.mechanism
+    if isinstance(mechanism, IntegerNoise):
+        return f"{len(mechanism.probabilities)} masses from {mechanism.lowest} on"
+    argument = found.argument or mechanism.noise_argument or ""
+    if isinstance(mechanism, LinearCounter) and not found.argument:
+        argument = "epsilon" if mechanism.mu is None else "mu"
+    value = getattr(mechanism, argument, None) if argument else None
+    if isinstance(value, (int, Fraction)):
+        value = ExactReal.of_rational(value)
+    if isinstance(value, ExactReal):
+        known = enclose(value.ball) if value.rational is None else Interval.of_exact(value.rational)
+        more = mechanism.noise_grows
+        outward = Context(prec=_DIGITS, rounding=ROUND_CEILING if more else ROUND_FLOOR)
+        rounded = float(outward.plus(known.upper if more else known.lower))
+        return f"{_SYMBOLS.get(argument, argument)} = {rounded:.{_DIGITS}g}"
+    try:
+        variances = list(mechanism.variances())
+    except NotApplicableError:
+        return "-"
+    sizes = sorted(float(entry.mid()) ** 0.5 for entry in variances)
+    few = [f"{size:.{_DIGITS}g}" for size in (sizes[0], sizes[-1])]
+    return f"σ = {' to '.join(dict.fromkeys(few))}"
+
+
 def headline(found: Comparison) -> str:
     """Say in one line what to use, its error, what is proved of it, and what comes next.
 
@@ -147,8 +97,7 @@ def headline(found: Comparison) -> str:
     that differ by less than `_ALIKE`, it is the first one that can be written in a line: a law of
     many masses is not worth a gain that nobody sees.
     """
-    measure = found.ranked_by
-    best = advised(found)
+    measure, best = found.ranked_by, advised(found)
     if best is None:
         return "No candidate is proved to keep the budget."
     typical = found.typical
@@ -164,12 +113,11 @@ def headline(found: Comparison) -> str:
             parts.append(f"{word} ({other.candidate.name}) {_worse(ratio / own)}")
             break
     else:
-        alike = [row for row in found.ranked if row is not best]
-        if alike:
+        if alike := [row for row in found.ranked if row is not best]:
             simplest = min(alike, key=_effort)
             parts.append(f"{simplest.candidate.name} is as good to {100 * _ALIKE:g} %")
-    what = _advised(best)
-    if isinstance(found.workload, Training):
+    what = _mechanism(best)
+    if best.candidate.scheme is not None:
         what = f"{best.candidate.name} with {what} in every step"
     elif best.found.layout is Layout.EACH and found.workload.answers > 1:
         what = f"{what} on every answer"
@@ -179,27 +127,19 @@ def headline(found: Comparison) -> str:
 
 def advised(found: Comparison) -> Row | None:
     """Return the row to use; None where none is proved to keep the budget."""
-    close = [row for row in found.ranked if _alike(found, row)]
-    if not close:
+    if not found.ranked:
         return None
-    ratios = ((row, found.ratio(row, found.ranked_by.name)) for row in found.ranked)
-    common = [row for row, r in ratios if is_common(row) and r and abs(r - 1) < _GAIN]
-    return (
-        common[0]
-        if common
-        else min(close, key=lambda row: len(repr(row.found.mechanism)) > _LONGEST)
-    )
+    off = [(row, found.ratio(row, found.ranked_by.name)) for row in found.ranked]
+    for row, ratio in off:
+        if is_common(row) and ratio and abs(ratio - 1) < _GAIN:
+            return row
+    close = [r for r, x in off if r is found.rows[0] or (x is not None and abs(x - 1) < _ALIKE)]
+    return min(close, key=lambda row: len(repr(row.found.mechanism)) > _LONGEST, default=None)
 
 
 def _effort(row: Row) -> tuple[bool, int]:
     """Order mechanisms by how simple they are: the same noise on every answer, a short name."""
     return row.found.layout is not Layout.EACH, len(repr(row.found.mechanism))
-
-
-def _alike(found: Comparison, row: Row) -> bool:
-    """Whether a private row is the first one, or its difference from the best does not matter."""
-    ratio = found.ratio(row, found.ranked_by.name)
-    return row is found.rows[0] or (ratio is not None and abs(ratio - 1) < _ALIKE)
 
 
 def release_code(found: Comparison) -> str:
@@ -214,9 +154,10 @@ def release_code(found: Comparison) -> str:
     if best.found.layout is Layout.STREAM:
         is_counter = isinstance(mechanism, (LinearCounter, KaryTree))
         return f'dpassay stream --mechanism "{mechanism!r}" < numbers' if is_counter else ""
-    if best.found.layout is Layout.JOINT and mechanism.dimension != found.workload.answers:
-        return ""  # more than the answers is released
-    if len(repr(mechanism)) > _LONGEST:
+    releases_more = best.found.layout is Layout.JOINT and (
+        mechanism.dimension != found.workload.answers
+    )
+    if releases_more or len(repr(mechanism)) > _LONGEST:
         return ""
     return f'dpassay.parse("{mechanism!r}").release({found.workload.input})'
 
@@ -224,47 +165,37 @@ def release_code(found: Comparison) -> str:
 def facts(found: Comparison) -> list[tuple[str, str]]:
     """Return what the decision is about, and the line that releases: names and texts."""
     said = [("budget", str(found.budget)), ("workload", repr(found.workload))]
-    if run := _run(found):
-        return [*said, ("run", run)]
-    code = release_code(found)
-    return [*said, ("release", code)] if code else said
+    more = [("run", _run(found)), ("release", release_code(found))]
+    return said + [(name, code) for name, code in more if code]
 
 
 def _run(found: Comparison) -> str:
     """Return the command that states the guarantee of a training run as advised; else empty."""
     best, target, workload = advised(found), found.budget.target, found.workload
-    if best is None or not (isinstance(workload, Training) and isinstance(target, EpsilonDelta)):
+    scheme = None if best is None else best.candidate.scheme
+    if not isinstance(workload, Training) or not isinstance(target, EpsilonDelta):
         return ""
-    sampling = _SAMPLINGS.get(relation_free(best))
-    if sampling is None:
+    if best is None or scheme is None or not scheme.sampling:
         return ""
     sigma = getattr(best.found.mechanism, "standard_deviation", "")
     batches = f"--batch {workload.batch_size} --size {workload.dataset_size}"
     length = f"--epochs {workload.epochs} --delta {target.delta}"
-    return f"dpassay training --noise-multiplier {sigma} {batches} {length}{sampling}"
-
-
-def struck_out(found: Comparison) -> list[str]:
-    """Say of each candidate that exceeds the budget why it does."""
-    return [f"{row.candidate.name}: {row.why}" for row in found.rows if not row.is_private]
-
-
-def left_out(found: Comparison, where: str) -> list[str]:
-    """Name the candidates that were not judged.
-
-    Those of papers, which name their authors, have the reason; of others it is said `where` it is.
-    """
-    lines = [f"left out: {left.name}: {left.reason}" for left in of_papers(found)]
-    names = [left.name for left in found.left_out if left not in of_papers(found)]
-    return [*lines, f"left out: {'; '.join(names)} ({where})"] if names else lines
+    other = "" if scheme.sampling == "poisson" else f" --sampling {scheme.sampling}"
+    return f"dpassay training --noise-multiplier {sigma} {batches} {length}{other}"
 
 
 def notes(found: Comparison, where: str, *, details: bool = False) -> list[str]:
-    """Return what stands below the table; with details, why each candidate is left out."""
-    lines = [*best_lines(found), *struck_out(found)]
-    if details:
-        return lines + [f"left out: {left.name}: {left.reason}" for left in found.left_out]
-    return lines + left_out(found, where)
+    """Return what stands below the table: the best rows, what is struck out, what is left out.
+
+    Why each candidate is left out is said of those of papers, with details of all; of others it is
+    said `where` it is.
+    """
+    lines = best_lines(found)
+    lines += [f"{row.candidate.name}: {row.why}" for row in found.rows if not row.is_private]
+    told = list(found.left_out) if details else of_papers(found)
+    lines += [f"left out: {left.name}: {left.reason}" for left in told]
+    names = [left.name for left in found.left_out if left not in told]
+    return [*lines, f"left out: {'; '.join(names)} ({where})"] if names else lines
 
 
 def text(found: Comparison, notes: Sequence[str]) -> str:
@@ -293,10 +224,8 @@ def _plain(value: Interval | None) -> str:
 def proved(found: Comparison) -> str:
     """Say the guarantee in the usual notation."""
     match found.budget.target:
-        case EpsilonDelta(epsilon=epsilon, delta=delta) if delta.sign == 0:
-            said = f"{epsilon}-DP"
         case EpsilonDelta(epsilon=epsilon, delta=delta):
-            said = f"({epsilon}, {delta})-DP"
+            said = f"{epsilon}-DP" if delta.sign == 0 else f"({epsilon}, {delta})-DP"
         case Mu(mu=mu):
             said = f"{mu}-GDP"
         case Rho(rho=rho):
@@ -307,7 +236,7 @@ def proved(found: Comparison) -> str:
     return said if count == 1 else f"{said} for all {count} releases together"
 
 
-def _advised(row: Row) -> str:
+def _mechanism(row: Row) -> str:
     text = repr(row.found.mechanism)
     if len(text) > _LONGEST:
         return f"{row.candidate.name} ({noise(row.found)}; --json writes all of it)"
@@ -333,11 +262,8 @@ def collapsed(found: Comparison) -> list[tuple[Row, list[Row]]]:
 
 def _numbers(found: Comparison, row: Row) -> list[object]:
     """Return what two rows must share to be one; each unknown value is its own."""
-    cells: list[object] = [row.is_private]
-    for entry in _columns_of(found):
-        value = row.value(entry.name)
-        cells.append(id(row) if value is None else number(value))
-    return cells
+    values = (row.value(entry.name) for entry in _columns_of(found))
+    return [row.is_private, *(id(row) if value is None else number(value) for value in values)]
 
 
 def _columns_of(found: Comparison) -> tuple[Metric, ...]:
@@ -355,20 +281,15 @@ def table(found: Comparison) -> list[list[str]]:
     lines = [header]
     for row, _ in collapsed(found):
         cells = [row.candidate.name, row.verdict.value, noise(row.found), need(row)]
-        for entry in metrics:
-            mark = "*" if id(row) in best[entry.name] else ""
-            cells.append(number(row.metrics[entry.name]) + mark)
+        cells += [number(row.metrics[name]) + "*" * (id(row) in best[name]) for name in best]
         lines.append(cells)
     dashes = ["-"] * (len(header) - 2)
-    lines += [[left.name, "left out", *dashes] for left in of_papers(found)]
-    return lines
+    return lines + [[left.name, "left out", *dashes] for left in of_papers(found)]
 
 
 def number(value: Interval | str | None) -> str:
     """Return a few digits of a metric, or a dash."""
-    if not isinstance(value, Interval):
-        return "-"
-    return f"{float(value.upper):.{_DIGITS}g}"
+    return f"{float(value.upper):.{_DIGITS}g}" if isinstance(value, Interval) else "-"
 
 
 def best_lines(found: Comparison) -> list[str]:
@@ -379,56 +300,52 @@ def best_lines(found: Comparison) -> list[str]:
     """
     lines, use = [], advised(found)
     if use is not None and use is not found.rows[0]:
-        lines.append(
-            f"{use.candidate.name}: advised, as it is within {100 * _GAIN:g} % of the best "
-            f"({found.rows[0].candidate.name}) and the usual libraries have it"
+        near, why = (
+            (_GAIN, "the usual libraries have it")
             if is_common(use)
-            else f"{use.candidate.name}: advised, as it is within {100 * _ALIKE:g} % of the best "
-            f"({found.rows[0].candidate.name}) and short enough to be written in one line"
+            else (_ALIKE, "short enough to be written in one line")
         )
-    for entry in found.shown:
-        best = found.best(entry.name)
-        if not best:
-            unknown = [
-                row.candidate.name
-                for row in found.rows
-                if row.is_private and row.value(entry.name) is None
-            ]
-            if unknown:
-                lines.append(f"{entry.name}: no best, as it is unknown for {_few(unknown)}")
-            continue
-        names = " and ".join(row.candidate.name for row in best)
-        others = sorted(
-            (ratio, row.candidate.name)
-            for row in found.rows
-            if row.is_private and all(row.found.mechanism != b.found.mechanism for b in best)
-            for ratio in [found.ratio(row, entry.name)]
-            if ratio is not None and ratio > 0
+        lines.append(
+            f"{use.candidate.name}: advised, as it is within {100 * near:g} % of the best "
+            f"({found.rows[0].candidate.name}) and {why}"
         )
-        if entry.more_is_better:
-            others.reverse()
-        after = f"; next: {others[0][1]}, {_times(others[0][0])}" if others else ""
-        lines.append(f"{entry.name}: {names}{after}")
+    lines += [line for entry in found.shown if (line := _best_line(found, entry))]
     for row, alike in collapsed(found):
         if alike:
-            names = _few([other.candidate.name for other in alike])
-            lines.append(f"{row.candidate.name}: the same to {_DIGITS} digits as {names}")
+            lines.append(f"{row.candidate.name}: the same to {_DIGITS} digits as {_few(alike)}")
+    private = [row for row in found.rows if row.is_private]
     ranked = {id(row) for row in found.ranked}
-    unranked = [row for row in found.rows if row.is_private and id(row) not in ranked]
-    if unranked:
-        names = _few([row.candidate.name for row in unranked])
-        lines.append(f"not ranked: {names}: other neighbours, another promise")
-    for row in found.rows:
-        bound = row.found.bound
-        if bound is not None and row.is_private:
+    if unranked := [row for row in private if id(row) not in ranked]:
+        lines.append(f"not ranked: {_few(unranked)}: other neighbours, another promise")
+    for row in private:
+        if (bound := row.found.bound) is not None:
             lines.append(f"no {row.found.bound_for} has a variance below {at_least(bound)}")
     return list(dict.fromkeys(lines))
 
 
-def _few(names: list[str]) -> str:
-    """Return the first three of some names, and how many more there are."""
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return "; ".join(names[:3]) + more
+def _best_line(found: Comparison, entry: Metric) -> str:
+    """Say which candidate is best by a metric; nothing where a probability is 0 for all."""
+    private = [row for row in found.rows if row.is_private]
+    best = found.best(entry.name)
+    if not best:
+        unknown = [row for row in private if row.value(entry.name) is None]
+        return f"{entry.name}: no best, as it is unknown for {_few(unknown)}" if unknown else ""
+    others = sorted(
+        (ratio, row.candidate.name)
+        for row in private
+        if all(row.found.mechanism != b.found.mechanism for b in best)
+        for ratio in [found.ratio(row, entry.name)]
+        if ratio is not None and ratio > 0
+    )
+    ratio, name = others[-1 if entry.more_is_better else 0] if others else (1.0, "")
+    after = f"; next: {name}, {_times(ratio)}" if others else ""
+    return f"{entry.name}: {' and '.join(row.candidate.name for row in best)}{after}"
+
+
+def _few(rows: Sequence[Row]) -> str:
+    """Return the names of the first three rows, and how many more there are."""
+    more = f" and {len(rows) - 3} more" if len(rows) > 3 else ""
+    return "; ".join(row.candidate.name for row in rows[:3]) + more
 
 
 def at_least(bound: Interval) -> str:

@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, final
 
 import msgspec
 from flint import arb
@@ -164,8 +164,6 @@ class Claim(
     in which a listed comparison is false.
     """
 
-    written: ClassVar[tuple[str, ...]] = ()
-    """The fields that are expressions, besides `let`."""
     id: str
     statement: str = ""
     source: str = ""
@@ -232,10 +230,6 @@ class Claim(
         """Return the values, in a refutation, of variables that only the certificate has."""
         del witness
         return {}
-
-    def expressions(self) -> dict[str, str]:
-        """Return every field that is an expression, by name (for checks on reading)."""
-        return {**{name: getattr(self, name) for name in self.written}, **self.let}
 
     def relation(self) -> Adjacency | None:
         """Return the adjacency."""

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, final
+from typing import Any, final
 
 from flint import arb
 
@@ -22,7 +22,7 @@ from dpassay.accountant.errors import (
     expected,
 )
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
-from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import (
     RELATIVE_WIDTH,
     START_PRECISION,
@@ -43,12 +43,10 @@ from dpassay.verifier.claims.privacy import (
     bounded,
     by_ends,
     ends_of,
-    event,
     first_width,
     in_brackets,
     margin,
     reached,
-    worst_at,
 )
 from dpassay.verifier.expression import Expression
 from dpassay.verifier.verdict import Verdict
@@ -166,7 +164,6 @@ def _finite_end(ball: arb) -> Fraction | None:
 class CurveClaim(PrivacyClaim, frozen=True, kw_only=True):
     """Shared by bounds on curves: `bound` is an expression, `low` and `high` its range."""
 
-    written: ClassVar = ("mechanism", "low", "high")
     bound: str
     low: str
     high: str
@@ -262,14 +259,9 @@ class ProfileBound(CurveClaim, frozen=True, kw_only=True, tag="profile"):
         shown = Bound(lambda eps: hockey_stick(asked, eps), falling=True)
         return _decision(prove_below(profile, limit, start=low, end=high), shown, limit, self)
 
-    def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add why the pair is worst, and to a refutation the event at its ε."""
-        if decision.verdict is not Verdict.REFUTED:
-            return dataclasses.replace(decision, witness=self.witness(scope, decision.witness))
-        eps = Expression(str(decision.witness["epsilon"])).exact(scope)
-        pair = worst_at(self.worst(scope).pairs(None), eps)
-        shown = event(pair, eps)
-        return dataclasses.replace(decision, witness=self.witness(scope, shown, epsilon=str(eps)))
+    def event_at(self, scope: Scope, decision: Decision) -> ExactReal | None:
+        """Return the ε at which the profile is too large."""
+        return exact(decision.witness["epsilon"])
 
 
 @final
@@ -309,10 +301,6 @@ class TradeoffBound(CurveClaim, frozen=True, kw_only=True, tag="tradeoff"):
         low, high = self.span(scope)
         return _decision(prove_below(claimed, curve, start=low, end=high), curve, claimed, self)
 
-    def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add why the pair is worst."""
-        return dataclasses.replace(decision, witness=self.witness(scope, decision.witness))
-
 
 def _decision(swept: Swept, curve: Bound, limit: Bound, claim: CurveClaim) -> Decision:
     """Turn a sweep into a decision; at the failing point, give both values."""
@@ -340,26 +328,10 @@ def _decision(swept: Swept, curve: Bound, limit: Bound, claim: CurveClaim) -> De
 _RHO_WIDTHS = (Fraction(1, 10**4), Fraction(1, 10**8))
 
 
-class DivergenceClaim(PrivacyClaim, frozen=True, kw_only=True):
-    """Shared by the claims that bound a number above."""
-
-    def against(
-        self, name: str, truth: bool | None, value: Interval, claimed: dict[str, ExactReal]
-    ) -> Decision:
-        """Return the decision that `name` is at most its claimed value."""
-        reason = f"The exact {name} {EXCEEDS[truth]} the claimed one."
-        return bounded(name, truth, value, claimed, reason)
-
-    def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add the mechanism, and why its pairs are worst."""
-        return dataclasses.replace(decision, witness=self.witness(scope, {}))
-
-
 @final
-class RenyiDP(DivergenceClaim, frozen=True, kw_only=True, tag="renyi-dp"):
+class RenyiDP(PrivacyClaim, frozen=True, kw_only=True, tag="renyi-dp"):
     """The Rényi divergence of the given order, in both directions, is at most ε."""
 
-    written: ClassVar = ("mechanism", "order", "epsilon")
     order: str
     epsilon: str
 
@@ -387,14 +359,14 @@ class RenyiDP(DivergenceClaim, frozen=True, kw_only=True, tag="renyi-dp"):
         rho = mechanism.exact_rho(self.relation())
         if rho is not None and rho * order <= claimed:  # D_a ≤ ρ a: met with equality
             truth = True
-        return self.against("epsilon", truth, value, {"epsilon": claimed, "order": order})
+        reason = f"The exact epsilon {EXCEEDS[truth]} the claimed one."
+        return bounded("epsilon", truth, value, {"epsilon": claimed, "order": order}, reason)
 
 
 @final
-class ZeroConcentratedDP(DivergenceClaim, frozen=True, kw_only=True, tag="zcdp"):
+class ZeroConcentratedDP(PrivacyClaim, frozen=True, kw_only=True, tag="zcdp"):
     """The mechanism is ρ-zCDP: D_a ≤ ρ·a for every order a > 1, in both directions."""
 
-    written: ClassVar = ("mechanism", "rho")
     rho: str
 
     def assertion(self) -> str:
@@ -417,7 +389,8 @@ class ZeroConcentratedDP(DivergenceClaim, frozen=True, kw_only=True, tag="zcdp")
         known = mechanism.exact_rho(self.relation())
         if known is not None:  # decides a claim that is met with equality
             truth = known <= claimed
-        return self.against("rho", truth, value, {"rho": claimed})
+        reason = f"The exact rho {EXCEEDS[truth]} the claimed one."
+        return bounded("rho", truth, value, {"rho": claimed}, reason)
 
 
 # --- μ-Gaussian differential privacy --------------------------------------------------------------
@@ -444,7 +417,6 @@ _ROUGH = Fraction(1, 1000)
 class GaussianDP(PrivacyClaim, frozen=True, kw_only=True, tag="gaussian-dp"):
     """Every pair of neighbours is at least as hard to distinguish as N(μ, 1) from N(0, 1)."""
 
-    written: ClassVar = ("mechanism", "mu")
     mu: str
 
     def assertion(self) -> str:
@@ -469,8 +441,8 @@ class GaussianDP(PrivacyClaim, frozen=True, kw_only=True, tag="gaussian-dp"):
         else:
             truth = compare(lambda: mechanism.gaussian_mu(self.relation()), "<=", claimed.ball)
         reason = f"The mechanism is exactly mu-GDP, and its mu {EXCEEDS[truth]} the claimed one."
-        route = "the exact mu, in balls"
-        return bounded("mu", truth, value, {"mu": claimed}, reason, route=route)
+        route, at = "the exact mu, in balls", {"epsilon": "0"} if truth is False else {}
+        return bounded("mu", truth, value, {"mu": claimed}, reason, route=route, witness=at)
 
     def _by_least_mu(self, scope: Scope, claimed: ExactReal) -> Decision:
         """Decide that the claim holds by the least μ of an unbounded loss; else by the profile."""
@@ -535,14 +507,9 @@ class GaussianDP(PrivacyClaim, frozen=True, kw_only=True, tag="gaussian-dp"):
             route=f"interval sweep over epsilon ≥ 0, {swept.pieces} pieces",
         )
 
-    def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add why the pair is worst, and to a refutation the event at the ε of the witness."""
-        if decision.verdict is not Verdict.REFUTED:
-            return dataclasses.replace(decision, witness=self.witness(scope, decision.witness))
-        pairs = self.worst(scope).pairs(None)
-        eps = Expression(str(decision.witness.get("epsilon", "0"))).exact(scope)
-        shown = event(worst_at(pairs, eps), eps)
-        return dataclasses.replace(decision, witness=self.witness(scope, shown, epsilon=str(eps)))
+    def event_at(self, scope: Scope, decision: Decision) -> ExactReal | None:
+        """Return the ε of the sweep; with the exact μ any will do."""
+        return exact(decision.witness["epsilon"])
 
 
 def _least_mu(pairs: Sequence[Pair], claimed: ExactReal) -> tuple[Interval | None, bool, bool]:

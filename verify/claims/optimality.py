@@ -159,10 +159,6 @@ class Optimality(Claim, frozen=True, kw_only=True, tag="optimality"):
         if exact(self.tolerance, "tolerance").sign < 0:
             raise InvalidInputError(f"Expected tolerance={self.tolerance} ≥ 0.")
 
-    def expressions(self) -> dict[str, str]:
-        """Return the value and the named sub-expressions."""
-        return {**super().expressions(), "value": self.value}
-
     def certified(self, verdict: Verdict) -> dict[str, Any]:
         """Return the claim with its dual, by which alone it holds; else the comparison."""
         data = super().certified(verdict)

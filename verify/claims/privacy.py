@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Any, ClassVar, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 from flint import arb
 
@@ -69,7 +69,6 @@ _SAME_DIGITS = 4
 class PrivacyClaim(Claim, frozen=True, kw_only=True):
     """A claim about one mechanism; `mechanism` is its notation, with expressions as arguments."""
 
-    written: ClassVar[tuple[str, ...]] = ("mechanism",)
     mechanism: str
 
     def built(self, scope: Scope) -> Mechanism:
@@ -80,10 +79,18 @@ class PrivacyClaim(Claim, frozen=True, kw_only=True):
         """Return its worst pairs under the claimed adjacency."""
         return scope.once("worst", lambda: self.built(scope).worst_case(self.relation()))
 
-    def witness(self, scope: Scope, fact: Mapping[str, Any], **more: str) -> dict[str, Any]:
-        """Return the mechanism, why its pairs are worst, and a fact."""
-        worst = {"mechanism": str(self.built(scope)), "worst_case": self.worst(scope).reason}
-        return {**worst, **more, **fact}
+    def event_at(self, scope: Scope, decision: Decision) -> ExactReal | None:
+        """Return the ε of the event that shows a refutation; None where none is shown."""
+        return None
+
+    def explain(self, scope: Scope, decision: Decision) -> Decision:
+        """Add the mechanism, why its pairs are worst, and to a refutation its event."""
+        worst, shown = self.worst(scope), decision.witness
+        at = self.event_at(scope, decision) if decision.verdict is Verdict.REFUTED else None
+        if at is not None:
+            shown = {**shown, **event(worst_at(worst.pairs(None), at), at)}
+        about = {"mechanism": str(self.built(scope)), "worst_case": worst.reason}
+        return dataclasses.replace(decision, witness={**about, **shown})
 
 
 def reached(number: Question, pairs: Sequence[Pair], first: Fraction = VERDICT_WIDTH) -> Interval:
@@ -293,7 +300,6 @@ def _short(value: Interval) -> str:
 class PureDP(PrivacyClaim, frozen=True, kw_only=True, tag="pure-dp"):
     """The mechanism is ε-DP: the privacy loss never exceeds ε. The δ of the claim is 0."""
 
-    written: ClassVar = ("mechanism", "epsilon")
     epsilon: str
 
     def assertion(self) -> str:
@@ -322,18 +328,16 @@ class PureDP(PrivacyClaim, frozen=True, kw_only=True, tag="pure-dp"):
         reason = _reason(truth, value, claimed)
         return bounded("epsilon", truth, value, numbers, reason)
 
+    def event_at(self, scope: Scope, decision: Decision) -> ExactReal | None:
+        """Return the claimed ε: the event is that of larger losses."""
+        return Expression(self.epsilon).exact(scope)
+
     def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add the true δ, why the pair is worst, and to a refutation an event of a larger loss."""
-        claimed = Expression(self.epsilon).exact(scope)
-        pairs = self.worst(scope).pairs(None)
-        shown = {}
-        if decision.verdict is Verdict.REFUTED:
-            shown = event(worst_at(pairs, claimed), claimed)
-        true = dict(decision.true)
-        true["delta"] = reached(
-            lambda asked: hockey_stick(asked, claimed), pairs, first_width(pairs)
-        )
-        return dataclasses.replace(decision, true=true, witness=self.witness(scope, shown))
+        """Add the true δ."""
+        found = super().explain(scope, decision)
+        claimed, pairs = Expression(self.epsilon).exact(scope), self.worst(scope).pairs(None)
+        delta = reached(lambda asked: hockey_stick(asked, claimed), pairs, first_width(pairs))
+        return dataclasses.replace(found, true={**found.true, "delta": delta})
 
 
 def _reason(truth: bool | None, value: Interval, claimed: ExactReal) -> str:
@@ -378,7 +382,6 @@ _BELOW_ZERO = (
 class ApproximateDP(PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp"):
     """The mechanism is (ε, δ)-DP: P(S) ≤ e^ε Q(S) + δ for every neighbouring pair and event S."""
 
-    written: ClassVar = ("mechanism", "epsilon", "delta")
     epsilon: str
     delta: str
 
@@ -411,21 +414,21 @@ class ApproximateDP(PrivacyClaim, frozen=True, kw_only=True, tag="approximate-dp
             because += _BELOW_ZERO
         return bounded("delta", truth, value, numbers, because)
 
+    def event_at(self, scope: Scope, decision: Decision) -> ExactReal | None:
+        """Return the claimed ε."""
+        return self.numbers(scope)[0]
+
     def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add the true ε at the claimed δ, why the pair is worst, and to a refutation the event."""
+        """Add the true ε at the claimed δ."""
         eps, claimed = self.numbers(scope)
-        pairs = self.worst(scope).pairs(None)
-        mechanism = self.built(scope)
         ask = profile.epsilon if eps.sign >= 0 else profile.signed_epsilon
-        width, true = max(SHOWN_WIDTH, first_width(pairs)), dict(decision.true)
+        width = max(SHOWN_WIDTH, first_width(self.worst(scope).pairs(None)))
+        true = dict(decision.true)
         with contextlib.suppress(UndecidedError):
             true["epsilon"] = ask(
-                mechanism, claimed, adjacency=self.relation(), relative_width=width
+                self.built(scope), claimed, adjacency=self.relation(), relative_width=width
             )
-        shown = {}
-        if decision.verdict is Verdict.REFUTED:
-            shown = event(worst_at(pairs, eps), eps)
-        return dataclasses.replace(decision, true=true, witness=self.witness(scope, shown))
+        return super().explain(scope, dataclasses.replace(decision, true=true))
 
 
 def _met(pair: Pair, epsilon: ExactReal, claimed: ExactReal) -> bool:

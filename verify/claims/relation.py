@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, final
+from typing import Any, Literal, final
 
 from flint import arb
 
@@ -76,11 +76,6 @@ class Relation(Claim, frozen=True, kw_only=True, tag="relation"):
     def __post_init__(self) -> None:
         super().__post_init__()
         split_relation(self.claim)
-
-    def expressions(self) -> dict[str, str]:
-        """Return both sides."""
-        left, _, right = split_relation(self.claim)
-        return {**super().expressions(), "left": left, "right": right}
 
     def assertion(self) -> str:
         """Say the comparison."""
@@ -154,7 +149,6 @@ def _reason(truth: bool | None, relation: str) -> str:
 class PrintedNumber(Claim, frozen=True, kw_only=True, tag="printed-number"):
     """A printed decimal is the value of an expression, rounded to the digits that are printed."""
 
-    written: ClassVar = ("expression",)
     expression: str
     printed: str
 

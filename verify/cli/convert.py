@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.verifier.cli.profile import Answer, as_json, as_rows, asked
+from dpassay.verifier.cli.profile import Answer, as_json, as_rows
 from dpassay.verifier.cli.shell import Command, answer
 from dpassay.verifier.terminal import columns
 
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     rows = _ask(options, entry, numbers)
     data = {"schema_version": 1, "given": {entry.name: numbers}, **as_json(rows)}
     head = f"from {_GIVEN[entry.name][1].format(*map(in_short, numbers))}\n"
-    short = "\n".join(str(row.value) for row in rows)
+    short = "\n".join(str(value) for _, _, value in rows)
     return answer(options, data, head + columns(as_rows(rows)), quiet=short)
 
 
@@ -94,10 +94,10 @@ def _ask(options: argparse.Namespace, entry: Given, numbers: list[str]) -> list[
     from dpassay.accountant.summary import Question
 
     questions = [Question(name, key=key) for name, key in ASKED.items()]
-    rows = [
-        Answer(question, at, entry.answer(numbers, question.key, at))
+    rows: list[Answer] = [
+        (question, at, entry.answer(numbers, question.key, at))
         for question in questions
-        for at in asked(question, options)
+        for at in getattr(options, question.name) or ()
     ]
     if not rows:
         known = ", ".join(f"--{question.name.replace('_', '-')}" for question in questions)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dpassay.accountant.core.asking import Drawable
 from dpassay.accountant.errors import DpassayError, NotApplicableError, UndecidedError
@@ -30,51 +29,42 @@ if TYPE_CHECKING:
 
 # --- Questions on the command line, several at once, and their answers as text and as JSON --------
 
-
-def asked(question: Question, options: argparse.Namespace) -> list[str]:
-    """Return the arguments at which a question is asked."""
-    found: list[str] = getattr(options, question.name) or []
-    return found
-
-
-@final
-@dataclass(frozen=True)
-class Answer:
-    """What was asked and what came out."""
-
-    question: Question
-    argument: str
-    value: Value
-
-    def to_json(self, *, with_argument: bool) -> Any:
-        """Return the enclosure (or enclosures), with its argument where there are several."""
-        if isinstance(self.value, dict):
-            named = {name: entry.to_json() for name, entry in self.value.items()}
-            return {**next(iter(named.values())), **named}
-        if isinstance(self.value, list):
-            return [entry.to_json() for entry in self.value]
-        argument = {self.question.name: self.argument} if with_argument else {}
-        return {**argument, **self.value.to_json()}
+Answer: TypeAlias = "tuple[Question, str, Value]"
+"""What was asked, at which argument, and what came out."""
 
 
 def as_json(answers: Sequence[Answer]) -> dict[str, Any]:
-    """Return one entry per kind of question: an object, or a list where it was repeated."""
+    """Return one entry per question: an object, or where it was repeated a list of them.
+
+    In a list each enclosure has its argument.
+    """
     result: dict[str, Any] = {}
-    for question in dict.fromkeys(each.question for each in answers):
-        mine = [each for each in answers if each.question is question]
-        if len(mine) == 1 or not mine[0].argument:
-            result[question.key] = mine[0].to_json(with_argument=False)
+    for question, group in groupby(answers, key=lambda answer: answer[0]):
+        found = [(argument, _plain(value)) for _, argument, value in group]
+        if len(found) == 1 or not found[0][0]:
+            result[question.key] = found[0][1]
         else:
-            result[question.key] = [each.to_json(with_argument=True) for each in mine]
+            result[question.key] = [
+                {question.name: argument, **plain} if isinstance(plain, dict) else plain
+                for argument, plain in found
+            ]
     return result
+
+
+def _plain(value: Value) -> Any:
+    """Return an enclosure as plain data; of several by name the first stands for all, too."""
+    if isinstance(value, dict):
+        named = {name: entry.to_json() for name, entry in value.items()}
+        return {**next(iter(named.values())), **named}
+    return [each.to_json() for each in value] if isinstance(value, list) else value.to_json()
 
 
 def as_rows(answers: Sequence[Answer]) -> list[tuple[str, str, str]]:
     """Return a row for each number: what it is, where, and its digits."""
     return [
-        (f"  {answer.question.key}{which}", answer.question.at(answer.argument), str(value))
-        for answer in answers
-        for which, value in named(answer.value)
+        (f"  {question.key}{which}", question.at(argument), str(entry))
+        for question, argument, value in answers
+        for which, entry in named(value)
     ]
 
 
@@ -90,13 +80,6 @@ def named(value: Value) -> list[tuple[str, Interval]]:
         found.append((f" [{first}]" if first == last else f" [{first}..{last}]", entry))
         first = last + 1
     return found
-
-
-def _head(mechanism: Mechanism, options: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    """Return what answers are about, as data and in words."""
-    about = {"mechanism": repr(mechanism), "adjacency": options.adjacency}
-    relation = f"  ({options.adjacency})" if options.adjacency else ""
-    return {"schema_version": 1, **about}, repr(mechanism) + relation
 
 
 _DESCRIPTION = """\
@@ -164,20 +147,17 @@ def run(options: argparse.Namespace) -> int:
     mechanism = notation.parse(options.mechanism)
     with working(sys.stderr, silent=options.quiet):
         answers, refused = _answers(mechanism, options)
-    data, head = _head(mechanism, options)
-    short = [
-        each.value if isinstance(each.value, list) else [v for _, v in named(each.value)]
-        for each in answers
-    ]
+    about = {"mechanism": repr(mechanism), "adjacency": options.adjacency}
+    relation = f"  ({options.adjacency})" if options.adjacency else ""
+    text = f"{mechanism!r}{relation}\n{columns(as_rows(answers))}"
+    short = [v if isinstance(v, list) else [n for _, n in named(v)] for _, _, v in answers]
     lines = "\n".join("  ".join(map(str, values)) for values in short)
-    answer(
-        options, {**data, **as_json(answers)}, f"{head}\n{columns(as_rows(answers))}", quiet=lines
-    )
+    answer(options, {"schema_version": 1, **about, **as_json(answers)}, text, quiet=lines)
     if path is not None:
         marks = tuple(
-            summary.Answer("delta", a.question.at(a.argument), a.value)
-            for a in answers
-            if a.question.key == "delta" and isinstance(a.value, Interval)
+            summary.Answer("delta", question.at(argument), value)
+            for question, argument, value in answers
+            if question.key == "delta" and isinstance(value, Interval)
         )
         summary.Profile(mechanism, Adjacency.read(options.adjacency), marks).plot(path)
         note(f"wrote {path}")
@@ -194,7 +174,7 @@ def _answers(
     from dpassay.accountant.summary import QUESTIONS, USUAL
 
     words = {name: getattr(options, name) for name in ("adjacency", "method", "relative_width")}
-    named = {q.name: asked(q, options) for q in QUESTIONS if asked(q, options)}
+    named = {q.name: given for q in QUESTIONS if (given := getattr(options, q.name))}
     answers: list[Answer] = []
     refused: list[DpassayError] = []
     for question in QUESTIONS:
@@ -212,7 +192,7 @@ def _answers(
             if isinstance(value, list) and len({*value}) == 1:
                 value = value[0]
             if named or isinstance(value, (list, dict)) or value.relative_width is not None:
-                answers.append(Answer(question, argument, value))
+                answers.append((question, argument, value))
     if refused and not answers:
         raise refused[0]
     return answers, refused

@@ -1,18 +1,23 @@
 """What a claim is: plain data with a kind, quantifiers, and a way to decide one case.
 
-What it may say is decided on plain data, before any arithmetic (`errors`). A name represents a
-listed value (`where`), for what is ranged over (`for_all`, the `variable` of a limit, of a
-minimiser or of a monotone function, `epsilon` or `alpha` of a curve), for a named expression
-(`let`), or for the index of a sum. What a text may use, directly or by way of `let`:
+`errors` says what is wrong with a claim before anything is computed. A name in an expression is
+that of
 
-- a listed value, a point, a tolerance, the claimed minimiser: no variable;
-- an end of a range: the listed values, and the variables of `for_all` before it;
-- an assumption, an end of `over`, a limit, a rival, the ends of a curve, every number of a
+- a listed value (`where`) or a quantified variable (`for_all`);
+- the claim's own variable: the `variable` of a limit, a minimiser or a monotone function, the
+  `epsilon` or `alpha` of a curve;
+- a named expression (`let`), or the index of a sum.
+
+Nothing that bounds a variable may depend on it. Directly or through `let`, an expression may use:
+
+- as a listed value, a point, a tolerance or the claimed minimiser: no variable;
+- as an end of a range: the listed values, and the variables of `for_all` before this one;
+- as an assumption, an end of `over`, a limit, a rival, an end of a curve or a number of a
   guarantee: the listed values and the variables of `for_all`;
-- the expression, a stated rate, a claimed curve: these and the claim's own variable.
+- as the expression, the rate of a limit or a claimed curve: all these and the claim's own variable.
 
-So nothing that bounds a variable can depend on it. Evaluated texts are printable ASCII without
-comments; names are those of variables, not of functions, mechanisms or constants.
+Expressions are printable ASCII without comments. No variable has the name of a function, a
+mechanism or a constant.
 """
 
 from __future__ import annotations
@@ -75,19 +80,19 @@ if TYPE_CHECKING:
 
 Scalar: TypeAlias = int | str
 INFINITE = ("inf", "-inf")
-"""Ends that say in so many words that there is none."""
+"""Ends that stand for an absent end."""
 
 
 class Range(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
             omit_defaults=True):  # fmt: skip
-    """An interval, its ends expressions in the variables before it; an absent end is infinite.
+    """An interval whose ends are expressions in the variables before it; an absent end is infinite.
 
-    One of the ends, or `integer`, makes the range formal; `above = "-inf"` says "all reals". A
-    range with none of them is only words, over which nothing can be proved.
+    A range is formal if it has an end or is `integer`: `above = "-inf"` means all reals. Nothing
+    can be proved over a range that is given in words only.
     """
 
     statement: str = ""
-    """The range in words or symbols, as the claim has it: "M > 2 integer"."""
+    """The range in words or symbols, as the source has it: "M > 2 integer"."""
     low: str | None = None
     """The least value."""
     above: str | None = None
@@ -142,7 +147,7 @@ class Domain(Range, frozen=True, kw_only=True):
     """
 
     grid: list[Scalar]
-    """Values that are decided one by one."""
+    """The values at which the claim is decided."""
 
 
 Computed = TypeVar("Computed")
@@ -158,10 +163,10 @@ class Claim(
 ):
     """A statement that can be true or false.
 
-    Expressions are strings in the language of `dpassay.verifier.expression`. `where` lists the
-    values the claim is exactly about (all combinations); `for_all` gives domains it ranges over;
-    `let` names sub-expressions, each of which may use the ones before it; `assume` drops the cases
-    in which a listed comparison is false.
+    Expressions are strings in the language of `dpassay.verifier.expression`. The claim is about
+    all combinations of the values that `where` lists, and about every value of the domains of
+    `for_all`. `let` names expressions, and each may use those before it. Cases in which a
+    comparison of `assume` is false are left out.
     """
 
     id: str
@@ -175,17 +180,17 @@ class Claim(
     cause: str = ""
     correction: str = ""
     error: str = ""
-    """The error with which the statement falls: the same name for all that fall with it."""
+    """The error that makes the statement false; statements with the same error share its name."""
     slip: bool = False
-    """Whether what is refuted is a misprint or arithmetic, whose correction is proved."""
+    """Whether the statement is a misprint or a slip of arithmetic, and its correction is proved."""
     argument: str = ""
-    """The step from the claims named in `lemmas` to this one, in a person's words."""
+    """Why the claim follows from its `lemmas`, in a person's words."""
     lemmas: list[str] = []
-    """Ids of claims of the same file: what the proof or the argument rests on."""
+    """Ids of claims of the same file on which the proof or the argument rests."""
     proof: dict[str, Any] = {}
-    """A proof over the whole domains, as data: its `method` and what the method wants."""
+    """A proof over the whole domains, as data: its `method` and the arguments of the method."""
     expected: Literal["", "REFUTED"] = ""
-    """"REFUTED" where the file is meant to say that the claim is false."""
+    """"REFUTED" where the author of the file expects that."""
 
     def __post_init__(self) -> None:
         """Accept mechanisms and numbers where a claim file has their notation."""
@@ -197,7 +202,7 @@ class Claim(
 
     @abstractmethod
     def assertion(self) -> str:
-        """Say what is asserted of each case, from the claim's data alone."""
+        """Return what is asserted of each case, made from the claim's data alone."""
 
     def has_range(self) -> bool:
         """Whether the claim is about more than its listed cases."""
@@ -208,7 +213,7 @@ class Claim(
         """Decide one case, in which every variable has a value."""
 
     def explain(self, scope: Scope, decision: Decision) -> Decision:
-        """Add what is worth knowing about the case that is reported (default: nothing)."""
+        """Add evidence to the case that is reported (default: none)."""
         return decision
 
     @property
@@ -222,12 +227,12 @@ class Claim(
         return data
 
     def certified(self, verdict: Verdict) -> dict[str, Any]:
-        """Return what a certificate states: the claim, or the kernel's comparison that says it."""
+        """Return the theorem of a certificate: the claim, or a comparison that means the same."""
         del verdict
         return self.plain()
 
     def refuted_at(self, witness: Mapping[str, Any]) -> dict[str, str]:
-        """Return the values, in a refutation, of variables that only the certificate has."""
+        """Return the values at which a refutation has variables that only its certificate has."""
         del witness
         return {}
 

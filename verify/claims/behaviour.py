@@ -33,7 +33,7 @@ from dpassay.verifier.verdict import Verdict
 
 
 class Behaviour(Claim, frozen=True, kw_only=True):
-    """Shared by claims about `expression` as a function of `variable`, looked at `at` points."""
+    """A claim about `expression` as a function of `variable`, examined at the points `at`."""
 
     expression: str
     variable: str
@@ -64,7 +64,7 @@ class Behaviour(Claim, frozen=True, kw_only=True):
         return rational
 
     def is_exhausted(self, scope: Scope, points: Sequence[Fraction]) -> bool:
-        """Whether the points are all of the range: integers between two ends."""
+        """Whether the points are the whole range: all integers between its two ends."""
         over = self.over
         if over is None or not over.integer:
             return False
@@ -77,7 +77,7 @@ class Behaviour(Claim, frozen=True, kw_only=True):
         )
 
     def is_whole(self) -> bool:
-        """Whether the points are all of the range in every case."""
+        """Whether the points are the whole range in every case."""
         alone = Scope({}, self.let)
         try:
             return not self.for_all and self.is_exhausted(alone, self.points(alone))
@@ -85,7 +85,7 @@ class Behaviour(Claim, frozen=True, kw_only=True):
             return False
 
     def at_value(self, value: str) -> tuple[str, dict[str, str]]:
-        """Return the expression at another value, and the names of `let` that it then needs."""
+        """Return the expression at another value of the variable, and the `let` that it needs."""
         moving, size = {self.variable}, 0
         while len(moving) > size:
             size = len(moving)
@@ -95,7 +95,7 @@ class Behaviour(Claim, frozen=True, kw_only=True):
         return renamed(self.expression, put), let
 
     def related(self, claim: str, let: Mapping[str, str], **domains: Any) -> dict[str, Any]:
-        """Return a comparison, as a certificate states it, with more names and variables."""
+        """Return a comparison for a certificate, with further names and variables."""
         kept = {"id", "statement", "source", "adjacency", "where", "argument", "lemmas", "assume"}
         data = {name: entry for name, entry in self.plain().items() if name in kept}
         found = {**data, "kind": "relation", "claim": claim, "let": {**self.let, **let}}
@@ -106,9 +106,9 @@ class Behaviour(Claim, frozen=True, kw_only=True):
         return found
 
     def looked_at(self, verdict: Verdict) -> Any:
-        """Return a domain of the certificate: the range, or the points.
+        """Return what the variable ranges over in a certificate: the range, or the points.
 
-        What holds does so over the whole range: without one there is nothing to prove it over.
+        A claim holds over its whole range only; without a range it cannot be proved.
         """
         holds = verdict is Verdict.HOLDS
         if holds and self.over is None:
@@ -144,8 +144,8 @@ class Behaviour(Claim, frozen=True, kw_only=True):
 class Monotone(Behaviour, frozen=True, kw_only=True, tag="monotone"):
     """The expression is (strictly) decreasing or increasing in its variable over its range.
 
-    One pair of points in the wrong order refutes. Points prove it where they are all of the
-    range (integers between two ends); else they support, and only a proof proves.
+    Two points with values in the wrong order refute it. Points prove it if they are the whole
+    range (all integers between two ends); otherwise they support it, and it takes a proof.
     """
 
     direction: Literal["decreasing", "increasing"]
@@ -155,7 +155,7 @@ class Monotone(Behaviour, frozen=True, kw_only=True, tag="monotone"):
         return f"{self.expression} is strictly {self.direction} in {self.ranging()}"
 
     def certified(self, verdict: Verdict) -> dict[str, Any]:
-        """Say it by two values: of n and n + 1 for integers, else of any two of the range."""
+        """Compare the values at n and n + 1 for integers, else at any two points of the range."""
         sign = ">" if self.direction == "decreasing" else "<"
         name, later, domain = self.variable, f"{self.variable}_after", self.looked_at(verdict)
         holds = verdict is Verdict.HOLDS
@@ -214,10 +214,9 @@ class Monotone(Behaviour, frozen=True, kw_only=True, tag="monotone"):
 class Limit(Behaviour, frozen=True, kw_only=True, tag="limit"):
     """The expression converges to `limit` as its variable tends to the upper end of its range.
 
-    That end is ∞ where none is given. A `rate`, an expression in the variable, claims that
-    |expression − limit| ≤ rate on the way, too: over the whole range. Points never prove a limit; a
-    point at which the rate fails refutes the claim, as does a proof of another `limit`, named in
-    it.
+    That end is ∞ where none is given. A `rate`, an expression in the variable, adds the claim that
+    |expression − limit| ≤ rate over the whole range. Points never prove a limit. A point at which
+    the rate fails refutes the claim, and so does a proof that names another `limit`.
     """
 
     limit: str
@@ -233,7 +232,7 @@ class Limit(Behaviour, frozen=True, kw_only=True, tag="limit"):
         )
 
     def certified(self, verdict: Verdict) -> dict[str, Any]:
-        """Return the limit; where points are what is decided, their distance from it."""
+        """Return the claim; where it is decided at points, a bound of their distance from it."""
         if verdict is Verdict.HOLDS or not self.rate or "limit" in self.proof:
             return super().certified(verdict)
         claim = f"abs({self.expression} - ({self.limit})) <= {self.rate}"
@@ -279,7 +278,7 @@ class Limit(Behaviour, frozen=True, kw_only=True, tag="limit"):
         )
 
     def _against_another(self, scope: Scope, point: Fraction) -> Decision:
-        """Refute by the other limit that the proof names, if it is proved."""
+        """Refute the claim if the other limit, which the proof names, is proved."""
         other = str(self.proof["limit"])
         proof = {key: value for key, value in self.proof.items() if key != "limit"}
         apart = truth(Expression(self.limit), "!=", Expression(other), scope)
@@ -307,13 +306,13 @@ class Limit(Behaviour, frozen=True, kw_only=True, tag="limit"):
 class Minimiser(Behaviour, frozen=True, kw_only=True, tag="minimiser"):
     """The expression is least at `claimed` over its range.
 
-    A point of the range with a smaller value refutes. Points prove it where they are all of the
-    range (integers between two ends); else they support, and only a proof proves.
+    A point of the range with a smaller value refutes it. Points prove it if they are the whole
+    range (all integers between two ends); otherwise they support it, and it takes a proof.
     """
 
     claimed: str
     tail: str = ""
-    """What there is beyond the points, in words."""
+    """What is known beyond the points, in words."""
 
     def assertion(self) -> str:
         """Say where it is least, and over what."""
@@ -322,7 +321,7 @@ class Minimiser(Behaviour, frozen=True, kw_only=True, tag="minimiser"):
         )
 
     def certified(self, verdict: Verdict) -> dict[str, Any]:
-        """Say it by the value at the claimed point and any other one."""
+        """Compare the value at the claimed point with that at any other one."""
         plain = self.claimed.replace(".", "").isalnum()
         best, let = self.at_value(self.claimed if plain else f"({self.claimed})")
         domain = {self.variable: self.looked_at(verdict)}

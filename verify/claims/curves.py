@@ -58,9 +58,9 @@ _PRECISION = 192
 _MAX_PIECES = 20_000
 """Pieces of a range that are bounded before it is left undecided."""
 _FINEST = 1 << 64
-"""A piece of this share of a range, 1/_FINEST, is where the two curves cannot be distinguished."""
+"""A piece that is the range over this number is not halved again: the sides are left undecided."""
 _POINTS, _STEP = 256, Fraction(1, 32)
-"""Where a refutation is looked for on a range without an end."""
+"""Points of the grid, and their distance, at which a range without an end is tried."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Bound:
     at: Callable[[ExactReal], arb]
     falling: bool = True
     over: Callable[[arb], arb] | None = None
-    """The values over a whole ball: with it, nothing is taken from the function being monotone."""
+    """The values over a ball. If it is given, that the function is monotone is not used."""
 
     def largest(self, low: Fraction, high: Fraction) -> arb:
         """Return its largest value on [low, high], or a ball around all its values there."""
@@ -113,13 +113,13 @@ def prove_below(
     hints: Callable[[], Sequence[Fraction] | None] = lambda: None,
     at_hints: Callable[[ExactReal], arb] | None = None,
 ) -> Swept:
-    """Decide value ≤ limit on [start, end]; beyond a finite ball `end`, value is 0.
+    """Decide value ≤ limit on [start, end], start ≤ end.
 
-    Each piece [a, b] is proved by value's largest against limit's smallest value on it, else
-    halved; one point where value certainly exceeds limit refutes. `start` is at most
-    `end`. Without a finite end only a refutation is looked for: at the `hints` where there are some
-    (none of them: estimates speak for the claim), else (None) at points of a grid. At hints the
-    value may be a rougher one.
+    A piece of the range is proved if the largest value on it is at most the smallest limit; else
+    it is halved. A point at which the value certainly exceeds the limit refutes. The value must be
+    0 beyond `end` where that is a finite ball. Where it is infinite only a refutation is tried: at
+    the points that `hints` returns, with `at_hints` in place of the value if it is given; or, where
+    `hints` returns None, at the points of a grid.
     """
     with ctx.workprec(_PRECISION):
         stop = end if isinstance(end, Fraction) else _finite_end(end())
@@ -147,7 +147,7 @@ def prove_below(
 
 
 def _refute(value: Callable[[ExactReal], arb], limit: Bound, points: Sequence[Fraction]) -> Swept:
-    """Look for a point where value certainly exceeds limit: nothing else is known."""
+    """Look for a point where the value certainly exceeds the limit."""
     for count, point in enumerate(map(ExactReal.of_rational, points), 1):
         if value(point) > limit.at(point):
             return Swept(False, count, point)
@@ -189,10 +189,10 @@ class CurveClaim(PrivacyClaim, frozen=True, kw_only=True):
         return low, high
 
     def limit(self, scope: Scope, variable: str) -> Bound:
-        """Return the claimed curve, by its values over balls of its variable.
+        """Return the claimed curve as a function of balls.
 
-        A curve with no such values (it asks a mechanism at an exact point) must not increase,
-        and is asked for at the ends of each piece; an increase that is met is an error.
+        A curve that asks a mechanism, which takes exact numbers only, is evaluated at the ends of
+        pieces: it must not increase, and an increase that shows is an error.
         """
         expression = Expression(self.bound)
 
@@ -209,7 +209,7 @@ class CurveClaim(PrivacyClaim, frozen=True, kw_only=True):
 
 @final
 class Falling(Bound):
-    """A curve that is claimed not to increase, and watched for it."""
+    """A curve that must not increase; an increase between two points raises an error."""
 
     def smallest(self, low: Fraction, high: Fraction) -> arb:
         """Return the value at the upper end, which must not exceed the one at the lower end."""
@@ -396,13 +396,13 @@ class ZeroConcentratedDP(PrivacyClaim, frozen=True, kw_only=True, tag="zcdp"):
 # --- μ-Gaussian differential privacy --------------------------------------------------------------
 
 _HINTS = 20
-"""Halvings and half as many doublings of an epsilon of 1 at which estimates are compared."""
+"""Estimates are compared at ε from 2^{-_HINTS/2} to 2^{_HINTS}, in steps of about √2."""
 _MOST_HINTS = 5
-"""Points at which a refutation is tried: each takes an enclosure."""
+"""Points at which a refutation is tried; each costs an enclosure."""
 _CLEAR = 1e-3
-"""How far above a claim floats must be for one to be tried."""
+"""By how much the estimate of ln δ must exceed that of ln δ_μ at such a point."""
 _HINT_BITS = 128
-"""Bits of those values."""
+"""Bits of these estimates where they are not floats."""
 _MOST_DENOMINATOR = 1 << 40
 """Largest denominator of a point."""
 _GRID, _REFINED, _PARTS = 32, 3, 8
@@ -410,7 +410,7 @@ _GRID, _REFINED, _PARTS = 32, 3, 8
 _WIDTHS = (Fraction(1, 10**6), Fraction(1, 10**8))
 """Relative widths of the least μ, compared with a claim."""
 _ROUGH = Fraction(1, 1000)
-"""Relative width of a δ where estimates say that it differs from the limit."""
+"""Relative width of a δ that is compared at such a point."""
 
 
 @final
@@ -508,12 +508,15 @@ class GaussianDP(PrivacyClaim, frozen=True, kw_only=True, tag="gaussian-dp"):
         )
 
     def event_at(self, scope: Scope, decision: Decision) -> ExactReal | None:
-        """Return the ε of the sweep; with the exact μ any will do."""
+        """Return the ε of the sweep; by the exact μ, 0."""
         return exact(decision.witness["epsilon"])
 
 
 def _least_mu(pairs: Sequence[Pair], claimed: ExactReal) -> tuple[Interval | None, bool, bool]:
-    """Return what is known of the least μ, whether it is enough, and whether the limit is it."""
+    """Return the least μ, whether it is at most the claimed one, and whether a limit decides it.
+
+    Of some losses only bounds are known, and of others nothing: then it is None.
+    """
     own = exact_mu(pairs)
     if own is not None:  # decides a claim that is met with equality
         return enclose(own.ball), own <= claimed, True
@@ -538,10 +541,11 @@ def _standard(mu: ExactReal) -> Gaussian:
 def hints(
     pairs: Sequence[Pair], target: Pair, *, where: ExactReal | None = None
 ) -> list[Fraction] | None:
-    """Return ε where estimates of δ exceed δ_μ, the least first; None where none are known.
+    """Return ε at which estimates of δ exceed δ_μ, in increasing order; None without estimates.
 
-    They go far out: Gaussian releases of a larger μ, sampled, show it at large ε alone. Where none
-    is found, but some ε is known to show more than a μ, one is that needs nearly the largest.
+    The range is wide, as samples of Gaussian releases exceed δ_μ at large ε only. `where` is a μ
+    that is known to be exceeded somewhere: if the estimates show no such ε, the answer is an ε at
+    which δ needs nearly the largest μ.
     """
     found = _estimated(pairs, target)
     return [_neediest(pairs, where)] if not found and where is not None else found

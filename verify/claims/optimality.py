@@ -141,9 +141,9 @@ _MAX_PRECISION = 1 << 11
 class Optimality(Claim, frozen=True, kw_only=True, tag="optimality"):
     """No rival does better than `value`, or than value/(1 + tolerance).
 
-    `among` says who the rivals are, as the head of this file has it. The claim holds by a `dual`, a
-    law on the space whose bound for all rivals reaches the value; a `rival` of the family that does
-    better refutes it.
+    `among` is the family of the rivals (see the head of this file). A `dual`, a law on the space,
+    proves the claim if its bound for all rivals reaches the value; a `rival` that does better
+    refutes it.
     """
 
     value: str
@@ -160,7 +160,7 @@ class Optimality(Claim, frozen=True, kw_only=True, tag="optimality"):
             raise InvalidInputError(f"Expected tolerance={self.tolerance} ≥ 0.")
 
     def certified(self, verdict: Verdict) -> dict[str, Any]:
-        """Return the claim with its dual, by which alone it holds; else the comparison."""
+        """Return the claim with its dual, which proves it; else the comparison with the rival."""
         data = super().certified(verdict)
         if self.dual or verdict is Verdict.HOLDS:
             return data
@@ -195,7 +195,7 @@ class Optimality(Claim, frozen=True, kw_only=True, tag="optimality"):
         raise InvalidInputError(f"Expected a known family of rivals, not {self.among}.")
 
     def decide(self, scope: Scope) -> Decision:
-        """Look for a better rival, or for the matching bound."""
+        """Compare the value with that of the rival, or with the bound of the dual."""
         other, value = self._other(scope), Expression(self.value)
         if self.rival:
             beaten = truth(self._raised(other), "<", value, scope)
@@ -232,7 +232,7 @@ class Optimality(Claim, frozen=True, kw_only=True, tag="optimality"):
         return Expression(f"({bound.text})*(1 + {self.tolerance})")
 
     def _other(self, scope: Scope) -> Expression:
-        """Return what the value is compared with; its conditions must hold."""
+        """Return what the value is compared with, after checking its conditions."""
         found = self._compared()
         for condition in found.conditions:
             if not holds(condition, scope):

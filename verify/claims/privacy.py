@@ -43,15 +43,15 @@ from dpassay.verifier.verdict import Verdict
 # --- Shared pieces of the claims about a mechanism's privacy --------------------------------------
 
 Question: TypeAlias = Callable[[Sequence[Pair]], arb]
-"""A number of some pairs, to the width that they are asked for."""
+"""A function of some pairs, each of which answers to the width that it was asked for."""
 
 VERDICT_WIDTH = Fraction(1, 10**15)
 WIDTHS = tuple(Fraction(1, 10**digits) for digits in (6, 9, 15, 30))
-"""Widths that a number whose digits take time is asked for in turn, until a claim is decided."""
+"""Widths that are tried in turn, until a claim is decided, where digits take time."""
 _COARSE = Fraction(1, 10**3)
-"""A width that long grids reach where they refuse the first one."""
+"""A width that compositions on long grids reach where they do not reach the first of these."""
 SHOWN_WIDTH = Fraction(1, 10**13)
-"""Width of a number that is only shown, with twelve digits."""
+"""Width of a number that is only shown: twelve digits."""
 SEARCH_WIDTH = Fraction(1, 10**9)
 LAW_PRECISION = 256
 """Bits of the laws that a witness is made of."""
@@ -94,9 +94,9 @@ class PrivacyClaim(Claim, frozen=True, kw_only=True):
 
 
 def reached(number: Question, pairs: Sequence[Pair], first: Fraction = VERDICT_WIDTH) -> Interval:
-    """Enclose a number of some pairs that is shown, as narrow as their engines reach.
+    """Enclose a number that is shown, as narrowly as the engines of the pairs allow.
 
-    The verdict is decided separately, by signs: a wide enclosure may decide it too.
+    The verdict does not rest on it.
     """
 
     def widely() -> Interval:
@@ -112,21 +112,21 @@ def _enclosed(number: Question, pairs: Sequence[Pair], width: Fraction) -> Inter
 
 
 def is_costly(pair: Pair) -> bool:
-    """Whether digits of this pair take time: it is asked for few, then for more."""
+    """Whether digits of this pair take time, so that few are asked for first."""
     return pair.known.width() > RELATIVE_WIDTH
 
 
 def first_width(pairs: Sequence[Pair]) -> Fraction:
-    """Return the width to ask for where nothing but a few digits to show depends on it."""
+    """Return the width to ask for where only the digits that are shown depend on it."""
     return WIDTHS[0] if any(is_costly(pair) for pair in pairs) else VERDICT_WIDTH
 
 
 def at_most(
     number: Question, claimed: ExactReal, pairs: Sequence[Pair]
 ) -> tuple[Interval, bool | None]:
-    """Enclose a number of some pairs, and decide whether it is at most the claimed one.
+    """Enclose a number, and decide whether it is at most the claimed one.
 
-    Where digits take time, they are asked for only while the claim is undecided.
+    Where digits take time, more are asked for only while the claim is undecided.
     """
     if not any(is_costly(pair) for pair in pairs):
         return reached(number, pairs), compare(lambda: number(pairs), "<=", claimed.ball)
@@ -184,9 +184,9 @@ def law(pair: Pair) -> dict[str, object]:
 
 
 def event_exceeds(pairs: Sequence[Pair], epsilon: ExactReal, over: Callable[[], arb]) -> bool:
-    """Whether the best event that is known shows P − e^ε Q > `over`, where H is only bounded.
+    """Whether an event shows P(S) − e^ε Q(S) > `over` where the divergence H(ε) is only bounded.
 
-    A ball around both bounds may not tell.
+    A ball that contains both bounds of H(ε) may not decide it.
     """
     if not any(only_bounded(pair) for pair in pairs):
         return False
@@ -199,7 +199,7 @@ def event_exceeds(pairs: Sequence[Pair], epsilon: ExactReal, over: Callable[[], 
 
 
 def event(pair: Pair, epsilon: ExactReal) -> dict[str, Any]:
-    """Return the worst event {L > ε} with both probabilities: what a reader can check."""
+    """Return the worst event {L > ε} with its law and both of its probabilities."""
     return {
         "fact": "event",
         "law": law(pair),
@@ -211,7 +211,7 @@ def event(pair: Pair, epsilon: ExactReal) -> dict[str, Any]:
 
 
 def _tail(tail: Callable[[Pair], arb], pair: Pair) -> Interval:
-    """Enclose a tail that is shown; one from slopes is wider than the profile that it is from."""
+    """Enclose a tail that is shown; a slope of the profile is known less well than the profile."""
 
     def ask(width: Fraction) -> Interval:
         with contextlib.suppress(UndecidedError):
@@ -242,7 +242,7 @@ def bounded(
     reason: str,
     **more: Any,
 ) -> Decision:
-    """Return the decision that a number, of which `true` is the value, is at most the claimed one.
+    """Return the decision on whether a number, enclosed by `true`, is at most the claimed one.
 
     The reason ends with how far the claim is from tight, or from true.
     """
@@ -258,7 +258,7 @@ def bounded(
 
 
 def in_brackets(text: str) -> str:
-    """Put an expression of more than one number or name in brackets, to stand before a hyphen."""
+    """Put brackets around an expression that is no single number or name."""
     return text if re.fullmatch(r"[\w.]+", text) else f"({text})"
 
 
@@ -341,7 +341,7 @@ class PureDP(PrivacyClaim, frozen=True, kw_only=True, tag="pure-dp"):
 
 
 def _reason(truth: bool | None, value: Interval, claimed: ExactReal) -> str:
-    """Say what is known of the largest loss: a number, or the two ends that it lies between."""
+    """Say what is known of the largest privacy loss: its value, or two bounds."""
     shown = f"{value:.6g}"
     above = value.lower.is_finite() and exact(value.lower) > claimed
     if shown.startswith("["):
@@ -370,7 +370,7 @@ def _reason(truth: bool | None, value: Interval, claimed: ExactReal) -> str:
 # --- (ε, δ)-differential privacy ------------------------------------------------------------------
 
 _SWAPPED = 1000
-"""A δ this many times an ε is more likely to be an ε that came second."""
+"""If δ is this many times ε, the two are probably swapped."""
 
 _BELOW_ZERO = (
     " Epsilon is below 0: this is a point of the privacy profile, P(S) ≤ e^epsilon Q(S) + delta "

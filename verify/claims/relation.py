@@ -22,10 +22,11 @@ from dpassay.verifier.verdict import Rigour, Verdict
 
 @final
 class Pending(Claim, frozen=True, kw_only=True, tag="pending"):
-    """A statement that needs more than one release; `needs` says what, `reason` why.
+    """A statement that is kept in a ledger undecided: `needs` says what it takes, `reason` why.
 
-    It needs "nothing" where nothing is to decide: a question, a convention, the literature; and an
-    "answer" where its author did not say what the claim depends on: then `reason` is the question.
+    "nothing" is needed where there is nothing to decide: a question, a convention, the literature.
+    An "answer" is needed where the author did not say what the claim depends on; then `reason` is
+    the question.
     """
 
     needs: Literal[
@@ -34,7 +35,7 @@ class Pending(Claim, frozen=True, kw_only=True, tag="pending"):
     reason: str
 
     def assertion(self) -> str:
-        """Say that nothing is."""
+        """Say that nothing is decided, and what is needed."""
         if self.needs == "nothing":
             return "there is nothing to decide"
         return f"nothing is decided: it needs {self._needed}"
@@ -67,8 +68,8 @@ _ROUNDS = {True: "rounds", False: "does not round", None: "may or may not round"
 class Relation(Claim, frozen=True, kw_only=True, tag="relation"):
     """`left <= right` (or <, >=, >, ==, !=) between two expressions.
 
-    Exact sides (rationals and their roots) are compared exactly. Balls refute an equality, but
-    never prove it: that takes an identity of the kernel.
+    Exact sides (rationals and their roots) are compared exactly. Balls can refute an equality but
+    never prove it; that takes an identity, which the kernel proves.
     """
 
     claim: str
@@ -103,7 +104,7 @@ class Relation(Claim, frozen=True, kw_only=True, tag="relation"):
 
 
 def _enclosed(expression: Expression, scope: Scope) -> Interval:
-    """Enclose a side: narrowly, or (a root that balls cannot narrow, say 0) as it comes."""
+    """Enclose a side narrowly; one that balls cannot narrow, such as √0, at one precision."""
     try:
         return enclose(lambda: expression.ball(scope), relative_width=VERDICT_WIDTH)
     except UndecidedError:
@@ -114,9 +115,9 @@ def _enclosed(expression: Expression, scope: Scope) -> Interval:
 def _margin(
     left: Expression, right: Expression, relation: str, scope: Scope
 ) -> dict[str, Interval]:
-    """Return how far the left side exceeds (for >=: falls short of) the right one.
+    """Return how far the left side exceeds the right one, or for > and >= falls short of it.
 
-    At the precision of the comparison, which is remembered, where that has all the digits.
+    The precision of the comparison, whose values are kept, is tried first.
     """
     for precision in (START_PRECISION, LAW_PRECISION):
         with ctx.workprec(precision):

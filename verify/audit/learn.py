@@ -1,38 +1,28 @@
-"""Choose, on training runs, the one event that the test will be made on.
+"""Choose, on training runs, the one event that the test is made on.
 
-Every feature is cut into cells: values that are taken in order at quantiles, categories in the
-order of their observed likelihood ratio. The candidates are both ends of that order, either alone
-(`Design.SIDES`) or against each other (`Design.GUESSES`), for both orders of the datasets and at
-every point of the claim. The objective is what the fresh runs promise
+Each feature is cut into cells: at quantiles where its values have an order; else a cell is a value,
+and cells are sorted by their observed likelihood ratio. The candidates are both ends of that order,
+either alone (`Design.SIDES`) or against each other (`Design.GUESSES`), for both orders of the
+datasets and at every point of the claim. What is compared is what the fresh runs promise
 (`promised_by_sides`, `promised_by_guesses`): the lower bound of ε at the claimed δ where the claim
-has one point, the standardised excess over it otherwise.
+is one point, else by how many standard deviations the event exceeds it. These are normal
+approximations of the exact tests; no statement rests on them, as the chosen event is tested once,
+on runs that were not examined.
 
-- Counts as they are promise too much, since the luckiest of many is taken: they are read as if
-  there were fewer fresh runs than there will be, by some standard deviations of luck. Of a feature
-  of few values there are few events, which share most of their runs: no luck is taken off.
-- For δ > 0, where rare events are best, counts smoothed by a straight line of the log-likelihood
-  ratio, which Gaussian noise has, are read at the full number of runs, where the counts do not
-  contradict it; for comparisons with other events a standard deviation of what the fit leaves open
-  is taken off.
-- For δ = 0 one side has to promise plainly more than the guesses of both orders (`handicapped`).
+*Luck.* Raw counts promise too much, since the luckiest of many events is taken. They are read as if
+there were fewer fresh runs than there will be, by some standard deviations. A feature of few values
+has few events, which share most of their runs: there nothing is taken off.
 
-Nothing here needs to be exact: the chosen event is tested on runs that were not examined, once.
+*Fits.* For δ > 0, where rare events are best, the counts are also smoothed: by a straight line of
+the log-likelihood ratio, as Gaussian noise has it, unless the counts contradict it.
 
-*Promises.* What an event promises: the lower bound of ε at which counts would just be refuted.
-
-Normal approximations of the exact tests of `exact_test`, on whole arrays of counts at
-once: they choose events, and nothing that is stated rests on them.
-
-*Rare outcomes.* A second look that a small part of the significance pays for.
-
-A leak that shows in one output of 1000 puts seven training runs into an event: too few to be worth
-more than what the best common event promises, though the fresh runs would refute by it. So the
-event of most promise gets 95 % of the significance, and up to four rare ones (2 % of the runs at
-most; of either dataset the outcomes and the ends that exceed the claim most in training) share the
-rest. All are fixed before the first fresh run. Under the claim the event with share s_i has
-P(p_i ≤ s_i α) ≤ s_i α, whatever the others do, and Σ s_i ≤ 1: some p_i/s_i is at most α with
-probability at most α (Bonferroni). One event has P(p_i/s_i ≤ α) ≤ α all the more, so each bound
-that is printed is taken at level s_i α, and all of them hold together.
+*Rare events.* A leak that shows in one output of 1000 puts seven training runs into an event: too
+few to promise more than the best common event, though the fresh runs would refute by it. So the
+most promising event has 95 % of the significance, and up to four rare ones share the rest: for
+either dataset the value and the end of some cells, of at most 2 % of the runs, that exceed the
+claim most in training. All are fixed before the first fresh run. Under the claim the event with
+share s_i has P(p_i ≤ s_i α) ≤ s_i α, and Σ s_i ≤ 1: some p_i/s_i is at most α with probability at
+most α (Bonferroni). Each bound that is printed is taken at level s_i α, so that all hold together.
 """
 
 from __future__ import annotations
@@ -95,8 +85,7 @@ _LUCK_OF_SETS = 5.0
 _MOST_ENTRIES, _LEAST_JUDGES = 2_000_000, 10_000
 """Entries, and the least runs on each side, that judge slow features of wide outputs: fewer choose
 a worse one, more cost seconds for each million."""
-_SMOOTH_LUCK = 1.0
-"""Standard deviations of what is uncertain in a fit, for comparisons with other events."""
+
 _LEAST_CELLS = 18
 """Cells with runs: fewer are no curve."""
 _STEPS = 12
@@ -105,8 +94,6 @@ _SINGULAR = 1e10
 """Condition of the information of the weights from which on they are not known."""
 _CONTRADICTION = 4.0
 """Standard deviations between fit and counts, at the worst of 500 cells, that are no chance."""
-_DRAWS = 24
-"""Fits that are as likely: their spread is known within 15 %."""
 
 
 @final
@@ -127,8 +114,8 @@ class Cells:
     """The part of the training runs that was counted."""
     ends: tuple[float, float] = (-np.inf, np.inf)
     """The least and the largest value."""
-    draws: tuple[Array, Array] | None = None
-    """Counts that are as likely, shape (draws, cells) each, where these are smoothed."""
+    is_fitted: bool = False
+    """Whether the counts are those of a fit."""
 
 
 def cells_of(feature: Feature, first: Matrix, second: Matrix, *, tails: bool) -> list[Cells]:
@@ -192,18 +179,8 @@ def _smoothed(cells: Cells) -> Cells | None:
     spread = np.sqrt(np.cumsum(total * share * (1 - share)))
     if np.max(np.abs(off) / (spread + 1)) > _CONTRADICTION:
         return None
-    drawn = np.random.default_rng(0).multivariate_normal(
-        weights, np.linalg.inv(information), _DRAWS
-    )
-    shares = special.expit(drawn @ design.T)
-    return replace(
-        cells,
-        first=total * share,
-        second=total * (1 - share),
-        luck=_SMOOTH_LUCK,
-        doubt=0.0,
-        draws=(total * shares, total * (1 - shares)),
-    )
+    first, second = total * share, total * (1 - share)
+    return replace(cells, first=first, second=second, luck=0.0, doubt=0.0, is_fitted=True)
 
 
 def _categories(feature: Feature, a: Values, b: Values, of: float) -> Cells:
@@ -225,7 +202,7 @@ def _categories(feature: Feature, a: Values, b: Values, of: float) -> Cells:
 
 def rare_ends(cells: Cells, claim: Claimed) -> Iterable[Candidate]:
     """Yield for either dataset the rare end of some cells that exceeds the claim most."""
-    if cells.draws is not None:
+    if cells.is_fitted:
         return  # no counts
     sides, size = (cells.first, cells.second), len(cells.first)
     for favoured in (0, 1):
@@ -359,10 +336,8 @@ _CURVE = 32
 """Cells that estimates of the curve keep of a fine feature; each costs counts in all results."""
 _FEWEST_BEYOND = 60
 """Training runs of both sides beyond the outermost cut of the curve."""
-_CLEAR = 3.5
-"""Standard deviations over the claim, luck taken off, that are no chance."""
-_LUCK_OF_SIDES = 1.0
-"""Standard deviations that one side must promise beyond both, where both leak alike."""
+
+
 _FOR_LEARNING = 0.6
 """The part of the training runs that teaches features of vectors; the others pick one."""
 
@@ -382,11 +357,6 @@ class Candidate:
     bottom: int
     """The first cell above the lower end; 0 where there is none."""
     upper_is_event: bool
-
-    @property
-    def cuts(self) -> tuple[Array, Array]:
-        """Both cuts, as arrays of one."""
-        return np.array([self.bottom]), np.array([self.top])
 
     @property
     def marks(self) -> NDArray[np.int8]:
@@ -489,21 +459,11 @@ class _Search:
         claim, scale = self.claim, Scale.of(len(self.picking[0]), self.runs, significance)
         tails = bool(claim.deltas.any())
         best: Candidate | None = None
-        clearest: Candidate | None = None
         features = (each for propose in proposers for each in propose(*self.learning))
         for cells in (c for f in features for c in cells_of(f, *self.picking, tails=tails)):
             if of_values:
                 self._note(cells)
             best = max([best, *candidates(cells, claim, scale)], key=_objective)
-            if len(claim.points) == 1 and cells.draws is None:
-                found = candidates(cells, claim, scale, excess=True)
-                clearest = max([clearest, *found], key=_objective)
-        if best is not None and clearest is not None and clearest.objective > _CLEAR:
-            # No event promises a bound beyond the claim, but a rare one is plainly over it: common
-            # events of a violation that is rare come close to the claim and never beyond it.
-            claimed = float(claim.points[0].epsilon)
-            if best.objective <= claimed:
-                best = replace(clearest, objective=claimed + clearest.objective * 1e-3)
         return best
 
     def _note(self, cells: Cells) -> None:
@@ -512,7 +472,7 @@ class _Search:
             known = self.rare.get(end.favoured)
             if known is None or end.objective > known.objective:
                 self.rare[end.favoured] = end
-        if cells.draws is None and len(cells.first) > 1:
+        if not cells.is_fitted and len(cells.first) > 1:
             shown = _area(cells)
             if self.widest is None or shown > self.widest[0]:
                 self.widest = shown, cells
@@ -576,20 +536,18 @@ class Scale:
     def factor(self, cells: Cells) -> float:
         """Return fresh counts per training count, as if there were fewer fresh runs."""
         trained = self.trained * cells.share
-        if cells.draws is not None or cells.luck == 0:
+        if cells.luck == 0:
             return self.runs / trained
         root = self.level / math.sqrt(self.runs) + cells.luck / math.sqrt(trained)
         return (self.level / root) ** 2 / trained
 
 
-def candidates(
-    cells: Cells, claim: Claimed, scale: Scale, *, excess: bool = False
-) -> Iterable[Candidate]:
-    """Yield the best event of each design: by its bound, or by its excess over the claim."""
+def candidates(cells: Cells, claim: Claimed, scale: Scale) -> Iterable[Candidate]:
+    """Yield the best event of each design: by its bound, of several points by its excess."""
     size = len(cells.first)
     if size < 2:
         return
-    level = scale.level if len(claim.points) == 1 and not excess else None
+    level = scale.level if len(claim.points) == 1 else None
     sums = _Sums.of(cells, scale.factor(cells), level)
     thin = np.unique(np.linspace(1, size - 1, min(_PAIRS, size - 1)).astype(int))
     reach = np.arange(-(size // _PAIRS) - 1, size // _PAIRS + 2)
@@ -597,11 +555,9 @@ def candidates(
     for favoured in (0, 1):
         coarse = sums.best(claim, Design.GUESSES, favoured, *_ordered(thin, thin))
         near = (np.unique(np.clip(c + reach, 1, size - 1)) for c in (coarse.bottom, coarse.top))
-        guesses = sums.best(claim, Design.GUESSES, favoured, *_ordered(*near))
-        yield sums.cautious(guesses)
+        yield sums.best(claim, Design.GUESSES, favoured, *_ordered(*near))
         for bottoms, tops in ((0 * cuts, cuts), (cuts, 0 * cuts + size)):
-            side = sums.best(claim, Design.SIDES, favoured, bottoms, tops)
-            yield sums.cautious(sums.handicapped(side, guesses))
+            yield sums.best(claim, Design.SIDES, favoured, bottoms, tops)
 
 
 def _ordered(lows: Array, highs: Array) -> tuple[Array, Array]:
@@ -638,27 +594,6 @@ class _Sums:
         upper = design is Design.GUESSES or top < len(self.cells.first)
         return Candidate(value, point, self.cells, design, favoured, top, bottom, upper)
 
-    def cautious(self, found: Candidate) -> Candidate:
-        """Take off what is uncertain in a fit: some deviations of what it promises."""
-        if self.cells.draws is None:
-            return found
-        totals = tuple(_cumulative(side) * self.factor for side in self.cells.draws)
-        a, b = _ends((totals[0], totals[1]), found.design, found.favoured, *found.cuts)
-        promised = self._promise(found.design, a[:, 0], b[:, 0], Claimed.of([found.point]))
-        return replace(found, objective=found.objective - self.cells.luck * float(promised.std()))
-
-    def handicapped(self, side: Candidate, guesses: Candidate) -> Candidate:
-        """Take off what one side may promise beyond guesses by luck, for δ = 0.
-
-        Where both orders leak alike the better looking one is the luckier one. The guesses use what
-        the side uses and more: the variance of their difference is the difference of their
-        variances (Hausman, "Specification tests in econometrics", 1978).
-        """
-        if self.level is None or side.point.delta > 0:
-            return side
-        apart = math.sqrt(max(0.0, self._variance(side) - self._variance(guesses)))
-        return replace(side, objective=side.objective - _LUCK_OF_SIDES * apart)
-
     def _promise(self, design: Design, a: Array, b: Array, claim: Claimed) -> Array:
         """Return what events promise at every point, shape (points, events)."""
         sides, doubt = design is Design.SIDES, self.cells.doubt * self.factor
@@ -669,16 +604,9 @@ class _Sums:
         bound = promised_by_sides if sides else promised_by_guesses
         return np.stack([bound(a, b, runs, point, self.level) for point in claim.points])
 
-    def _variance(self, found: Candidate) -> float:
-        """Return the variance of the logarithm of the ratio that a candidate rests on."""
-        a, b = _ends(self.totals, found.design, found.favoured, *found.cuts)
-        known = 2 / float(self.totals[0][-1]) if found.design is Design.SIDES else 0.0
-        return self.factor * max(0.0, float(1 / (a[0] + 0.5) + 1 / (b[0] + 0.5)) - known)
-
 
 def _cumulative(counts: Array) -> Array:
-    zero = np.zeros((*counts.shape[:-1], 1))
-    return np.concatenate([zero, np.cumsum(counts, axis=-1)], axis=-1)
+    return np.append(0.0, np.cumsum(counts))
 
 
 def _ends(
@@ -686,9 +614,8 @@ def _ends(
 ) -> tuple[Array, Array]:
     """Return what speaks for the favoured dataset, and what speaks against it."""
     p, q = sums[favoured], sums[1 - favoured]
-    a, b = (side[..., -1:] - side[..., high] for side in (p, q))
     against = (q, p) if design is Design.GUESSES else (p, q)
-    return a + against[0][..., low], b + against[1][..., low]
+    return p[-1] - p[high] + against[0][low], q[-1] - q[high] + against[1][low]
 
 
 def _frontier(a: Array, b: Array) -> Array:

@@ -128,7 +128,7 @@ def test_rare_failures_are_an_event_in_words() -> None:
 
     found = audit(failing, 1, pairs=[(0, 1)], samples=5000, seed=1)
     assert found.refuted
-    assert "output[0] in {inf, NaN or no number}" in str(found)
+    assert "NaN or no number" in str(found)
 
 
 def test_a_path_is_no_module() -> None:

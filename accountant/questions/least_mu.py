@@ -26,8 +26,10 @@ lower bound of δ(ε) is too small, and so is one with μ² < 2 D_a/a for some o
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import math
+import operator
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -126,9 +128,8 @@ def least_mu(pairs: Sequence[Pair], width: Fraction) -> Interval:
 
 def bounds(pairs: Sequence[Pair], width: Fraction) -> Interval:
     """Enclose it as far as that is possible; raise NotApplicableError as `least_mu` does."""
-    limit = limiting_mu(pairs)
-    if limit is not None:
-        return enclose(lambda: known(limiting_mu(pairs)))
+    if limiting_mu(pairs) is not None:
+        return enclose(lambda: limiting_mu(pairs) or arb(0))  # 0 is false
     largest = most([pair.max_loss() for pair in pairs])
     if largest == 0:  # the laws are one
         return Interval.of_exact(0)
@@ -154,33 +155,9 @@ def closed_mu(pairs: Sequence[Pair]) -> arb | None:
 
 
 def exact_mu(pairs: Sequence[Pair]) -> ExactReal | None:
-    """Return the least μ as an exact number, where it is one that small levels alone decide.
-
-    That of Gaussian releases, sampled or mixed.
-    """
-    found = [_exact(pair) for pair in pairs]
-    numbers = [number for number in found if number is not None]
-    return max(numbers) if len(numbers) == len(found) else None
-
-
-def _exact(pair: Pair) -> ExactReal | None:
-    if isinstance(pair, GaussianPair):
-        return pair.mechanism.exact_gaussian_mu(pair.adjacency)
-    if isinstance(pair, RandomAllocationPair):
-        return pair.mu
-    if isinstance(pair, SubsampledPair):
-        return None if mu_of_all(pair) is None else _exact(pair.inner)
-    if isinstance(pair, GaussianMixturePair):
-        return None if mu_of_all(pair) is None else _exact_limit(pair)
-    if not isinstance(pair, Product) or not pair.is_product:
-        return None
-    total = ExactReal.of_rational(0)
-    for part, count in pair.factors:
-        own = _exact(part)
-        if own is None:
-            return None
-        total += own.squared.times(count)
-    return total.root()
+    """Return what `limiting_mu` does where it is known as an exact number, else None."""
+    numbers = [mu for mu in map(_limit, pairs) if isinstance(mu, ExactReal)]
+    return max(numbers) if len(numbers) == len(pairs) else None
 
 
 def limiting_mu(pairs: Sequence[Pair]) -> arb | None:
@@ -192,35 +169,39 @@ def limiting_mu(pairs: Sequence[Pair]) -> arb | None:
     hockey-stick divergences are jointly convex. An epoch of random allocation to t steps is one
     with q = 1/t: a test may look at its first step alone.
     """
-    found = [mu_of_all(pair) for pair in pairs]
-    return None if any(mu is None for mu in found) else most([known(mu) for mu in found])
+    found = [mu for mu in map(_limit, pairs) if mu is not None]
+    return most([_ball(mu) for mu in found]) if len(found) == len(pairs) else None
 
 
-def mu_of_all(pair: Pair) -> arb | None:
+def _limit(pair: Pair) -> ExactReal | arb | None:
     """Return the μ of Gaussian releases as if none was subsampled; None for other pairs.
 
     Of a mixture of normal laws against a single one it is that of the largest shift.
     """
-    if isinstance(pair, GaussianPair):
-        return pair.mu()
-    if isinstance(pair, RandomAllocationPair):
-        return pair.mu.ball()
-    if isinstance(pair, GaussianMixturePair) and min(len(pair.p), len(pair.q)) == 1:
-        return pair.largest_shift()
-    if isinstance(pair, SubsampledPair):
-        return mu_of_all(pair.inner)
-    if not isinstance(pair, Product):
-        return None
-    parts = [(mu_of_all(part), count) for part, count in pair.factors]
-    if any(mu is None for mu, _ in parts):
-        return None
-    return sum((count * known(mu) ** 2 for mu, count in parts), start=arb(0)).sqrt()
+    match pair:
+        case GaussianPair():
+            return pair.mechanism.exact_gaussian_mu(pair.adjacency) or pair.mu()
+        case RandomAllocationPair():
+            return pair.mu
+        case GaussianMixturePair() if min(len(pair.p), len(pair.q)) == 1:
+            least = min(mean for _, mean in pair.q)
+            return exact_sum([_farthest(pair.p)[1], -least]) or pair.largest_shift()
+        case SubsampledPair():
+            return _limit(pair.inner)
+        case Product():
+            parts = [(_limit(part), count) for part, count in pair.factors]
+            known = [(mu, count) for mu, count in parts if mu is not None]
+            if len(known) < len(parts):
+                return None
+            exact = [mu.squared.times(n) for mu, n in known if isinstance(mu, ExactReal)]
+            if pair.is_product and len(exact) == len(known):
+                return functools.reduce(operator.add, exact).root()
+            return sum((count * _ball(mu) ** 2 for mu, count in known), start=arb(0)).sqrt()
+    return None
 
 
-def known(mu: arb | None) -> arb:
-    """Return what is not None."""
-    assert mu is not None
-    return mu
+def _ball(mu: ExactReal | arb) -> arb:
+    return mu.ball() if isinstance(mu, ExactReal) else mu
 
 
 def floor(pair: Pair) -> arb:
@@ -248,17 +229,6 @@ def _at_one_end(pair: Pair) -> arb:
 def _farthest(mixture: Mixture) -> tuple[Fraction, ExactReal]:
     """Return the weight and the mean of the component that is farthest out."""
     return max(mixture, key=lambda part: part[1])
-
-
-def _exact_limit(pair: GaussianMixturePair) -> ExactReal | None:
-    """Return `floor` as an exact number, where it is one: the means have rational ratios."""
-    found = []
-    for side in (pair, pair.reverse()):
-        shift = exact_sum([_farthest(side.p)[1], -_farthest(side.q)[1]])
-        if shift is None:
-            return None
-        found.append(shift)
-    return max(found)
 
 
 def _of_pair(pair: Pair, width: Fraction) -> arb:

@@ -182,9 +182,10 @@ class MirroredPair(Pair):
         known = self.known.max_loss()
         return arb(0) if known is not None and epsilon >= known else self.excess(epsilon)
 
-    @abstractmethod
     def excess(self, epsilon: ExactReal) -> arb:
-        """Return H(ε) for ε ≥ 0 below the largest loss."""
+        """Return H(ε) for ε ≥ 0 below the largest loss, by default from the tails."""
+        tails = self.tails(epsilon)
+        return tails.p_above - epsilon.ball().exp() * tails.q_above
 
     def max_loss(self) -> arb:
         """Return the largest loss, or +∞."""

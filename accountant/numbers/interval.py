@@ -28,10 +28,6 @@ from dpassay.accountant.errors import InvalidInputError, UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.precision import ctx
 
-# --- What a reader does with two bounds: certain digits, a format, a float, a comparison ----------
-# The functions take the ends of an enclosure. They say only what is true of every number between
-# the ends; where that does not settle it they raise UndecidedError, which names both.
-
 _SPEC = re.compile(r"((?:.?[<>=^])?[-+ ]?z?#?0?[0-9]*)([,_]?)((?:\.[0-9]+)?)([a-zA-Z%]?)")
 _PLACE = re.compile(r"((?:.?[<>=^])?)[-+ ]?z?#?0?([0-9]*)")
 _DEFAULT_PRECISION = ".6"
@@ -56,62 +52,6 @@ _IN_FULL = 1000000
 """Ratios from here on are printed with an exponent."""
 
 
-def certain_digits(width: Fraction | None) -> float:
-    """Return how many significant digits a relative width leaves certain; +∞ for an exact number.
-
-    That is ⌊−log₁₀ width⌋, and 0 where the enclosure contains 0 or has an infinite end.
-    """
-    if width is None or width >= 1:
-        return 0
-    if width == 0:
-        return math.inf
-    # The quotient's count of digits is exact where a logarithm of a float might not be.
-    return len(str(width.denominator // width.numerator)) - 1
-
-
-def written(end: Decimal) -> str:
-    """Return an end in full, its exponent as claims write it.
-
-    >>> written(Decimal("1.75E-8")), written(Decimal("2E+9")), written(Decimal("Infinity"))
-    ('1.75e-8', '2e9', 'Infinity')
-    """
-    return str(end).replace("E+", "e").replace("E", "e")
-
-
-def text(lower: Decimal, upper: Decimal) -> str:
-    """Return the digits that both ends share, three to twelve, or both ends if they share fewer."""
-    if lower == upper:
-        if lower.is_finite() and lower == lower.to_integral() and lower.adjusted() < _SHOWN_DIGITS:
-            return f"{lower:.0f}"
-        return f"{lower.normalize():g}" if lower.is_finite() else str(lower)
-    for digits in range(_SHOWN_DIGITS, 2, -1):
-        low, high = f"{lower:.{digits - 1}e}", f"{upper:.{digits - 1}e}"
-        if low == high:
-            return f"{Decimal(low):.{digits}g}"
-    spec = f".{_ENDS_DIGITS}g"
-    return f"[{_rounded(lower, spec, ROUND_FLOOR)}, {_rounded(upper, spec, ROUND_CEILING)}]"
-
-
-def formatted(lower: Decimal, upper: Decimal, spec: str) -> str:
-    """Format as a number where both ends give the same text, else as [lower, upper].
-
-    The ends of a pair are rounded outward. A width and an alignment are those of the whole text.
-    """
-    parts = _SPEC.fullmatch(spec)
-    if parts is None:
-        raise _bad_format(spec)
-    place, group, precision, kind = parts.groups()
-    if not (precision or kind):
-        return format(text(lower, upper), place)
-    number = f"{group}{precision or _DEFAULT_PRECISION}{kind or 'g'}"
-    low, high = _rounded(lower, number, ROUND_HALF_EVEN), _rounded(upper, number, ROUND_HALF_EVEN)
-    if low == high:
-        return _rounded(lower, place + number, ROUND_HALF_EVEN)
-    ends = f"[{_rounded(lower, number, ROUND_FLOOR)}, {_rounded(upper, number, ROUND_CEILING)}]"
-    align, width = _PLACE.fullmatch(place).groups()  # type: ignore[union-attr]  # matches all
-    return format(ends, f"{align or '>'}{width}")
-
-
 def _rounded(value: Decimal, spec: str, rounding: str) -> str:
     """Format a decimal, rounded to the nearest or in a direction."""
     with localcontext(Context(Emax=MAX_EMAX, Emin=MIN_EMIN, rounding=rounding, traps=[])):
@@ -127,34 +67,6 @@ def _bad_format(spec: str) -> InvalidInputError:
     )
 
 
-def as_float(lower: Decimal, upper: Decimal, width: Fraction | None) -> float:
-    """Return the float nearest to the middle; for an estimate, no bound.
-
-    Raises UndecidedError where no digit is certain, unless both ends are the same float.
-    """
-    low, high = float(lower), float(upper)
-    if low == high:
-        return low
-    if width is None or width > _LEAST_DIGITS:
-        raise UndecidedError(
-            f"No digit of this number is certain: it lies in [{lower:.6g}, {upper:.6g}]. Take a "
-            "bound, float(x.lower) or float(x.upper), or ask for a smaller relative_width."
-        )
-    with localcontext(Context(prec=_MIDDLE_DIGITS, Emax=MAX_EMAX, Emin=MIN_EMIN)):
-        return float((lower + upper) / 2)
-
-
-def rounded(lower: Decimal, upper: Decimal, places: int) -> Decimal:
-    """Return the number rounded to so many decimal places, where both ends agree on it."""
-    low, high = _quantized(lower, places), _quantized(upper, places)
-    if low is None or high is None or low != high:
-        raise UndecidedError(
-            f"The number lies in [{lower:.6g}, {upper:.6g}], whose ends do not round to the same "
-            f"number of {places} places. Round to fewer, or ask for a smaller relative_width."
-        )
-    return low
-
-
 def _quantized(value: Decimal, places: int) -> Decimal | None:
     """Round half to even; None for an infinite or enormous number."""
     digits = max(1, value.adjusted() + places + 2) if value.is_finite() else MAX_PREC
@@ -164,40 +76,29 @@ def _quantized(value: Decimal, places: int) -> Decimal | None:
     return value.quantize(Decimal((0, (1,), -places)), ROUND_HALF_EVEN, context)
 
 
-def is_number(value: object) -> bool:
+def _is_number(value: object) -> bool:
     """Whether an enclosure can be compared with this."""
     return isinstance(value, _NUMBERS) and not isinstance(value, bool)
 
 
-def side(lower: Decimal, upper: Decimal, number: Number) -> tuple[int, int]:
+def _sides(interval: Interval, number: Number) -> tuple[int, int]:
     """Return the signs of lower − number and of upper − number, compared exactly."""
     if isinstance(number, (int, float, Decimal)):
-        number = Decimal(number)
-        if number.is_nan():
+        limit = Decimal(number)
+        if limit.is_nan():
             raise InvalidInputError("Expected a number to compare with, not NaN.")
-        return _sign(lower, number), _sign(upper, number)
+        low, high = ((end > limit) - (end < limit) for end in interval)
+        return low, high
     against = exact(number, "number")
-    return _against(lower, against), _against(upper, against)
-
-
-def _sign(left: Decimal, right: Decimal) -> int:
-    return (left > right) - (left < right)
-
-
-def _against(end: Decimal, number: ExactReal) -> int:
-    if end.is_infinite():
-        return 1 if end > 0 else -1
-    left = ExactReal.of_rational(Fraction(end))
-    return (left > number) - (left < number)
-
-
-def undecided(lower: Decimal, upper: Decimal, number: object) -> UndecidedError:
-    """Return the error of a comparison that an enclosure does not settle."""
-    return UndecidedError(
-        f"The number lies in [{lower:.12g}, {upper:.12g}], which contains {number}: which of the "
-        "two is larger is not known. Ask for a smaller relative_width, or compare x.lower or "
-        "x.upper."
+    low, high = (
+        (1 if end > 0 else -1) if end.is_infinite() else _sign(exact(end), against)
+        for end in interval
     )
+    return low, high
+
+
+def _sign(left: ExactReal, right: ExactReal) -> int:
+    return (left > right) - (left < right)
 
 
 def few(value: Decimal | Fraction | float | str, digits: int = 6, *, sign: str = "") -> str:
@@ -356,9 +257,9 @@ class Interval:
 
     def __contains__(self, value: object) -> bool:
         """Whether a number lies in the interval; a float is the binary number that it is."""
-        if not is_number(value):
+        if not _is_number(value):
             raise TypeError(f"Expected a number, not {type(value).__name__}.")
-        low, high = side(self.lower, self.upper, value)  # type: ignore[arg-type]  # a number
+        low, high = _sides(self, value)  # type: ignore[arg-type]  # a number
         return low <= 0 <= high
 
     def __iter__(self) -> Iterator[Decimal]:
@@ -374,8 +275,13 @@ class Interval:
         return Interval(min(self.lower, other.lower), max(self.upper, other.upper))
 
     def to_json(self) -> dict[str, str]:
-        """Return {"lower": "…", "upper": "…"}, with every digit."""
-        return {"lower": written(self.lower), "upper": written(self.upper)}
+        """Return {"lower": "…", "upper": "…"}, with every digit, exponents as claims write them.
+
+        >>> Interval(Decimal("1.75E-8"), Decimal("2E+9")).to_json()
+        {'lower': '1.75e-8', 'upper': '2e9'}
+        """
+        lower, upper = (str(end).replace("E+", "e").replace("E", "e") for end in self)
+        return {"lower": lower, "upper": upper}
 
     @staticmethod
     def of_json(data: Mapping[str, str]) -> Interval:
@@ -388,12 +294,32 @@ class Interval:
 
     @property
     def digits(self) -> float:
-        """How many significant digits are certain: 0 for none, +∞ for an exact number."""
-        return certain_digits(self.relative_width)
+        """How many significant digits are certain: ⌊−log₁₀ width⌋, or +∞ for an exact number.
+
+        0 where the enclosure contains 0 or has an infinite end.
+        """
+        width = self.relative_width
+        if width is None or width >= 1:
+            return 0
+        # the quotient's count of digits is exact where a logarithm of a float might not be
+        return len(str(width.denominator // width.numerator)) - 1 if width else math.inf
 
     def __float__(self) -> float:
-        """Return the float nearest to the middle; UndecidedError where no digit is certain."""
-        return as_float(self.lower, self.upper, self.relative_width)
+        """Return the float nearest to the middle; for an estimate, no bound.
+
+        Raises UndecidedError where no digit is certain, unless both ends are the same float.
+        """
+        low, high, width = float(self.lower), float(self.upper), self.relative_width
+        if low == high:
+            return low
+        if width is None or width > _LEAST_DIGITS:
+            raise UndecidedError(
+                f"No digit of this number is certain: it lies in [{self.lower:.6g}, "
+                f"{self.upper:.6g}]. Take a bound, float(x.lower) or float(x.upper), or ask for a "
+                "smaller relative_width."
+            )
+        with localcontext(Context(prec=_MIDDLE_DIGITS, Emax=MAX_EMAX, Emin=MIN_EMIN)):
+            return float((self.lower + self.upper) / 2)
 
     @overload
     def __round__(self) -> int: ...
@@ -403,11 +329,20 @@ class Interval:
 
     def __round__(self, places: int | None = None) -> int | Decimal:
         """Return the rounded number; UndecidedError where the ends round to different ones."""
-        found = rounded(self.lower, self.upper, places or 0)
-        return int(found) if places is None else found
+        low, high = (_quantized(end, places or 0) for end in self)
+        if low is None or high is None or low != high:
+            raise UndecidedError(
+                f"The number lies in [{self.lower:.6g}, {self.upper:.6g}], whose ends do not round "
+                f"to the same number of {places or 0} places. Round to fewer, or ask for a smaller "
+                "relative_width."
+            )
+        return int(low) if places is None else low
 
     def __format__(self, spec: str) -> str:
-        """Format as a number where every number in the interval has this text, else both ends.
+        """Format as a number where both ends have the same text, else as [lower, upper].
+
+        The ends of a pair are rounded outward. A width and an alignment are those of the whole
+        text.
 
         Examples
         --------
@@ -417,7 +352,23 @@ class Interval:
         >>> f"{Interval(Decimal('0.124'), Decimal('0.126')):.2g}"
         '[0.12, 0.13]'
         """
-        return formatted(self.lower, self.upper, spec)
+        parts = _SPEC.fullmatch(spec)
+        if parts is None:
+            raise _bad_format(spec)
+        place, group, precision, kind = parts.groups()
+        if not (precision or kind):
+            return format(str(self), place)
+        number = f"{group}{precision or _DEFAULT_PRECISION}{kind or 'g'}"
+        low, high = (_rounded(end, number, ROUND_HALF_EVEN) for end in self)
+        if low == high:
+            return _rounded(self.lower, place + number, ROUND_HALF_EVEN)
+        align, width = _PLACE.fullmatch(place).groups()  # type: ignore[union-attr]  # matches all
+        return format(self._both(number), f"{align or '>'}{width}")
+
+    def _both(self, spec: str) -> str:
+        """Return both ends, rounded outward."""
+        low = _rounded(self.lower, spec, ROUND_FLOOR)
+        return f"[{low}, {_rounded(self.upper, spec, ROUND_CEILING)}]"
 
     def __neg__(self) -> Interval:
         """Enclose the negative of the number."""
@@ -478,14 +429,14 @@ class Interval:
         """
         if isinstance(other, Interval):
             return self.lower == other.lower and self.upper == other.upper
-        if not is_number(other):
+        if not _is_number(other):
             return NotImplemented
-        low, high = side(self.lower, self.upper, other)  # type: ignore[arg-type]  # a number or text
+        low, high = _sides(self, other)  # type: ignore[arg-type]  # a number
         if low > 0 or high < 0:
             return False
         if low == high == 0:
             return True
-        raise undecided(self.lower, self.upper, other)
+        raise self._undecided(other)
 
     def __hash__(self) -> int:
         """Hash the ends; a point hashes like its number, to which it is equal."""
@@ -513,8 +464,8 @@ class Interval:
             least, most = other.lower, other.upper
             low = (self.lower > most) - (self.lower < most)  # of the least difference
             high = (self.upper > least) - (self.upper < least)  # of the largest
-        elif is_number(other) or isinstance(other, str):
-            low, high = side(self.lower, self.upper, other)  # type: ignore[arg-type]  # a number or text
+        elif _is_number(other) or isinstance(other, str):
+            low, high = _sides(self, other)  # type: ignore[arg-type]  # a number or text
         else:
             raise TypeError(f"Expected a number to compare with, not {type(other).__name__}.")
         if not below:
@@ -523,11 +474,30 @@ class Interval:
             return True
         if low > 0 or (not or_equal and low == 0):
             return False
-        raise undecided(self.lower, self.upper, other)
+        raise self._undecided(other)
+
+    def _undecided(self, number: object) -> UndecidedError:
+        return UndecidedError(
+            f"The number lies in [{self.lower:.12g}, {self.upper:.12g}], which contains {number}: "
+            "which of the two is larger is not known. Ask for a smaller relative_width, or compare "
+            "x.lower or x.upper."
+        )
 
     def __str__(self) -> str:
-        """Print the digits that both ends share, or both ends when they share few."""
-        return text(self.lower, self.upper)
+        """Print the digits that both ends share, three to twelve, or both ends if they share fewer.
+
+        An exact number is printed in full.
+        """
+        end = self.lower
+        if end == self.upper:
+            if end.is_finite() and end == end.to_integral() and end.adjusted() < _SHOWN_DIGITS:
+                return f"{end:.0f}"
+            return f"{end.normalize():g}" if end.is_finite() else str(end)
+        for digits in range(_SHOWN_DIGITS, 2, -1):
+            low, high = (f"{end:.{digits - 1}e}" for end in self)
+            if low == high:
+                return f"{Decimal(low):.{digits}g}"
+        return self._both(f".{_ENDS_DIGITS}g")
 
     def __repr__(self) -> str:
         """Print the same, with how many digits are certain; `.lower` and `.upper` have them all."""
@@ -561,7 +531,7 @@ def _read(value: object) -> Interval | None:
     """Return an enclosure of a number to reckon with; None for what is none."""
     if isinstance(value, Interval):
         return value
-    if not (isinstance(value, str) or is_number(value)):
+    if not (isinstance(value, str) or _is_number(value)):
         return None
     number = exact(value, "number")  # type: ignore[arg-type]  # it is a number
     if number.rational is not None:

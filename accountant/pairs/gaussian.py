@@ -66,11 +66,6 @@ class GaussianPair(MirroredPair):
     def _exact_mu(self) -> ExactReal | None:
         return self.mechanism.exact_gaussian_mu(self.adjacency)
 
-    def excess(self, epsilon: ExactReal) -> arb:
-        """Return H(ε)."""
-        tails = self.tails(epsilon)
-        return tails.p_above - epsilon.ball().exp() * tails.q_above
-
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return the normal probabilities on both sides of x = ε/μ + μ/2."""
         return gaussian_tails(self.mu(), epsilon)
@@ -78,10 +73,7 @@ class GaussianPair(MirroredPair):
     @property
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
-        return Known(
-            epsilon=self._estimate_epsilon,
-            rho=lambda: self.mu() ** 2 / 2,
-        )
+        return Known(epsilon=self._estimate_epsilon, rho=lambda: self.mu() ** 2 / 2)
 
     def _estimate_epsilon(self, log_delta: float) -> float | None:
         """Return about the ε with ln H(ε) = log_delta, by Newton's method.

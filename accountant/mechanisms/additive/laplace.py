@@ -58,9 +58,7 @@ class LaplacePair(MirroredPair):
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
         return Known(
-            inverse=self._inverse,
-            rho_bound=self._rho_bound,
-            max_loss=lambda: self.distance,
+            inverse=self._inverse, rho_bound=self._rho_bound, max_loss=lambda: self.distance
         )
 
     def _inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
@@ -77,17 +75,12 @@ class LaplacePair(MirroredPair):
         return enclose(epsilon, relative_width=relative_width)
 
     def renyi(self, order: arb) -> arb:
-        """Return ln((a e^{(a−1)t} + (a−1) e^{−at})/(2a − 1))/(a − 1)."""
-        if order == 1:
-            return self._mean_loss()
+        """Return ln((a e^{(a−1)t} + (a−1) e^{−at})/(2a − 1))/(a − 1), and D_1 = t + e^{−t} − 1."""
         t, less = self.distance.ball(), order - 1
+        if order == 1:
+            return t + (-t).expm1()
         moment = order * (less * t).exp() + less * (-order * t).exp()
         return (moment / (2 * order - 1)).log() / less
-
-    def _mean_loss(self) -> arb:
-        """Return t + e^{−t} − 1."""
-        t = self.distance.ball()
-        return t + (-t).expm1()
 
     def _rho_bound(self) -> arb:
         """Return D_1, which is the least ρ.
@@ -240,21 +233,12 @@ class TruncatedLaplacePair(MirroredPair):
 
     def renyi(self, order: arb) -> arb:
         """Return ∞."""
-        if order == 1:
-            return self._mean_loss()
-        return arb.pos_inf()
-
-    def _mean_loss(self) -> arb:
-        """Return ∞."""
         return arb.pos_inf()
 
     @property
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
-        return Known(
-            rho=arb.pos_inf,
-            finite_loss=self.distance.ball,
-        )
+        return Known(rho=arb.pos_inf, finite_loss=self.distance.ball)
 
     def infinity_mass(self) -> arb:
         """Return m."""
@@ -552,17 +536,15 @@ class LogisticPair(MirroredPair):
         return Tails(upper, lower * high.exp(), upper * low.exp(), lower)
 
     def renyi(self, order: arb) -> arb:
-        """Return ln M/(a − 1), M = E_Q[e^{aL}] = sinh((a − ½)t)/((2a − 1) sinh(t/2))."""
-        if order == 1:
-            return self._mean_loss()
+        """Return ln M/(a − 1), M = E_Q[e^{aL}] = sinh((a − ½)t)/((2a − 1) sinh(t/2)).
+
+        D_1 is the derivative of ln M at a = 1, t coth(t/2) − 2.
+        """
         t, twice = self.distance.ball(), 2 * order - 1
+        if order == 1:
+            return t * (t / 2).coth() - 2
         shape = (-(-twice * t).expm1()).log() - twice.log() - (-(-t).expm1()).log()
         return t + shape / (order - 1)
-
-    def _mean_loss(self) -> arb:
-        """Return t coth(t/2) − 2, the derivative of ln M at a = 1."""
-        t = self.distance.ball()
-        return t * (t / 2).coth() - 2
 
     @property
     def known(self) -> Known:

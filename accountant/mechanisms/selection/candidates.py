@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from itertools import accumulate
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from flint import acb, arb
 
@@ -334,8 +334,52 @@ class ChoicePair(MirroredPair):
         return super().describe_event(epsilon)
 
 
+@dataclass(frozen=True, repr=False)
+class ChoiceByEpsilon(Choice):
+    """A choice whose ε says how fast probabilities rise with scores: exactly ε-DP.
+
+    Between neighbours the units of noise by which two scores differ move by at most ε.
+    """
+
+    noise_argument = "epsilon"
+    noise_grows = False
+    noise: ClassVar[str]
+    """That of a score, as of `TwoCandidates`."""
+    additive: ClassVar[type[Logistic] | type[Laplace]]
+    """Noise of a number that has the same profile at scale 1/ε."""
+    reason: ClassVar[str]
+    """Why the pairs of `ChoicePair` are worst."""
+
+    epsilon: Positive = Positive()
+    sensitivity: Positive = Positive(1)
+    monotone: Switch = Switch(False)
+
+    @property
+    def dominated_by(self) -> Mechanism:
+        """The noise of a number that has this profile."""
+        return self.additive(ExactReal.of_rational(1) / self.epsilon)
+
+    def attained(self) -> tuple[Pair, ...]:
+        """Return the pairs of two candidates."""
+        return TwoCandidates(self.noise, self.epsilon).pairs
+
+    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
+        """Return all pairs of scores at once."""
+        return WorstCase.symmetric(ChoicePair(self.noise, self.epsilon), self.reason)
+
+    def exponents(self, scores: ArrayLike) -> list[arb]:
+        """Return ε(u_i − max u)/(2Δ), or of Δ where monotone.
+
+        Raises InvalidInputError for fewer than two scores, or one that is not finite.
+        """
+        known = [score.ball() for score in read_scores(scores)]
+        factor = self.epsilon.ball() / (self.sensitivity.ball() * (1 if self.monotone else 2))
+        largest = max(known, key=lambda value: float(value.mid()))
+        return [factor * (value - largest) for value in known]
+
+
 @declared
-class ExponentialMechanism(Choice):
+class ExponentialMechanism(ChoiceByEpsilon):
     """Select candidate i with a probability proportional to e^{εu_i/(2Δ)}, or to e^{εu_i/Δ}.
 
     McSherry and Talwar (2007). It is ε-DP for any number of candidates, and no better.
@@ -363,38 +407,20 @@ class ExponentialMechanism(Choice):
     """
 
     example = "ExponentialMechanism(epsilon=1)"
-    noise_argument = "epsilon"
-    noise_grows = False
-
-    epsilon: Positive = Positive()
-    sensitivity: Positive = Positive(1)
-    monotone: Switch = Switch(False)
-
-    @property
-    def dominated_by(self) -> Mechanism:
-        """Logistic noise."""
-        return Logistic(ExactReal.of_rational(1) / self.epsilon)
-
-    def attained(self) -> tuple[Pair, ...]:
-        """Return those of two candidates."""
-        return TwoCandidates("Gumbel", self.epsilon).pairs
-
-    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return all pairs of bounded range ε."""
-        return WorstCase.symmetric(
-            ChoicePair("Gumbel", self.epsilon),
-            "The exponents of neighbours differ by amounts in an interval of length epsilon; the "
-            "best event gives the candidates in it the largest rise, and two candidates attain "
-            "every probability of it.",
-        )
+    noise = "Gumbel"
+    additive = Logistic
+    reason = (
+        "The exponents of neighbours differ by amounts in an interval of length epsilon; the best "
+        "event gives the candidates in it the largest rise, and two candidates attain every "
+        "probability of it."
+    )
 
     def probabilities(self, scores: ArrayLike) -> list[arb]:
         """Return the probability of each candidate, at flint's current precision.
 
         Raises InvalidInputError for fewer than two scores, or one that is not finite.
         """
-        known = exponents(scores, self.epsilon, self.sensitivity, self.monotone)
-        weights = [exponent.exp() for exponent in known]
+        weights = [exponent.exp() for exponent in self.exponents(scores)]
         total = sum(weights, start=arb(0))
         return [weight / total for weight in weights]
 
@@ -419,21 +445,11 @@ class ExponentialMechanism(Choice):
         return [([first[0], by - half], [first[1], by + half]) for by in below]
 
 
-def exponents(
-    scores: ArrayLike, epsilon: ExactReal, sensitivity: ExactReal, monotone: bool
-) -> list[arb]:
-    """Return ε(u_i − max u)/(2Δ), or of Δ; raise InvalidInputError as `probabilities` does."""
-    known = [score.ball() for score in read_scores(scores)]
-    factor = epsilon.ball() / (sensitivity.ball() * (1 if monotone else 2))
-    largest = max(known, key=lambda value: float(value.mid()))
-    return [factor * (value - largest) for value in known]
-
-
 # --- Permute-and-flip: report the noisy maximum, with exponential noise ---------------------------
 
 
 @declared
-class PermuteAndFlip(Choice):
+class PermuteAndFlip(ChoiceByEpsilon):
     """Go through candidates in random order; take i with probability e^{ε(u_i − max u)/(2Δ)}.
 
     McKenna and Sheldon (2020). The choice is that of the largest u_i + (2Δ/ε)E_i with independent
@@ -463,41 +479,21 @@ class PermuteAndFlip(Choice):
     """
 
     example = "PermuteAndFlip(epsilon=1)"
-    noise_argument = "epsilon"
-    noise_grows = False
-
-    epsilon: Positive = Positive()
-    sensitivity: Positive = Positive(1)
-    monotone: Switch = Switch(False)
-
-    @property
-    def dominated_by(self) -> Mechanism:
-        """Laplace noise."""
-        return Laplace(ExactReal.of_rational(1) / self.epsilon)
-
-    def attained(self) -> tuple[Pair, ...]:
-        """Return those of two candidates."""
-        return TwoCandidates("Exponential", self.epsilon).pairs
-
-    def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the pairs of two candidates."""
-        return WorstCase.symmetric(
-            ChoicePair("Exponential", self.epsilon),
-            "The best event moves by epsilon units of noise against the rest, and the probability "
-            "that it holds the maximum moves at most as fast as that of a half-line under Laplace "
-            "noise, which two candidates attain.",
-        )
-
-    def _exponents(self, scores: ArrayLike) -> list[arb]:
-        return exponents(scores, self.epsilon, self.sensitivity, self.monotone)
+    noise = "Exponential"
+    additive = Laplace
+    reason = (
+        "The best event moves by epsilon units of noise against the rest, and the probability that "
+        "it holds the maximum moves at most as fast as that of a half-line under Laplace noise, "
+        "which two candidates attain."
+    )
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Flip the coin of every candidate, and go through them in random order."""
-        count = len(self._exponents(value))
+        count = len(self.exponents(value))
 
         @cache
         def tails(_precision: int) -> list[arb]:
-            return [-exponent.expm1() for exponent in self._exponents(value)]
+            return [-exponent.expm1() for exponent in self.exponents(value)]
 
         def flips(i: int) -> Array:
             return sampling.indices_by_inversion(lambda: [tails(ctx.prec)[i]], times, rng=rng)

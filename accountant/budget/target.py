@@ -21,8 +21,6 @@ from dpassay.accountant.errors import (
     NotApplicableError,
     UndecidedError,
 )
-from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
-from dpassay.accountant.numbers.dominance import largest_ratio
 from dpassay.accountant.numbers.exact import ExactReal, in_short
 from dpassay.accountant.numbers.interval import START_PRECISION, Interval, ball, enclose, sign
 from dpassay.accountant.numbers.precision import ctx
@@ -41,8 +39,6 @@ _RHO_MARGIN = 1000
 """A width of ρ is fine enough if ρ differs from the budget by this many widths."""
 _TIE_PRECISION = 2048
 """Maximal precision, in bits, at which the sign of an excess is sought; beyond it is undecided."""
-_FAR_ABOVE = 16
-"""A ratio of profiles above this is not computed more accurately."""
 MOST_RELEASES = 10**12
 """Maximal number of releases of one kind, at which searches for a count stop."""
 _FIRST_COUNT, _LEAP = 1024, 8
@@ -187,14 +183,8 @@ class Mu(Target):
     mu: Positive = Positive()
 
     def excess(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> arb:
-        """Return ln(μ'/μ) if the mechanism's least μ' is known, else ln max_ε δ(ε)/δ_μ(ε).
-
-        A ratio far above 1 is replaced by a lower bound.
-        """
-        value = _least_mu(mechanism, adjacency)
-        if value is None:
-            return log_ratio(self._ratio(mechanism, adjacency, width), arb(1))
-        return log_ratio(value, self.mu.ball())
+        """Return ln(μ′/μ) for the least μ′ of the mechanism."""
+        return log_ratio(_least_mu(mechanism, adjacency, width), self.mu.ball())
 
     def holds(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> bool:
         """Whether the guarantee is proved; exact if the mechanism's μ is known exactly."""
@@ -202,34 +192,8 @@ class Mu(Target):
         return value <= self.mu if value is not None else super().holds(mechanism, adjacency, width)
 
     def achieved(self, mechanism: Mechanism, adjacency: Adjacency | None) -> dict[str, Interval]:
-        """Enclose μ', or the largest ratio of the profiles."""
-        if _least_mu(mechanism, adjacency) is None:
-            width = ACHIEVED_WIDTH
-            ratio = enclose(
-                lambda: self.excess(mechanism, adjacency, width).exp(), relative_width=width
-            )
-            return {"ratio": ratio}
-        return {"mu": enclose(lambda: _least_mu(mechanism, adjacency) or arb(0))}  # 0 is false
-
-    def _curve(self, epsilon: ExactReal) -> arb:
-        """Return δ_μ(ε)."""
-        gaussian = Gaussian(standard_deviation=1, l2_sensitivity=self.mu)
-        return invert.hockey_stick(gaussian.worst_case(None).pairs(None), epsilon)
-
-    def _ratio(self, mechanism: Mechanism, adjacency: Adjacency | None, width: Width) -> arb:
-        """Return max_ε δ(ε)/δ_μ(ε), or a lower bound on it that is far above 1."""
-        pairs = invert.to_width(mechanism.worst_case(adjacency).pairs(None), width)
-        end = invert.most([pair.max_loss() for pair in pairs])
-        if not end.is_finite():
-            raise NotApplicableError(
-                f"The privacy loss of {type(mechanism).__name__} is unbounded and its least mu is "
-                "not known, so its profile cannot be compared with a Gaussian one at every "
-                "epsilon. Calibrate it to (epsilon, delta) or rho."
-            )
-        stop = Fraction(Interval.of_ball(end, 30).upper)
-        return largest_ratio(
-            lambda at: invert.hockey_stick(pairs, at), self._curve, stop, enough=_FAR_ABOVE
-        )
+        """Enclose μ′."""
+        return {"mu": enclose(lambda: _least_mu(mechanism, adjacency), relative_width=_WIDTHS[-1])}
 
     def __str__(self) -> str:
         return f"mu={in_short(self.mu)}"
@@ -309,14 +273,18 @@ def largest_count(keeps: Callable[[int], bool], known: int = 0) -> int:
     return low
 
 
-def _least_mu(mechanism: Mechanism, adjacency: Adjacency | None) -> arb | None:
-    """Return the least μ for which a mechanism is μ-GDP, None if that needs a search."""
+def _least_mu(mechanism: Mechanism, adjacency: Adjacency | None, width: Width = None) -> arb:
+    """Return the least μ for which a mechanism is μ-GDP, to a relative width where it is searched.
+
+    Raises NotApplicableError where no μ is known to be enough.
+    """
     try:
         return mechanism.gaussian_mu(adjacency)
     except NotApplicableError:
-        from dpassay.accountant.questions.least_mu import closed_mu  # slow to import
+        from dpassay.accountant.questions.least_mu import bounds  # slow to import
 
-        return closed_mu(mechanism.worst_case(adjacency).pairs(None))
+        pairs = mechanism.worst_case(adjacency).pairs(None)
+        return bounds(pairs, width or ACHIEVED_WIDTH).ball()
 
 
 def _cut(achieved: dict[str, Interval], limit: ExactReal) -> dict[str, Interval]:

@@ -281,10 +281,10 @@ def _least_mu(mechanism: Mechanism, adjacency: Adjacency | None, width: Width = 
     try:
         return mechanism.gaussian_mu(adjacency)
     except NotApplicableError:
-        from dpassay.accountant.questions.least_mu import bounds  # slow to import
+        from dpassay.accountant.questions.least_mu import least_mu  # slow to import
 
         pairs = mechanism.worst_case(adjacency).pairs(None)
-        return bounds(pairs, width or ACHIEVED_WIDTH).ball()
+        return least_mu(pairs, width or ACHIEVED_WIDTH).ball()
 
 
 def _cut(achieved: dict[str, Interval], limit: ExactReal) -> dict[str, Interval]:

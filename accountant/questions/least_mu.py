@@ -70,7 +70,7 @@ _FINER = 1000
 """How much finer than the μ a δ is asked for."""
 _SAMPLES = 16
 """Places of ε at which a first lower bound is looked for."""
-_MAX_PIECES = 20_000
+_MAX_PIECES = 2000
 """Pieces of a range that are bounded until a refusal."""
 _CERTAIN = 64
 """Bits of the μ that a test is proved to need."""

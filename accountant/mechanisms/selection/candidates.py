@@ -334,8 +334,7 @@ class ChoicePair(MirroredPair):
         return super().describe_event(epsilon)
 
 
-@dataclass(frozen=True, repr=False)
-class ChoiceByEpsilon(Choice):
+class ChoiceByEpsilon(Choice, ABC):
     """A choice whose ε says how fast probabilities rise with scores: exactly ε-DP.
 
     Between neighbours the units of noise by which two scores differ move by at most ε.
@@ -350,9 +349,9 @@ class ChoiceByEpsilon(Choice):
     reason: ClassVar[str]
     """Why the pairs of `ChoicePair` are worst."""
 
-    epsilon: Positive = Positive()
-    sensitivity: Positive = Positive(1)
-    monotone: Switch = Switch(False)
+    epsilon: Positive
+    sensitivity: Positive
+    monotone: Switch
 
     @property
     def dominated_by(self) -> Mechanism:
@@ -414,6 +413,10 @@ class ExponentialMechanism(ChoiceByEpsilon):
         "event gives the candidates in it the largest rise, and two candidates attain every "
         "probability of it."
     )
+
+    epsilon: Positive = Positive()
+    sensitivity: Positive = Positive(1)
+    monotone: Switch = Switch(False)
 
     def probabilities(self, scores: ArrayLike) -> list[arb]:
         """Return the probability of each candidate, at flint's current precision.
@@ -486,6 +489,10 @@ class PermuteAndFlip(ChoiceByEpsilon):
         "it holds the maximum moves at most as fast as that of a half-line under Laplace noise, "
         "which two candidates attain."
     )
+
+    epsilon: Positive = Positive()
+    sensitivity: Positive = Positive(1)
+    monotone: Switch = Switch(False)
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Flip the coin of every candidate, and go through them in random order."""

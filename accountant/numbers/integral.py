@@ -1,7 +1,7 @@
-"""Integration that can be interrupted.
+"""Integration that Ctrl-C can interrupt.
 
-An exception inside a callback of flint is not passed on: the integration goes on, every further
-call raises another exception on top of it, and the chain ends in a crash of the interpreter.
+flint does not pass on an exception raised inside a callback: the integration continues, each
+further call raises another exception on top of it, and the chain finally crashes the interpreter.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ Integrand = Callable[[acb, bool], acb]
 
 
 def integral(f: Integrand, left: arb, right: arb, **limits: Any) -> acb:
-    """Return `acb.integral`; an interrupt (Ctrl-C) ends it early and is then delivered.
+    """Return `acb.integral`. An interrupt (Ctrl-C) ends it early and is delivered afterwards.
 
-    After the interrupt the integrand says that it knows nothing, so whatever is returned is
-    still an enclosure, if the interrupt is handled without an exception.
+    After an interrupt the integrand returns NaN, so that the result is still an enclosure if the
+    handler of the interrupt raises no exception.
     """
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):

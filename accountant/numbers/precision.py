@@ -1,8 +1,8 @@
-"""flint's precision, for one thread at a time.
+"""flint's precision, which one thread at a time may set.
 
-flint keeps one precision, and one length of power series, for the whole process. A thread that
-sets either holds a lock until it is done, so that no other changes it meanwhile: every thread
-computes with what it asked for. The lock is re-entrant, as computations are nested.
+flint has one precision, and one length of power series, for the whole process. A thread that sets
+either holds a lock until it is done, so no other thread can change it meanwhile. The lock is
+re-entrant because computations are nested.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import flint
 from dpassay.accountant.errors import UndecidedError
 
 MOST_BITS = 1 << 26
-"""Largest precision: 8 MB a number. What needs more would take hours, and gigabytes."""
+"""Largest precision: 8 MB a number. More would take hours and gigabytes."""
 
 _T = TypeVar("_T")
 _lock = threading.RLock()
@@ -27,7 +27,7 @@ _lock = threading.RLock()
 
 @final
 class _Context:
-    """What this package uses of flint's context."""
+    """The part of flint's context that this package uses."""
 
     @property
     def prec(self) -> int:
@@ -36,9 +36,9 @@ class _Context:
 
     @contextmanager
     def workprec(self, bits: int) -> Iterator[None]:
-        """Compute with so many bits.
+        """Set the precision, in bits, inside a `with` block.
 
-        Raises UndecidedError where numbers of so many would fill the memory.
+        Raises UndecidedError above `MOST_BITS`, where numbers would fill the memory.
         """
         if bits > MOST_BITS:
             raise UndecidedError(
@@ -50,7 +50,7 @@ class _Context:
 
     @contextmanager
     def workcap(self, length: int) -> Iterator[None]:
-        """Keep so many terms of each power series."""
+        """Set the length at which power series are truncated inside a `with` block."""
         with _lock:
             before = flint.ctx.cap
             flint.ctx.cap = length
@@ -64,10 +64,10 @@ ctx = _Context()
 
 
 class cached_property(functools.cached_property[_T]):  # noqa: N801 (it stands for functools' own)
-    """A cached property whose value may take the lock of the precision.
+    """A cached property whose computation may take the lock of the precision.
 
-    Before Python 3.12 the original has a lock of its own: two threads that take both in different
-    orders would wait for each other for ever.
+    Before Python 3.12, `functools.cached_property` has a lock of its own. Two threads that take
+    both locks in different orders would deadlock.
     """
 
     def __init__(self, compute: Callable[[Any], _T]) -> None:
@@ -75,16 +75,16 @@ class cached_property(functools.cached_property[_T]):  # noqa: N801 (it stands f
         self.lock = _lock
 
 
-# --- Whether floats with an error ledger are part of what supports a number -----------------------
-# Some engines of compositions bound errors, or form sums, in floats that IEEE 754 rounds, and add a
-# bound of all rounding errors to a ball. What rests on them is an enclosure, but not one of ball
-# arithmetic alone. They say so here, and whoever draws a conclusion watches.
+# --- Record of the engines whose enclosures rest on floats with proved error bounds ---------------
+# Some composition engines bound errors, or form sums, in IEEE 754 floats and add a bound on all
+# rounding errors to a ball. Their result is an enclosure, but not one of ball arithmetic alone.
+# They note this here; code that draws a conclusion collects the notes with `watched`.
 
 _watch: ContextVar[set[str] | None] = ContextVar("watch", default=None)
 
 
 def note(engine: str) -> None:
-    """Say that an engine whose floats have an error ledger is asked."""
+    """Record that an engine of this kind was used."""
     used = _watch.get()
     if used is not None:
         used.add(engine)
@@ -92,7 +92,7 @@ def note(engine: str) -> None:
 
 @contextmanager
 def watched() -> Iterator[set[str]]:
-    """Collect the names of the engines that are asked inside, also for a watch around it."""
+    """Collect the names of the engines used inside the block; an outer `watched` gets them too."""
     used: set[str] = set()
     outer = _watch.get()
     token = _watch.set(used)

@@ -1,4 +1,4 @@
-"""Certified roots of non-increasing functions."""
+"""Certified roots of non-increasing functions, bisection, and the factor of Chernoff's bound."""
 
 from __future__ import annotations
 
@@ -26,43 +26,50 @@ from dpassay.accountant.numbers.precision import ctx
 Function = Callable[[ExactReal], arb]
 Bracket = tuple[Fraction, Fraction]
 _MAX_DOUBLINGS = 4096
-"""Doublings of a step: beyond 2^4096 a refusal says so."""
+"""Limit of the search for a bracket: 2^4096 times the first step. Beyond it the search fails."""
 _FAR = 32
-"""Doublings of a step after which its factors double: what is that large is far away."""
+"""Steps that double. After these the factor itself doubles: the sign change is far away."""
 _PRECISIONS = 4
-"""Doublings of the precision at which signs are asked: four are minutes."""
+"""Working precisions that `root` tries, each twice the previous one; more would take minutes."""
 _SLOW_STEPS = 3
-"""Chords that hardly help before a bisection."""
+"""Consecutive chord steps that do not halve the bracket before a bisection is forced."""
 _GUESSES = 3
-"""Times that the chord through two ends of one sign is followed."""
+"""Corrections of a guess in `beside`."""
 _FEW = Context(prec=6, Emax=MAX_EMAX, Emin=MIN_EMIN)
-"""Digits of a number in a message."""
+"""Decimal context for numbers in error messages."""
 _SPARE_BITS = 8
-"""Bits of the precision that keep points from the ends of a bracket."""
+"""Bits of the working precision that the least distance between two points does not use."""
 _WIDE = arb(1) / 64
-"""Share of a bracket, next to an end, into which no chord leads from far away."""
+"""A bracket wider than this share of |low + high| is wide. In a wide bracket a chord that meets
+zero within this share of an end is not used."""
 HALF = Fraction(9, 20)
-"""Half a width, less what outward rounding takes."""
+"""Half of an interval's width, reduced to leave room for rounding its ends outward."""
 _NEAR = Fraction(1, 1000)
+"""Largest relative correction of a guess in `beside`."""
 _TIE = arb(2) ** -128
-"""A value that may be 0 at the highest precision is a root if it is smaller, else a wide ball."""
+"""At the highest precision, a ball that contains 0 counts as a root only if it is smaller."""
 _SHARES = (Fraction(1, 4), Fraction(1, 2), Fraction(1))
-"""Widths of the answers that are tried, of the largest one."""
+"""Trial widths of an answer, as shares of the widest one allowed."""
 
 
 def bracket(function: Function, step: Fraction, *, floor: Fraction | None = None) -> Bracket:
     """Find low < high with function(low) ≥ 0 ≥ function(high), by steps that at least double.
 
-    A point whose sign is not known, since the ball there is wide, is neither end.
+    A point whose sign cannot be determined, because the ball there is wide, serves as neither end.
 
     Parameters
     ----------
     function
-        Non-increasing; returns a ball for the value at an exact point.
+        Non-increasing. Returns a ball that contains the value at an exact point.
     step
-        The first step, > 0. The search begins at `floor`, or at 0.
+        The first step, > 0. The search starts at `floor`, or at 0.
     floor
-        A point below which the search never goes; without it, negative points are tried too.
+        The least point searched. Without it the search extends to negative points too.
+
+    Raises
+    ------
+    UndecidedError
+        If no change of sign is found.
     """
     origin = Fraction(0) if floor is None else floor
     first = 1 if floor is not None else _sign(function, origin)
@@ -92,25 +99,24 @@ def bracket(function: Function, step: Fraction, *, floor: Fraction | None = None
 
 
 def _about(value: Fraction) -> str:
-    """Return a few digits of a number that may be beyond the range of floats."""
+    """Format a number, which may be outside the range of floats, to six digits."""
     found = _FEW.divide(Decimal(value.numerator), Decimal(value.denominator))
     return f"{found.normalize(_FEW):g}"
 
 
 def root(function: Function, between: Bracket, *, relative_width: Fraction) -> Interval:
-    """Enclose the point where a non-increasing function passes from ≥ 0 to ≤ 0.
+    """Enclose the point where a non-increasing function changes from ≥ 0 to ≤ 0.
 
-    A fast approximation (regula falsi on ball midpoints) is followed by a proof: the function
-    is certainly positive at the lower end of the answer and certainly negative at the upper
-    end, or the end is one of `between`, and indistinguishable from a root. A root that the
-    ladder cannot distinguish from 0 is enclosed to an absolute width, about the fourth power of
-    the relative one.
+    An approximate root (regula falsi on midpoints of balls) is followed by a proof: the function is
+    positive at the lower end of the answer and negative at its upper end. An end of `between` is
+    also accepted if the sign there cannot be told from 0. A root that cannot be told from 0 is
+    enclosed to an absolute width, about the fourth power of the relative one.
 
     Raises
     ------
     UndecidedError
-        If the signs so near to the root cannot be distinguished at the highest precision; the
-        message carries the enclosure that was reached.
+        If the signs near the root cannot be determined at the highest precision. The error carries
+        the enclosure reached.
     """
     bits = (relative_width.denominator // relative_width.numerator).bit_length() + 4
     low, high = between
@@ -152,10 +158,10 @@ def root(function: Function, between: Bracket, *, relative_width: Fraction) -> I
 
 
 def beside(function: Function, guess: Fraction, *, relative_width: Fraction) -> Interval | None:
-    """Enclose the root near a guess of about that accuracy, by two signs; None if it is not there.
+    """Enclose the root of a non-increasing function near a guess, by its signs at two points.
 
-    The function is non-increasing. Where both ends have one sign the chord through them says where
-    to look next.
+    The guess should be accurate to about `relative_width`. If both points have the same sign, the
+    chord through them gives the next guess. Returns None if no root is found near the first guess.
     """
     bits = (relative_width.denominator // relative_width.numerator).bit_length() + 4
     for _ in range(_GUESSES):
@@ -171,19 +177,19 @@ def beside(function: Function, guess: Fraction, *, relative_width: Fraction) -> 
         move = slack * fraction((middle / fall).mid())
         if abs(move) > abs(guess) * _NEAR:
             return None
-        grid = slack if abs(move) >= slack else slack / 8  # between unclear ends it is centred
+        grid = slack if abs(move) >= slack else slack / 8  # finer if the signs are unclear
         guess += move // grid * grid
     return None
 
 
 def _hull(lower: Fraction, upper: Fraction, bits: int) -> Interval:
-    """Return the interval, its ends rounded outward."""
+    """Return the interval [lower, upper] with its ends rounded outward."""
     digits = int(bits * 0.30103) + 6
     return Interval.of_exact(lower, digits).hull(Interval.of_exact(upper, digits))
 
 
 def _sign(function: Function, point: Fraction) -> int | None:
-    """Sign at a point; 0 if the ladder cannot tell it from a root, None where the ball is wide."""
+    """Return the sign at a point; 0 if it cannot be told from a root, None if the ball is wide."""
     exact, precision = ExactReal.of_rational(point), 128
     while True:
         with ctx.workprec(precision), within():
@@ -202,8 +208,9 @@ def _sign(function: Function, point: Fraction) -> int | None:
 def approximate(function: Function, start: Fraction, stop: Fraction, bits: int) -> Fraction:
     """Return a point near the root, without proof: the Illinois method, guarded by bisection.
 
-    No point is nearer to an end of the bracket than the tolerance, so that an end next to the
-    root soon meets one on the other side. It is of so many bits, or of flint's precision.
+    Every point keeps the tolerance as a distance from the ends of the bracket, so an end next to
+    the root soon meets a point on the other side. The relative tolerance is about 2^−bits, or what
+    flint's current precision allows.
     """
     at_low, at_high = (_value(function, ExactReal.of_rational(end)) for end in (start, stop))
     low, high = ball(start).mid(), ball(stop).mid()
@@ -233,12 +240,12 @@ def approximate(function: Function, start: Fraction, stop: Fraction, bits: int) 
 
 
 def secant(low: arb, high: arb, at_low: arb | None, at_high: arb | None, bits: int) -> arb | None:
-    """Where the chord crosses zero, rounded and kept inside; None where there is no chord."""
+    """Return where the chord crosses 0, rounded inside the bracket; None if it is of no use."""
     if at_low is None or at_high is None or not at_low > at_high:
         return None
     share, width = (at_low / (at_low - at_high)).mid(), (high - low).mid()
     if width > _WIDE * abs(high + low) and not _WIDE < share < 1 - _WIDE:
-        return None  # far from the root values of so unequal sizes say little
+        return None  # far from the root, values of such unequal size say little
     margin = arb(2) ** -(bits + 4)
     share = min(max(share, margin), 1 - margin)
     grid = arb(2) ** (_exponent(width) - bits - 8)
@@ -247,7 +254,7 @@ def secant(low: arb, high: arb, at_low: arb | None, at_high: arb | None, bits: i
 
 
 def _halfway(low: arb, high: arb) -> arb:
-    """Return the middle: of the exponents, where the ends are on one side of 0 and far apart."""
+    """Return the midpoint, or the geometric one (roughly) of distant ends of the same sign."""
     if low > 0 and high > 16 * low:
         return low * arb(2) ** ((_exponent(high) - _exponent(low)) // 2)
     if high < 0 and low < 16 * high:
@@ -256,7 +263,7 @@ def _halfway(low: arb, high: arb) -> arb:
 
 
 def _value(function: Function, point: ExactReal) -> arb | None:
-    """Midpoint of the value; None where it is infinite (the logarithm of 0)."""
+    """Return the midpoint of the value's ball; None if the value is infinite, as ln 0 is."""
     value = function(point)
     middle: arb = value.mid()
     return middle if value.is_finite() else None
@@ -268,33 +275,33 @@ def _exponent(value: arb) -> int:
 
 
 def fraction(value: arb) -> Fraction:
-    """Return a ball without a radius as the dyadic rational that it is."""
+    """Return an exact ball as a dyadic rational."""
     mantissa, exponent = (int(part) for part in value.man_exp())
     return Fraction(mantissa << exponent) if exponent > 0 else Fraction(mantissa, 1 << -exponent)
 
 
 def shortened(value: float, bits: int, to: Callable[[float], int] = round) -> float:
-    """Return a float of at most so many bits, the nearest one, or that of `math.floor` and so on.
+    """Round a float to at most `bits` significant bits; `to` rounds, e.g. `math.floor`.
 
-    Neighbouring questions that are shortened alike share what is made for one of them.
+    Similar questions then have equal arguments and share cached results.
     """
     mantissa, exponent = math.frexp(value)
     return math.ldexp(to(math.ldexp(mantissa, bits)), exponent - bits)
 
 
-# --- Where an increasing function changes its sign, between points at which that is certain -------
+# --- The sign change of an increasing function, between points where the sign is proved ----------
 
 _GROWTH = 8
-"""Factor of the steps out of a crossing to where the side is certain."""
+"""Growth factor of the steps away from an approximate sign change."""
 
 Rise = Callable[[Fraction], arb]
 
 
 def crossing(rise: Rise, a: Fraction, b: Fraction, bits: int) -> tuple[Fraction, Fraction]:
-    """Return points that the change of sign lies between, about 2^-bits of their size apart.
+    """Return points on both sides of the sign change, about 2^−bits of their size apart.
 
-    The sign is certain at each, unless it is an end of the interval that is searched. Steps that
-    grow, out of where a search without proof finds it, prove it.
+    `rise` is increasing. Its sign is proved at both points, except at a point that is an end of
+    [a, b]. An unproved search finds the sign change; growing steps away from it find the points.
     """
 
     def falls(x: ExactReal) -> arb:
@@ -304,7 +311,7 @@ def crossing(rise: Rise, a: Fraction, b: Fraction, bits: int) -> tuple[Fraction,
 
     x = approximate(falls, a, b, bits)
     unit = power_of_two(max(abs(x), (b - a) / (1 << bits)) / (1 << bits))
-    x = round(x / unit) * unit  # points stay short
+    x = round(x / unit) * unit  # rationals with short numerators
     low, high = a, b
     step = 4 * unit
     while low == a and x - step > a:
@@ -320,16 +327,16 @@ def crossing(rise: Rise, a: Fraction, b: Fraction, bits: int) -> tuple[Fraction,
 
 
 def power_of_two(value: Fraction) -> Fraction:
-    """Return the least power of 2 that is not below about half of the value, and at least it."""
+    """Return the least power of 2 that is at least `value`, a positive number."""
     found = Fraction(2) ** (value.numerator.bit_length() - value.denominator.bit_length())
     return found if found >= value else 2 * found
 
 
-# --- Where what holds on one side of a point alone changes: among reals, and among integers -------
+# --- The point where a monotone condition changes, among real numbers and among integers ----------
 
 Real = TypeVar("Real", float, Fraction)
 _BITS = 60
-"""Halvings where no number is named: all bits of a double."""
+"""Default number of bisections: all bits of a double."""
 
 
 def halved(
@@ -340,9 +347,10 @@ def halved(
     *,
     width: float = 0,
 ) -> tuple[Real, Real]:
-    """Return points before and behind the change, or the ends, by so many halvings at most.
+    """Return the last point known to be before the change and the first known to be after it.
 
-    The last bracket may have a width relative to its upper end.
+    Bisection stops after `steps` steps, or when the bracket's width is at most `width` times its
+    upper end. An end that never moved is not tested.
     """
     for _ in range(steps):
         middle = (low + high) / 2
@@ -353,9 +361,9 @@ def halved(
 
 
 def first(holds: Callable[[int], bool], start: int = 0) -> int:
-    """Return the least integer at which something holds that holds from there on.
+    """Return the least integer at which `holds`, a condition that stays true once it is, is true.
 
-    Steps that double lead away from `start`; bisection follows.
+    The search doubles its steps away from `start`, then bisects.
     """
     step = 1
     if holds(start):
@@ -369,18 +377,18 @@ def first(holds: Callable[[int], bool], start: int = 0) -> int:
     return low + 1 + bisect_left(range(low + 1, high), True, key=holds)
 
 
-# --- The factor of Chernoff's bound of a profile --------------------------------------------------
+# --- The factor of Chernoff's bound on a privacy profile ------------------------------------------
 # For c > 0 and all real x, (1 − e^{−x})⁺ ≤ e^{cx} c^c/(1 + c)^{1 + c}, with equality at
-# e^{−x} = c/(1 + c). With x = L − ε and the mean over P,
+# e^{−x} = c/(1 + c). Put x = L − ε, L the privacy loss, and take the mean under P:
 #
 #     H(ε) = E[(1 − e^{ε−L})⁺] ≤ E[e^{cL}] e^{−cε} c^c/(1 + c)^{1 + c}.
 
 
 def log_peak(c: arb) -> arb:
-    """Return ln of the largest (1 − e^{−x}) e^{−cx}, which is c ln c − (1 + c) ln(1 + c), c > 0."""
+    """Return ln max_x (1 − e^{−x}) e^{−cx} = c ln c − (1 + c) ln(1 + c), for c > 0."""
     return c * c.log() - (1 + c) * c.log1p()
 
 
 def rough_log_peak(c: float) -> float:
-    """Return the same in floats, to choose a c by."""
+    """Return `log_peak` in floats, to select c; it proves nothing."""
     return c * math.log(c) - (1 + c) * math.log1p(c)

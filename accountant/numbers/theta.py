@@ -1,11 +1,11 @@
-"""Sums of e^{−z²/2v} over integers z: all of them, or those from some point on.
+"""Sums of e^{−z²/2v} over all integers z or over z ≥ m, and sums of squared binomial coefficients.
 
 v is the parameter of the discrete Gaussian law p(z) = e^{−z²/2v}/θ, θ = Σ e^{−z²/2v}. By Poisson
-summation, Σ_z e^{−(z−c)²/2v} = √(2πv) Σ_k e^{−2π²v k²} cos(2πkc), so that one of the two series
-always has terms that fall at least like e^{−3k²}. Half-infinite sums have no such dual; they
-are summed term by term where few terms matter, and by Euler and Maclaurin's formula with an
-explicit bound of its remainder where many do. Every result is a ball at flint's current
-precision, with relative accuracy also far in the tail.
+summation, Σ_z e^{−(z−c)²/2v} = √(2πv) Σ_k e^{−2π²v k²} cos(2πkc), so the terms of one of the two
+series fall at least as fast as e^{−3k²}. A half-infinite sum has no such dual. It is summed term by
+term if few terms matter; otherwise by the Euler-Maclaurin formula with an explicit bound on its
+remainder. Every result is a ball at flint's current precision. Its relative accuracy holds far in
+the tail too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.precision import ctx
 
 _FEWEST_TERMS = 400
-"""Terms, besides one for each bit, up to which a series is summed directly."""
+"""A series of at most this many terms, plus one per bit of precision, is summed term by term."""
 
 
 def theta(v: ExactReal) -> arb:
@@ -34,7 +34,7 @@ def theta(v: ExactReal) -> arb:
 def variance(v: ExactReal) -> arb:
     """Return Σ z² e^{−z²/2v}/θ.
 
-    It is 2v² d ln θ/dv; through the dual series, v − 4π²v² Σ k² e^{−2π²vk²}/Σ e^{−2π²vk²}.
+    It equals 2v² d ln θ/dv and, by the dual series, v − 4π²v² Σ k² e^{−2π²vk²}/Σ e^{−2π²vk²}.
     """
     share = 2 * _series(v, 2) / (1 + 2 * _series(v, 0))
     if _dual(v):
@@ -43,9 +43,9 @@ def variance(v: ExactReal) -> arb:
 
 
 def log_theta_ratio(v: ExactReal, c: arb) -> arb:
-    """Return ln(Σ e^{−(z−c)²/2v}/θ), which is at most 0, and 0 at integers c."""
+    """Return ln(Σ_z e^{−(z−c)²/2v}/θ), which is at most 0, and equal to 0 at integers c."""
     if _dual(v):
-        # cos(2πkc) − 1 = −2 sin²(πkc), so that nothing cancels where the ratio is near 1
+        # cos(2πkc) − 1 = −2 sin²(πkc): no cancellation when the ratio is near 1
         rate, total, k = _rate(v), arb(0), 1
         weight = (-rate).exp()
         while not weight < arb(2) ** -(ctx.prec + 10):
@@ -54,7 +54,7 @@ def log_theta_ratio(v: ExactReal, c: arb) -> arb:
             weight = (-rate * k * k).exp()
         total += arb(0).union(2 * weight)
         return (-4 * total / (1 + 2 * _series(v, 0))).log1p()
-    # c reduced by an integer to about [−1/2, 1/2]; each side falls by e^{−6} or more per step
+    # c is reduced by an integer to about [−1/2, 1/2]; each side falls by e^{−6} or more per step
     offset = c - _nearest(c)
     total, z = arb(0), 0
     rate = _rate(v)
@@ -85,20 +85,20 @@ def upper_tail(v: ExactReal, start: int) -> arb:
 
 
 def _dual(v: ExactReal) -> bool:
-    """Whether the dual series converges faster: 2π²v against 1/2v, equal at v = 1/2π."""
+    """Whether the dual series converges faster: rates 2π²v and 1/2v, equal at v = 1/2π."""
     return v >= ExactReal.of_rational(1) / ExactReal.of_rational(6)
 
 
 def _rate(v: ExactReal) -> arb:
-    """Return the rate of the series in use: 2π²v or 1/2v, never below 3."""
+    """Return the rate of the faster series: 2π²v or 1/2v, never below 3."""
     return 2 * arb.pi() ** 2 * v.ball() if _dual(v) else 1 / (2 * v.ball())
 
 
 def _series(v: ExactReal, power: int) -> arb:
-    """Return Σ_{k ≥ 1} k^power e^{−rate·k²}, for a power of at most 2.
+    """Return Σ_{k ≥ 1} k^power e^{−rate·k²} for a power of at most 2.
 
-    Each term is less than 4e^{−9} times the one before, so all the rest is less than twice the
-    first term left out.
+    Each term is less than 4e^{−9} times its predecessor, so the truncated part is less than twice
+    its first term.
     """
     rate, total, k = _rate(v), arb(0), 1
     term = (-rate).exp()
@@ -111,9 +111,9 @@ def _series(v: ExactReal, power: int) -> arb:
 
 
 def _terms(v: ExactReal, start: int) -> int:
-    """Return after how many terms the next one is below 2^−(precision + 16) of the first.
+    """Return a number of terms after which the next is below 2^−(precision + 16) of the first.
 
-    The root n of (2·start·n + n²)/2v = (precision + 16)·ln 2.
+    It is the root n of (2·start·n + n²)/2v = (precision + 16)·ln 2, rounded.
     """
     bits = ctx.prec + 16
     with ctx.workprec(64):
@@ -125,7 +125,7 @@ def _terms(v: ExactReal, start: int) -> int:
 def _direct(v: ExactReal, start: int, terms: int) -> arb:
     """Return Σ_{z ≥ start} e^{−(z² − start²)/2v} term by term.
 
-    The ratio of consecutive terms falls, so that the rest is below a geometric series.
+    The ratio of consecutive terms falls, so a geometric series bounds the truncated part.
     """
     with ctx.workprec(ctx.prec + 2 * terms.bit_length() + 8):
         step = 1 / v.ball()
@@ -142,10 +142,10 @@ def _direct(v: ExactReal, start: int, terms: int) -> arb:
 def _euler_maclaurin(v: ExactReal, start: int, first: arb) -> arb:
     """Return Σ_{z ≥ m} f(z) for f(z) = e^{−z²/2v}, where m = start and f(m) = first.
 
-    ∫_m^∞ f + f(m)/2 − Σ_{2j ≤ n} B_{2j} f^{(2j−1)}(m)/(2j)! + R, n even, where
-    |R| ≤ |B_n|/n! ∫_m^∞ |f^{(n)}|. By Cauchy's estimate of e^{tw−w²/2} = Σ He_n(t) w^n/n! on the
-    circle |w| = ρ, any ρ > 0, |He_n(t)| ≤ n! ρ^{−n} e^{tρ+ρ²/2}; hence,
-    with t = m/√v and f^{(n)} = ±v^{−n/2} He_n f,
+    The sum is ∫_m^∞ f + f(m)/2 − Σ_{2j ≤ n} B_{2j} f^{(2j−1)}(m)/(2j)! + R with n even and
+    |R| ≤ |B_n|/n! ∫_m^∞ |f^{(n)}|. Cauchy's estimate of e^{tw−w²/2} = Σ He_n(t) w^n/n! on the
+    circle |w| = ρ, for any ρ > 0, gives |He_n(t)| ≤ n! ρ^{−n} e^{tρ+ρ²/2}. With t = m/√v and
+    f^{(n)} = ±v^{−n/2} He_n f it follows that
     |R| ≤ |B_n| (√v ρ)^{−n} e^{ρ²} √(πv/2) erfc((t − ρ)/√2).
     """
     parameter = v.ball()
@@ -180,15 +180,16 @@ def _nearest(value: arb) -> int:
     return (mantissa + (1 << (-exponent - 1))) >> -exponent
 
 
-# --- The entries f_j = C(2j, j)/4ʲ of the square root of prefix sums, and Landau's constants ------
-# f_j² = ∫ xʲ dm(x) for a positive measure m on [0, 1] (f_j itself is the j-th moment of the arcsine
-# law, so f_j² is that of a product of two). So x ↦ f_x² = (Γ(x + ½)/Γ(x + 1))²/π is completely
-# monotone: its derivatives alternate in sign. In the formula of Euler and Maclaurin the remainder
-# then is at most the first term left out, in absolute value. That encloses S_n = Σ_{j<n} f_j² for
-# any n, from a sum of some hundred terms, an integral and some derivatives.
+# --- The coefficients f_j = C(2j, j)/4ʲ of the square root of prefix sums, and Landau's constants -
+# f_j is the j-th moment of the arcsine law, so f_j² is the j-th moment of a product of two
+# independent arcsine variables: f_j² = ∫ xʲ dm(x) for a positive measure m on [0, 1]. Hence
+# x ↦ f_x² = (Γ(x + ½)/Γ(x + 1))²/π is completely monotone: its derivatives alternate in sign. The
+# remainder of the Euler-Maclaurin formula is then at most the first omitted term in absolute value.
+# This encloses S_n = Σ_{j<n} f_j² for any n from some hundred terms, an integral and some
+# derivatives.
 
 _LEAST_SUMMED = 64
-"""Terms that are summed at least: the series of the rest wants a large argument."""
+"""Least number of terms summed directly: the Euler-Maclaurin series needs a large argument."""
 
 
 @functools.lru_cache(maxsize=8)
@@ -206,7 +207,7 @@ def central(index: int) -> Fraction: ...
 @overload
 def central(index: int, *, exact: Literal[False]) -> arb: ...
 def central(index: int, *, exact: bool = True) -> Fraction | arb:
-    """Return f_index, exactly or at flint's current precision."""
+    """Return f_index, exactly or as a ball at flint's current precision."""
     if exact:
         return Fraction(math.comb(2 * index, index), 4**index)
     return _squared(arb(index)).sqrt()
@@ -224,13 +225,13 @@ def landau(count: int) -> arb:
 
 
 def _squared(x: arb) -> arb:
-    """Return (Γ(x + ½)/Γ(x + 1))²/π for large x without overflow."""
+    """Return (Γ(x + ½)/Γ(x + 1))²/π, without overflow at large x."""
     half = arb(1) / 2
     return (2 * ((x + half).lgamma() - (x + 1).lgamma())).exp() / arb.pi()
 
 
 def _tail(first: int, last: int) -> arb:
-    """Return Σ f_j² over first ≤ j < last, by Euler and Maclaurin."""
+    """Return Σ f_j² over first ≤ j < last, by the Euler-Maclaurin formula."""
     terms = max(4, int(ctx.prec) // 8)
     with ctx.workprec(int(ctx.prec) + 40):
         low, high = _derivatives(first, 2 * terms), _derivatives(last, 2 * terms)
@@ -241,20 +242,23 @@ def _tail(first: int, last: int) -> arb:
 
 
 def _term(i: int, low: list[arb], high: list[arb]) -> arb:
-    """Return B_{2i}/(2i)! times the difference of the derivatives of order 2i − 1."""
+    """Return B_{2i}/(2i)! times the difference of the (2i − 1)-th derivatives at the two ends."""
     return arb.bernoulli(2 * i) / (2 * i) * (high[2 * i - 1] - low[2 * i - 1])
 
 
 def _derivatives(at: int, order: int) -> list[arb]:
-    """Return the Taylor coefficients of f_x² at a point, up to an order."""
+    """Return the Taylor coefficients of x ↦ f_x² at a point, up to an order."""
     with ctx.workcap(order + 1):
-        x = arb_series([arb(at), arb(at)])  # in units of the point, where all are of one size
+        x = arb_series([arb(at), arb(at)])  # scaled by `at`, so that coefficients have similar size
         series = (2 * ((x + arb(1) / 2).lgamma() - (x + 1).lgamma())).exp() / arb.pi()
         return [series[index] / arb(at) ** index for index in range(order + 1)]
 
 
 def _integral(first: int, last: int, terms: int) -> arb:
-    """Return ∫ f_x² dx, by the same formula, with many steps from each number to its double."""
+    """Return ∫ f_x² dx by the Euler-Maclaurin formula for a grid.
+
+    The range is cut at first·2^k; each part has a fixed number of steps.
+    """
     steps = int(ctx.prec) // 2
     total, low, left = arb(0), first, _derivatives(first, 2 * terms)
     while low < last:

@@ -1,4 +1,4 @@
-"""Enclosures: two decimals that a real number provably lies between."""
+"""Enclosures: intervals with decimal ends that provably contain a real number."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ from dpassay.accountant.numbers.precision import ctx
 _SPEC = re.compile(r"((?:.?[<>=^])?[-+ ]?z?#?0?[0-9]*)([,_]?)((?:\.[0-9]+)?)([a-zA-Z%]?)")
 _PLACE = re.compile(r"((?:.?[<>=^])?)[-+ ]?z?#?0?([0-9]*)")
 _DEFAULT_PRECISION = ".6"
-"""What a format without a precision means, as for floats."""
+"""The precision of a format that names none, as for floats."""
 _SHOWN_DIGITS = 12
-"""Digits that are printed unless a format asks for more; JSON has all of them."""
+"""Digits printed unless a format asks for more. JSON has all digits."""
 _ENDS_DIGITS = 6
-"""Digits of an end, where both ends are printed."""
+"""Digits of each end when both ends are printed."""
 _MIDDLE_DIGITS = 60
-"""Of the middle of an enclosure, before it is rounded to a float."""
+"""Digits of the midpoint of an enclosure before it is rounded to a float."""
 _MOST_PLACES = 10_000
-"""Digits of a rounded number: more are nobody's question."""
+"""Most digits of a rounded number; rounding to more is refused."""
 _NUMBERS = (ExactReal, Fraction, Decimal, int, float)
 _LEAST_DIGITS = Fraction(1, 10)
-"""A float stands for an enclosure of at most this relative width: one digit is certain."""
+"""Largest relative width of an enclosure that `float` accepts: one digit is certain."""
 
 _NEARLY_ONE = (Decimal("0.999"), Decimal("1.001"))
-"""Ratios between these are printed to two digits of their distance from 1."""
+"""Between these, a ratio is printed to two significant digits of its distance from 1."""
 _HARDLY_BESIDE = Decimal("1e-12")
-"""Nearer to 1 than this a ratio is 1 and its distance: nobody counts more digits."""
+"""Nearer to 1 than this, a ratio is printed as 1 plus or minus its distance, such as 1-5.6e-17."""
 _IN_FULL = 1000000
-"""Ratios from here on are printed with an exponent."""
+"""Ratios from this value on are printed with an exponent."""
 
 
 def _rounded(value: Decimal, spec: str, rounding: str) -> str:
-    """Format a decimal, rounded to the nearest or in a direction."""
+    """Format a decimal with the given rounding mode."""
     with localcontext(Context(Emax=MAX_EMAX, Emin=MIN_EMIN, rounding=rounding, traps=[])):
         try:
             return format(value, spec)
@@ -68,7 +68,7 @@ def _bad_format(spec: str) -> InvalidInputError:
 
 
 def _quantized(value: Decimal, places: int) -> Decimal | None:
-    """Round half to even; None for an infinite or enormous number."""
+    """Round half to even; return None for an infinite or very long number."""
     digits = max(1, value.adjusted() + places + 2) if value.is_finite() else MAX_PREC
     if digits > _MOST_PLACES:
         return None
@@ -77,7 +77,7 @@ def _quantized(value: Decimal, places: int) -> Decimal | None:
 
 
 def _is_number(value: object) -> bool:
-    """Whether an enclosure can be compared with this."""
+    """Whether the value is a number that an enclosure can be compared with."""
     return isinstance(value, _NUMBERS) and not isinstance(value, bool)
 
 
@@ -102,9 +102,9 @@ def _sign(left: ExactReal, right: ExactReal) -> int:
 
 
 def few(value: Decimal | Fraction | float | str, digits: int = 6, *, sign: str = "") -> str:
-    """Return a number to the nearest in few digits, its exponent as people write it.
+    """Format a number to a few digits, its exponent in the short form 1e-5.
 
-    With the sign "+" what is positive has it.
+    With sign="+" a positive number gets a sign.
 
     >>> few(1e-5), few("0.0000014", 2), few(2.5e6, 2), few(0.25, sign="+")
     ('1e-5', '1.4e-6', '2.5e6', '+0.25')
@@ -113,7 +113,9 @@ def few(value: Decimal | Fraction | float | str, digits: int = 6, *, sign: str =
 
 
 def ratio(value: Decimal) -> str:
-    """Print four digits of a ratio, near 1 two of its distance; nothing for what is not finite.
+    """Format a ratio to four digits, or near 1 to two digits of its distance from 1.
+
+    The text is empty for a ratio that is not finite.
 
     >>> ratio(Decimal("20704.1")), ratio(Decimal("1.3244e7")), ratio(Decimal("1.00000214"))
     ('20700', '1.324e7', '1.0000021')
@@ -130,35 +132,36 @@ def ratio(value: Decimal) -> str:
 
 
 RELATIVE_WIDTH = Fraction(1, 10**30)
-"""Relative width that closed forms are enclosed to unless asked otherwise."""
+"""Default relative width of the enclosure of a closed form."""
 
 GRID_WIDTH = Fraction(1, 10**6)
-"""Relative width of answers from grids for which none is named."""
+"""Default relative width of answers computed on grids."""
 COMPOSED_WIDTH = Fraction(1, 10**9)
-"""Relative width that every engine of a composition is first asked for."""
+"""Relative width that each composition engine is first asked to reach."""
 
 START_PRECISION = 128
-"""Bits of a first evaluation: the default answers have no more digits."""
+"""Bits of precision of the first evaluation; enough for the default widths."""
 MAX_PRECISION = 1 << 15
-"""Bits after which a value is given up: 10,000 digits, and minutes."""
+"""Largest precision in bits, about 10,000 digits; an evaluation there takes minutes."""
 _GUARD_DIGITS = 6
-"""Digits of the decimals beyond those of the ball, so that rounding outward does not show."""
+"""Decimal digits beyond those of the ball, so that outward rounding adds almost nothing."""
 _MOST_BITS = 110
-"""Accuracy of a ball that is written out where less was asked for."""
+"""Accuracy in bits up to which a ball is written out even if less was asked for."""
 _TOLD = 12
-"""Bits from which on an accuracy that twice the precision leaves as it is is not rounding."""
+"""An accuracy above this many bits that twice the precision does not improve is not limited by
+rounding errors."""
 _STALLS = 2
-"""Doublings of the precision that add nothing before an evaluation gives up."""
+"""Consecutive doublings of the precision without progress before an evaluation fails."""
 _ARITHMETIC_DIGITS = 45
-"""Of sums and products of enclosures: some more than most ends have."""
+"""Digits of sums and products of enclosures; most ends have a few less."""
 _ZERO = Decimal(0)
 _LARGEST_POWER = MAX_EMAX // 2
-_LONGEST_EXPANSION = 1 << 15  # bits of a magnitude that are written out exactly
+_LONGEST_EXPANSION = 1 << 15  # larger binary exponents are not expanded to decimals exactly
 
 
 @functools.cache
 def decimal_context(digits: int, rounding: str) -> Context:
-    """Return the arithmetic of decimals of so many digits, of any size."""
+    """Return a decimal context of this many digits, without limits on the exponent."""
     return Context(prec=digits, rounding=rounding, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 
 
@@ -176,7 +179,7 @@ def _round(endpoint: arb, digits: int, rounding: str) -> Decimal:
 
 
 def _round_far(endpoint: arb, digits: int, rounding: str) -> Decimal:
-    """Round a number whose exact expansion is too long to write: scale it by a power of ten."""
+    """Round a number whose exact decimal expansion is too long: scale it by a power of ten."""
     size = int(endpoint.man_exp()[1]).bit_length()
     with ctx.workprec(4 * digits + 2 * size + 64):
         whole, shift = (abs(endpoint).log() / arb(10).log()).mid().floor().man_exp()
@@ -184,7 +187,7 @@ def _round_far(endpoint: arb, digits: int, rounding: str) -> Decimal:
         scaled = endpoint / arb(10) ** power
         end = scaled.lower() if rounding == ROUND_FLOOR else scaled.upper()
         near_one = _round(end, digits, rounding)
-    if abs(power) > _LARGEST_POWER:  # no decimal is that small or large
+    if abs(power) > _LARGEST_POWER:  # outside the exponent range of decimals
         away = (near_one > 0) == (rounding == ROUND_CEILING)
         extreme = Decimal((0, (1,), _LARGEST_POWER if power > 0 else -_LARGEST_POWER))
         if power > 0:
@@ -198,8 +201,8 @@ def _round_far(endpoint: arb, digits: int, rounding: str) -> Decimal:
 class Interval:
     """The closed interval [lower, upper]: an enclosure of one real number.
 
-    Both ends are exact decimals, rounded outward when the interval was made, so what is
-    printed is what was proved. An end may be infinite; no end is ever NaN.
+    Both ends are exact decimals that were rounded outward when the interval was made, so the
+    printed bounds are proved bounds. An end may be infinite; it is never NaN.
     """
 
     lower: Decimal
@@ -213,9 +216,9 @@ class Interval:
 
     @staticmethod
     def of_ball(ball: arb, digits: int = 40) -> Interval:
-        """Return the outward decimal rounding of a ball.
+        """Return the interval of a ball, with ends rounded outward to `digits` digits.
 
-        Raises UndecidedError if the ball is NaN (nothing is known about the number).
+        Raises UndecidedError if the ball is NaN: nothing is known about the number.
         """
         if ball.is_nan():
             raise UndecidedError("The computation gave no enclosure (NaN ball).")
@@ -232,7 +235,7 @@ class Interval:
 
     @staticmethod
     def of_exact(value: Fraction | int, digits: int = 40) -> Interval:
-        """Return the narrowest interval with ends of `digits` digits around a rational."""
+        """Return the narrowest interval around a rational whose ends have `digits` digits."""
         value = Fraction(value)
         n, d = Decimal(value.numerator), Decimal(value.denominator)
         return Interval(
@@ -246,24 +249,27 @@ class Interval:
 
     @property
     def relative_width(self) -> Fraction | None:
-        """(upper − lower)/min(|lower|, |upper|); 0 for a point; None if it is unbounded."""
+        """(upper − lower)/min(|lower|, |upper|); 0 for a point.
+
+        None if an end is infinite, or if the interval is not a point and contains 0.
+        """
         if self.lower == self.upper:
             return Fraction(0)
         if not (self.lower.is_finite() and self.upper.is_finite()) or self.lower <= 0 <= self.upper:
             return None
-        places = -self.lower.adjusted()  # a common power of ten, lest 1e-1000000000 be written out
+        places = -self.lower.adjusted()  # a common power of ten, so that 1e-1000000000 stays short
         lower, upper = _shifted(self.lower, places), _shifted(self.upper, places)
         return (upper - lower) / min(abs(lower), abs(upper))
 
     def __contains__(self, value: object) -> bool:
-        """Whether a number lies in the interval; a float is the binary number that it is."""
+        """Whether a number lies in the interval. A float stands for its exact binary value."""
         if not _is_number(value):
             raise TypeError(f"Expected a number, not {type(value).__name__}.")
         low, high = _sides(self, value)  # type: ignore[arg-type]  # a number
         return low <= 0 <= high
 
     def __iter__(self) -> Iterator[Decimal]:
-        """Go through both ends: `lower, upper = interval`."""
+        """Iterate over the two ends: `lower, upper = interval`."""
         return iter((self.lower, self.upper))
 
     def overlaps(self, other: Interval) -> bool:
@@ -275,7 +281,7 @@ class Interval:
         return Interval(min(self.lower, other.lower), max(self.upper, other.upper))
 
     def to_json(self) -> dict[str, str]:
-        """Return {"lower": "…", "upper": "…"}, with every digit, exponents as claims write them.
+        """Return {"lower": "…", "upper": "…"}, with all digits and exponents as in claims.
 
         >>> Interval(Decimal("1.75E-8"), Decimal("2E+9")).to_json()
         {'lower': '1.75e-8', 'upper': '2e9'}
@@ -285,29 +291,29 @@ class Interval:
 
     @staticmethod
     def of_json(data: Mapping[str, str]) -> Interval:
-        """Return the enclosure that `to_json` gives as plain data."""
+        """Return the interval that `to_json` wrote."""
         return Interval(Decimal(data["lower"]), Decimal(data["upper"]))
 
     def to_dict(self) -> dict[str, str]:
-        """Return the same: plain data with every digit."""
+        """Return the same as `to_json`."""
         return self.to_json()
 
     @property
     def digits(self) -> float:
-        """How many significant digits are certain: ⌊−log₁₀ width⌋, or +∞ for an exact number.
+        """The number of certain significant digits: ⌊−log₁₀ width⌋, or +∞ for an exact number.
 
-        0 where the enclosure contains 0 or has an infinite end.
+        It is 0 if the enclosure contains 0 or has an infinite end.
         """
         width = self.relative_width
         if width is None or width >= 1:
             return 0
-        # the quotient's count of digits is exact where a logarithm of a float might not be
+        # The number of digits of the quotient is exact; a logarithm in floats might not be.
         return len(str(width.denominator // width.numerator)) - 1 if width else math.inf
 
     def __float__(self) -> float:
-        """Return the float nearest to the middle; for an estimate, no bound.
+        """Return the float nearest to the midpoint: an estimate, not a bound.
 
-        Raises UndecidedError where no digit is certain, unless both ends are the same float.
+        Raises UndecidedError if no digit is certain, unless both ends round to the same float.
         """
         low, high, width = float(self.lower), float(self.upper), self.relative_width
         if low == high:
@@ -328,7 +334,7 @@ class Interval:
     def __round__(self, places: int) -> Decimal: ...
 
     def __round__(self, places: int | None = None) -> int | Decimal:
-        """Return the rounded number; UndecidedError where the ends round to different ones."""
+        """Return the rounded number; UndecidedError if the two ends round differently."""
         low, high = (_quantized(end, places or 0) for end in self)
         if low is None or high is None or low != high:
             raise UndecidedError(
@@ -339,10 +345,9 @@ class Interval:
         return int(low) if places is None else low
 
     def __format__(self, spec: str) -> str:
-        """Format as a number where both ends have the same text, else as [lower, upper].
+        """Format as a number if both ends give the same text, else as [lower, upper].
 
-        The ends of a pair are rounded outward. A width and an alignment are those of the whole
-        text.
+        The printed ends are rounded outward. A width and an alignment apply to the whole text.
 
         Examples
         --------
@@ -366,7 +371,7 @@ class Interval:
         return format(self._both(number), f"{align or '>'}{width}")
 
     def _both(self, spec: str) -> str:
-        """Return both ends, rounded outward."""
+        """Return both ends as text, rounded outward."""
         low = _rounded(self.lower, spec, ROUND_FLOOR)
         return f"[{low}, {_rounded(self.upper, spec, ROUND_CEILING)}]"
 
@@ -375,7 +380,7 @@ class Interval:
         return Interval(self.upper.copy_negate() or _ZERO, self.lower.copy_negate() or _ZERO)
 
     def __add__(self, other: Interval | Number) -> Interval:
-        """Enclose the sum with a number or with what another interval encloses."""
+        """Enclose the sum with a number, or with the number in another interval."""
         found = _read(other)
         if found is None:
             return NotImplemented
@@ -385,12 +390,12 @@ class Interval:
         )
 
     def __sub__(self, other: Interval | Number) -> Interval:
-        """Enclose the difference; x − x is not 0, for the two need not be one number."""
+        """Enclose the difference. The operands are taken as two numbers, so x − x is not 0."""
         found = _read(other)
         return NotImplemented if found is None else self + (-found)
 
     def __mul__(self, other: Interval | Number) -> Interval:
-        """Enclose the product; 0 times an unbounded number is 0."""
+        """Enclose the product, with 0·∞ = 0."""
         found = _read(other)
         if found is None:
             return NotImplemented
@@ -401,7 +406,7 @@ class Interval:
         )
 
     def __truediv__(self, other: Interval | Number) -> Interval:
-        """Enclose the quotient; UndecidedError where the divisor may be 0."""
+        """Enclose the quotient; UndecidedError if the divisor may be 0."""
         found = _read(other)
         if found is None:
             return NotImplemented
@@ -414,18 +419,18 @@ class Interval:
     __rmul__ = __mul__
 
     def __rsub__(self, other: Number) -> Interval:
-        """Enclose a number less this one."""
+        """Enclose the difference of a number and this one."""
         return -self + other
 
     def __rtruediv__(self, other: Number) -> Interval:
-        """Enclose a number divided by this one; UndecidedError where this one may be 0."""
+        """Enclose a number divided by this one; UndecidedError if this one may be 0."""
         found = _read(other)
         return NotImplemented if found is None else found / self
 
     def __eq__(self, other: object) -> bool:
-        """Compare the ends with another interval's; a number is equal to an exact interval only.
+        """Whether two intervals have the same ends, or the enclosed number equals another.
 
-        Raises UndecidedError for a number that lies in an interval which is no point.
+        Raises UndecidedError for a number inside an interval that is not a single point.
         """
         if isinstance(other, Interval):
             return self.lower == other.lower and self.upper == other.upper
@@ -439,31 +444,31 @@ class Interval:
         raise self._undecided(other)
 
     def __hash__(self) -> int:
-        """Hash the ends; a point hashes like its number, to which it is equal."""
+        """Hash the two ends; a point hashes like the number that it equals."""
         return hash(self.lower if self.lower == self.upper else (self.lower, self.upper))
 
     def __lt__(self, other: Interval | Number) -> bool:
-        """Whether the number is below another; UndecidedError where the ends do not tell."""
+        """Whether the number is less than another; UndecidedError if the ends do not decide it."""
         return self._compared(other, below=True, or_equal=False)
 
     def __le__(self, other: Interval | Number) -> bool:
-        """Whether the number is at most another; UndecidedError where the ends do not tell."""
+        """Whether the number is at most another; UndecidedError if the ends do not decide it."""
         return self._compared(other, below=True, or_equal=True)
 
     def __gt__(self, other: Interval | Number) -> bool:
-        """Whether the number is above another; UndecidedError where the ends do not tell."""
+        """Whether the number exceeds another; UndecidedError if the ends do not decide it."""
         return self._compared(other, below=False, or_equal=False)
 
     def __ge__(self, other: Interval | Number) -> bool:
-        """Whether the number is at least another; UndecidedError where the ends do not tell."""
+        """Whether the number is at least another; UndecidedError if the ends do not decide it."""
         return self._compared(other, below=False, or_equal=True)
 
     def _compared(self, other: object, *, below: bool, or_equal: bool) -> bool:
-        """Decide x < y, x ≤ y, x > y or x ≥ y for every x and y in the two intervals."""
+        """Decide x < y, x ≤ y, x > y or x ≥ y for all x and y in the two intervals."""
         if isinstance(other, Interval):
             least, most = other.lower, other.upper
-            low = (self.lower > most) - (self.lower < most)  # of the least difference
-            high = (self.upper > least) - (self.upper < least)  # of the largest
+            low = (self.lower > most) - (self.lower < most)  # sign of the least difference
+            high = (self.upper > least) - (self.upper < least)  # sign of the largest difference
         elif _is_number(other) or isinstance(other, str):
             low, high = _sides(self, other)  # type: ignore[arg-type]  # a number or text
         else:
@@ -484,9 +489,9 @@ class Interval:
         )
 
     def __str__(self) -> str:
-        """Print the digits that both ends share, three to twelve, or both ends if they share fewer.
+        """Return the digits that both ends share, 3 to 12 of them; if they share fewer, both ends.
 
-        An exact number is printed in full.
+        An exact number is written in full.
         """
         end = self.lower
         if end == self.upper:
@@ -500,7 +505,7 @@ class Interval:
         return self._both(f".{_ENDS_DIGITS}g")
 
     def __repr__(self) -> str:
-        """Print the same, with how many digits are certain; `.lower` and `.upper` have them all."""
+        """Return `str` and the number of certain digits. `.lower` and `.upper` have all digits."""
         if self.lower == self.upper:
             return f"Interval({self}, exact)"
         if not self.digits or str(self).startswith("["):
@@ -508,15 +513,15 @@ class Interval:
         return f"Interval({self}, {self.digits} digits certain)"
 
     def _repr_html_(self) -> str:
-        """Return the shared digits and both ends, for notebooks."""
+        """Return the shared digits and both ends as HTML, for notebooks."""
         return f"<strong>{self}</strong> <small>in {self._ends()}</small>"
 
     def _repr_markdown_(self) -> str:
-        """Return the same as Markdown."""
+        """Return the shared digits and both ends as Markdown."""
         return f"**{self}** in {self._ends()}"
 
     def html_cells(self) -> dict[str, str]:
-        """Return the shared digits and how many are certain, as HTML: see `dpassay.Results`."""
+        """Return the shared digits and how many are certain as HTML cells of `dpassay.Results`."""
         certain = "exact" if self.lower == self.upper else f"{self.digits} digits"
         return {"answer": f"<strong>{self}</strong>", "certain": certain}
 
@@ -528,7 +533,7 @@ _DOWN, _UP = (decimal_context(_ARITHMETIC_DIGITS, way) for way in (ROUND_FLOOR, 
 
 
 def _read(value: object) -> Interval | None:
-    """Return an enclosure of a number to reckon with; None for what is none."""
+    """Convert a number to an enclosure; None for anything else."""
     if isinstance(value, Interval):
         return value
     if not (isinstance(value, str) or _is_number(value)):
@@ -540,26 +545,26 @@ def _read(value: object) -> Interval | None:
 
 
 def _unless_nan(end: Decimal, unknown: Decimal) -> Decimal:
-    """Return an end, or the value for ∞ − ∞ or 0·∞; a zero without its exponent."""
+    """Replace NaN, from ∞ − ∞ or 0·∞, by a given value; drop the exponent of a zero."""
     return unknown if end.is_nan() else end or _ZERO
 
 
 def ball(value: Fraction | int) -> arb:
-    """Return a ball around a rational number, at flint's current precision."""
+    """Return a ball that contains a rational number, at flint's current precision."""
     value = Fraction(value)
     return arb(fmpq(value.numerator, value.denominator))
 
 
 def nonnegative(value: arb) -> arb:
-    """Return the part of a ball that is at least 0: of a number that is known to be."""
+    """Return the part ≥ 0 of the ball of a number that is known to be ≥ 0."""
     if not value.is_finite() or value.lower() >= 0:
         return value
     half = arb(0, value.upper() / 2)
-    return half.rad() + half  # its lower end is 0, which the ball of [0, upper] misses
+    return half.rad() + half  # lower end exactly 0; arb's ball of [0, upper] may go below
 
 
 def _shifted(value: Decimal, places: int) -> Fraction:
-    """Return value·10^places of a finite decimal."""
+    """Return value·10^places for a finite decimal."""
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     return Fraction(Decimal((sign, digits, exponent + places)))
@@ -577,7 +582,7 @@ def _decimal_ball(value: Decimal) -> arb:
 
 @contextmanager
 def within() -> Iterator[None]:
-    """Take the enclosures from refusals within: they are not of the number that is asked for."""
+    """Drop the enclosure from an UndecidedError raised inside: it is of an intermediate number."""
     try:
         yield
     except UndecidedError as refusal:
@@ -586,14 +591,14 @@ def within() -> Iterator[None]:
 
 
 def enclose(compute: Callable[[], arb], *, relative_width: Fraction = RELATIVE_WIDTH) -> Interval:
-    """Evaluate a ball-valued function up a ladder of precisions until it is narrow.
+    """Evaluate a ball-valued function at growing precision until the ball is narrow enough.
 
     Parameters
     ----------
     compute
-        Called with flint's precision set; returns a ball that contains the number.
+        Called with flint's precision set. Returns a ball that contains the number.
     relative_width
-        The width asked for, relative to the magnitude. An exact ball is always narrow enough.
+        The width to reach, relative to the number's magnitude. An exact ball is always accepted.
 
     Returns
     -------
@@ -603,8 +608,8 @@ def enclose(compute: Callable[[], arb], *, relative_width: Fraction = RELATIVE_W
     Raises
     ------
     UndecidedError
-        If the last rung is still wider, or refused, or the precision adds nothing to an accuracy of
-        some digits; the error carries the enclosure that was reached.
+        If the ball at the highest precision is wider, if `compute` raises UndecidedError, or if
+        more precision no longer improves the ball. The error carries the enclosure reached, if any.
     """
     bits = bits_of(relative_width)
     precision = max(START_PRECISION, bits + 32)
@@ -614,7 +619,7 @@ def enclose(compute: Callable[[], arb], *, relative_width: Fraction = RELATIVE_W
             try:
                 with within():
                     ball = compute()
-            except UndecidedError as refusal:  # what fewer bits have found stays known
+            except UndecidedError as refusal:  # the enclosure found at lower precision still holds
                 if ball.is_finite():
                     refusal.say_interval(Interval.of_ball(ball, _digits(bits, 0)))
                 raise
@@ -637,18 +642,18 @@ def enclose(compute: Callable[[], arb], *, relative_width: Fraction = RELATIVE_W
 
 
 def _digits(bits: int, accuracy: int) -> int:
-    """Return the decimal digits for a width of so many bits, or for a narrower ball."""
+    """Return the decimal digits for the requested bits, or for those of a more accurate ball."""
     return int(max(bits, min(accuracy, _MOST_BITS)) * 0.30103) + _GUARD_DIGITS
 
 
 def _narrow(value: arb, relative_width: Fraction) -> bool:
-    """Whether a ball is narrow enough, with room for rounding its ends outward."""
+    """Whether a ball is narrow enough, with room to round its ends outward."""
     slack = ball(relative_width) * arb("0.999")
     return bool(2 * arb(value.rad()) < slack * abs(value).lower())
 
 
 def sign(compute: Callable[[], arb], *, max_precision: int = MAX_PRECISION) -> int | None:
-    """Return the sign of a number, or None if the last rung does not decide it."""
+    """Return the sign of a number, or None if it is undecided at the highest precision."""
     precision = START_PRECISION
     while True:
         with ctx.workprec(precision):
@@ -665,7 +670,7 @@ def sign(compute: Callable[[], arb], *, max_precision: int = MAX_PRECISION) -> i
 
 
 def bits_of(relative_width: Fraction) -> int:
-    """Bits of relative accuracy that make a ball narrower than `relative_width`."""
+    """Return the bits of relative accuracy that make a ball narrower than `relative_width`."""
     if not 0 < relative_width < 1:
         raise InvalidInputError(
             f"Expected relative_width={relative_width} in (0, 1). Give a width such as 1e-30."

@@ -1,4 +1,4 @@
-"""Exact real numbers as arguments: rationals, their roots, and formulas with exp and log."""
+"""Exact real numbers: rationals, square roots of rationals, and formulas with exp and log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LONG_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?
 _RATIO = re.compile(r"\s*N\s*(?:/\s*N\s*)?".replace("N", _LONG_DECIMAL.pattern))
 _FLOAT = re.compile(r"\s*float\(([^()]*)\)\s*")
 _LONG_BINARY = re.compile(r"'?(?<![\w.])([0-9]+\.[0-9]{20,1074})(?![\w.])'?")
-"""A decimal as long as only a float has, with the quotation marks of an argument."""
+"""A decimal so long that it comes from a float, with any quotation marks around the argument."""
 _WRAPPED = re.compile(r"(?<!\w)float\((-?[0-9.]+(?:e[+-]?[0-9]+)?)\)")
 _POWER_OF_TEN = re.compile(r"(?:([0-9.]+)[·×*])?10(?:\^|\*\*)\{?(-?[0-9]+)\}?")
 _LOGARITHM = re.compile(
@@ -35,33 +35,33 @@ _LOGARITHM = re.compile(
 )
 _EXPONENT = re.compile(r"[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _UNITS = {"%": -2, "k": 3, "K": 3, "M": 6}
-"""Powers of ten that stand behind a number."""
+"""Suffixes of a number and the powers of ten that they stand for."""
 _UNIT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([%kKM])")
 _PLAIN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹−", "-0123456789-")
-"""Exponents and minus signs as papers print them, in ASCII."""
+"""Superscripts and minus signs, as papers print them, in ASCII."""
 _MAX_LENGTH = 20_000
-"""Characters of one number: longer ones take seconds to read."""
+"""Most characters of one number; longer ones take seconds to read."""
 _FORMULA = re.compile(
     r"(?:[0-9.\s(),+*/-]|[eE](?=[+-]?[0-9])|pi|(?:exp|float|ln|log|sqrt)(?=\s*\())+"
 )
-"""What a formula is made of."""
+"""The characters and words that a formula may contain."""
 _LONGEST_FORMULA = 1000
-"""Characters of a formula."""
+"""Most characters of a formula."""
 _MOST_BITS = 400_000
-"""Of the numerator and denominator of a number that is computed: 10^±99999 is one."""
+"""Most bits of the numerator and denominator of a computed number; 10^±99999 is allowed."""
 _TOO_LONG = "to have fewer digits"
 _FLOAT_BITS = 128
-"""At which formulas are rounded to floats, and first compared."""
+"""Bits at which formulas are rounded to floats and first compared."""
 _FAR = 1 << 20
-"""Powers of 2 beyond those of floats."""
+"""Bound on powers of 2, beyond those of floats."""
 _SPARE_BITS = 32
-"""Beyond those of mpmath, lest rounding shows."""
+"""Bits beyond mpmath's precision, so that the conversion adds no visible rounding error."""
 _LARGEST_EXPONENT = 10**400
-"""Of e: the ball of a larger power is long."""
+"""Largest |x| for which e^x is computed; the ball of a larger power is too long."""
 _SHOWN_DIGITS = 40
-"""Digits up to which a decimal is written out; others are fractions or powers of ten."""
+"""Most digits of a decimal that is written in full; others are fractions or powers of ten."""
 _FEW_DIGITS = 4
-"""Digits up to which a decimal with as many zeros after the point has an exponent."""
+"""Decimals of at most this many digits, and more zeros after the point, get an exponent."""
 _REMEDY = 'Write a number such as 3, "0.1", "1e-300", "256/60000", "sqrt(2)" or "log(3)".'
 
 
@@ -69,11 +69,11 @@ _REMEDY = 'Write a number such as 3, "0.1", "1e-300", "256/60000", "sqrt(2)" or 
 @functools.total_ordering
 @dataclass(frozen=True, slots=True, eq=False)
 class ExactReal:
-    """A real number, without rounding.
+    """A real number without rounding error.
 
-    A rational number keeps `rational`; the root of one, sign(s)·√|s|, keeps `signed_square` s;
-    any other keeps its `formula` alone. Sums, products, quotients, powers, exp and log of these
-    numbers are such numbers.
+    A rational number has both `rational` and `signed_square`. The root of a rational,
+    sign(s)·√|s|, has only `signed_square` s. Any other number has only its `formula`. Sums,
+    products, quotients, powers, exp and log of exact numbers are exact numbers.
     """
 
     rational: Fraction | None
@@ -81,7 +81,7 @@ class ExactReal:
     formula: Formula | None = None
 
     def __hash__(self) -> int:
-        """Hash the terms of the square, which tell equal numbers: faster than fractions hash."""
+        """Hash the terms of the signed square, which is faster than hashing a fraction."""
         if self.signed_square is None:
             return hash(self.formula)
         return hash(self.signed_square.as_integer_ratio())
@@ -94,7 +94,7 @@ class ExactReal:
         return not self._side(other)
 
     def __call__(self, *_: object, **__: object) -> Never:
-        """Say what to ask where an argument of a mechanism hides the question of its name."""
+        """Raise what to write instead, for mechanism.epsilon(δ) if epsilon is an argument."""
         raise InvalidInputError(
             "This is an argument of the mechanism, a number. Ask dpassay.epsilon(mechanism, delta)."
         )
@@ -107,7 +107,7 @@ class ExactReal:
 
     @staticmethod
     def of_root(signed_square: Fraction) -> ExactReal:
-        """Return sign(s)·√|s|, in rational form when s is a perfect square."""
+        """Return sign(s)·√|s|, in rational form if |s| is the square of a rational."""
         n, d = abs(signed_square.numerator), signed_square.denominator
         root_n, root_d = math.isqrt(n), math.isqrt(d)
         if root_n * root_n == n and root_d * root_d == d:
@@ -118,9 +118,9 @@ class ExactReal:
 
     @staticmethod
     def of_quotient(value: Quotient, text: str = "") -> ExactReal:
-        """Return the number in its simplest form; `text` is how it was written.
+        """Return the number in its simplest form; `text` is the formula as it was written.
 
-        Raises UndecidedError where no digits tell whether it is 0.
+        Raises UndecidedError if it cannot be decided whether the number is 0.
         """
         value = formula.simpler(value)
         if (rational := formula.as_fraction(value)) is not None:
@@ -133,7 +133,7 @@ class ExactReal:
         return ExactReal(None, None, found)
 
     def quotient(self) -> Quotient:
-        """Return the number as the quotient of two sums."""
+        """Return the number as a quotient of two sums (see `formula`)."""
         if self.formula is not None:
             return self.formula.quotient
         if self.rational is not None:
@@ -151,17 +151,17 @@ class ExactReal:
 
     @property
     def square(self) -> Fraction:
-        """The exact square; InvalidInputError where it is not rational."""
+        """The exact square, a rational number; InvalidInputError if it is irrational."""
         return abs(self._signed_square)
 
     @property
     def squared(self) -> ExactReal:
-        """The square, whether rational or not."""
+        """The exact square, rational or not."""
         return self * self
 
     @property
     def sign(self) -> int:
-        """−1, 0 or 1."""
+        """The sign: −1, 0 or 1."""
         if self.signed_square is None:
             assert self.formula is not None
             return self.formula.sign
@@ -177,7 +177,7 @@ class ExactReal:
         return root if self.sign >= 0 else -root
 
     def mpf(self) -> Any:
-        """Return the number as an mpmath real at mpmath's current precision."""
+        """Return the number as an mpmath real, at mpmath's current precision."""
         import mpmath
 
         if self.rational is not None:
@@ -189,9 +189,9 @@ class ExactReal:
         return self.sign * mpmath.sqrt(square)
 
     def __float__(self) -> float:
-        """Round to the nearest float (for samplers and plots, never for a verdict).
+        """Return the nearest float, for samplers and plots, never for a verdict.
 
-        Raises UndecidedError beyond the largest float.
+        Raises UndecidedError above the largest float.
         """
         try:
             if self.rational is not None:
@@ -213,17 +213,17 @@ class ExactReal:
         if self.formula is not None:
             return self.formula.floor()
         root = math.isqrt(self.square.numerator // self.square.denominator)
-        return root if self.sign > 0 else -root - 1  # an irrational number is no integer
+        return root if self.sign > 0 else -root - 1  # an irrational number is not an integer
 
     def __lt__(self, other: ExactReal) -> bool:
-        if not isinstance(other, ExactReal):  # an enclosure compares itself with exact numbers
+        if not isinstance(other, ExactReal):  # Interval implements comparisons with exact numbers
             return NotImplemented
         if self.signed_square is None or other.signed_square is None:
             return self._side(other) < 0
         return self.signed_square < other.signed_square
 
     def _side(self, other: ExactReal) -> int:
-        """Return the sign of self − other, on balls where they decide."""
+        """Return the sign of self − other; balls are tried first."""
         with ctx.workprec(_FLOAT_BITS):
             less = self.ball() - other.ball()
         if less > 0 or less < 0:
@@ -260,9 +260,9 @@ class ExactReal:
         return ExactReal.of_root(self.signed_square / other.signed_square)
 
     def power(self, exponent: ExactReal) -> ExactReal:
-        """Return a power: of a number ≥ 0, or with an integer exponent.
+        """Return self^exponent for self ≥ 0, or for an integer exponent.
 
-        Raises ArithmeticError where it is not defined, or too long.
+        Raises ArithmeticError if the power is undefined or too long.
         """
         whole = exponent.rational
         if self.sign == 0 and exponent.sign < 0:
@@ -284,25 +284,25 @@ class ExactReal:
         return (self.log() * exponent).exp()
 
     def root(self) -> ExactReal:
-        """Return √self of a number ≥ 0."""
+        """Return √self for self ≥ 0."""
         if self.rational is not None and self.rational >= 0:
             return ExactReal.of_root(self.rational)
         return self.power(ExactReal.of_rational(Fraction(1, 2)))
 
     def exp(self) -> ExactReal:
-        """Return e^self; ArithmeticError where it is too long, or beyond e^±10^4000."""
+        """Return e^self; ArithmeticError if it is too long, or if |self| > 10^400."""
         if abs(self.ball()) > _LARGEST_EXPONENT:
             raise ArithmeticError("to be nearer to 1")
         return ExactReal.of_quotient(formula.exp(self.quotient()))
 
     def log(self) -> ExactReal:
-        """Return ln(self) of a number > 0."""
+        """Return ln(self) for self > 0."""
         if self.sign <= 0:
             raise ArithmeticError("to be the logarithm of a number > 0")
         return ExactReal.of_quotient(formula.log(self.quotient()))
 
     def __str__(self) -> str:
-        """Return the notation that reads back as the same number."""
+        """Return a text that reads back as the same number."""
         if self.formula is not None:
             return self.formula.text
         if self.rational is None:
@@ -310,17 +310,17 @@ class ExactReal:
         return _rational_text(self.rational)
 
     def __repr__(self) -> str:
-        """Return an int literal or a quoted string, as the notation prints arguments."""
+        """Return an int literal or a quoted string, as in the notation of mechanisms."""
         text = str(self)
         return text if text.lstrip("-").isdigit() else repr(text)
 
 
 Number: TypeAlias = ExactReal | Fraction | Decimal | str | int | float
-"""What a caller may pass for a real number. A float is the binary number that it is."""
+"""The types that a caller may pass for a real number. A float means its exact binary value."""
 
 
 def floats_in_short(text: str) -> str:
-    """Write floats as Python does, for people: data keep all of their digits.
+    """Write floats in Python's short form, for people; data keep all digits.
 
     >>> floats_in_short(f"It is ({exact(0.1)}, {exact('0.00001')})-DP.")
     'It is (0.1, 1e-5)-DP.'
@@ -329,7 +329,7 @@ def floats_in_short(text: str) -> str:
 
 
 def as_floats(text: str) -> str:
-    """Write the long decimals that are floats as float(…): short, and the same number.
+    """Write each long decimal that is exactly a float as float(…), a shorter form of that number.
 
     >>> as_floats("Gaussian(standard_deviation='0.1000000000000000055511151231257827')")
     "Gaussian(standard_deviation='0.1000000000000000055511151231257827')"
@@ -346,12 +346,12 @@ def as_floats(text: str) -> str:
 
 
 def in_short(value: Number) -> str:
-    """Return how a number that was given is printed, whatever its type."""
+    """Return the short text of a number of any accepted type."""
     return floats_in_short(str(exact(value)))
 
 
 def _rational_text(value: Fraction) -> str:
-    """Print as an integer or terminating decimal when there is one, else as p/q."""
+    """Write an integer or terminating decimal if the value is one, else p/q."""
     twos = (value.denominator & -value.denominator).bit_length() - 1
     fives = _exponent_of_five(value.denominator >> twos)
     if fives is None:
@@ -359,7 +359,7 @@ def _rational_text(value: Fraction) -> str:
     places = max(twos, fives)
     digits = _digits(abs(value.numerator) * (10**places // value.denominator))
     sign = "-" * (value < 0)
-    if len(digits) <= _FEW_DIGITS < places - len(digits) + 1:  # the δ of a claim: 1e-5
+    if len(digits) <= _FEW_DIGITS < places - len(digits) + 1:  # e.g. a δ: 1e-5
         return f"{sign}{digits[0]}{'.' * (len(digits) > 1)}{digits[1:]}e{len(digits) - 1 - places}"
     if places <= _SHOWN_DIGITS or len(digits) > _SHOWN_DIGITS:
         digits = digits.rjust(places + 1, "0")
@@ -379,7 +379,7 @@ def _integer_text(value: int) -> str:
 
 
 def _shortened(digits: str, exponent: int = 0) -> str:
-    """Write digits·10^exponent, with the trailing zeros of a long number in the exponent."""
+    """Write digits·10^exponent; a long number gets its trailing zeros in the exponent."""
     if exponent == 0 and len(digits) <= _SHOWN_DIGITS:
         return digits
     mantissa = digits.rstrip("0")
@@ -388,28 +388,27 @@ def _shortened(digits: str, exponent: int = 0) -> str:
 
 
 def _digits(value: int) -> str:
-    """Return the decimal digits of an integer ≥ 0, beyond Python's limit on conversions too."""
+    """Return the decimal digits of an integer ≥ 0, without Python's limit on their number."""
     return str(fmpz(value))
 
 
 def exact(value: Number, argument: str = "number") -> ExactReal:
-    """Read a number exactly.
+    """Convert a number to an exact one.
 
     Parameters
     ----------
     value
-        int, Fraction, Decimal, float (the binary number that it is), a number of numpy, or a
-        string: an integer, a decimal ("0.1", "1e-300"), a formula of them with + - * / **, sqrt,
-        exp, log and pi ("256/60000", "1/sqrt(1/1.44 + 0.01)", "log(3)", "2**0.5"), which is parsed
-        and computed exactly, or "float(0.1)", the binary number nearest to one, as reports print
-        the floats of Python.
+        An int, Fraction, Decimal, float (its exact binary value), a NumPy number, or a string. A
+        string is an integer, a decimal ("0.1", "1e-300"), a formula of these with + - * / **, sqrt,
+        exp, log and pi ("256/60000", "1/sqrt(1/1.44 + 0.01)", "log(3)", "2**0.5"), computed
+        exactly, or "float(0.1)", the binary number nearest to 0.1, as reports print floats.
     argument
-        The name used in the error.
+        The argument's name, for the error.
 
     Raises
     ------
     InvalidInputError
-        If the value is not such a number, is a bool, NaN or infinite.
+        If the value is not such a number, or is a bool, NaN or infinite.
     """
     if isinstance(value, ExactReal):
         return value
@@ -420,10 +419,10 @@ def exact(value: Number, argument: str = "number") -> ExactReal:
     if isinstance(value, (Fraction, int)):
         return ExactReal.of_rational(value)
     if isinstance(value, numbers.Real) and isinstance(single := _item(value), float):
-        value = single  # numpy.float32 is no float of Python
+        value = single  # numpy.float32 is not a subclass of float
     if isinstance(value, (float, Decimal)):
         finite = value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)
-        if not finite:  # a Decimal may be larger than every float
+        if not finite:  # a finite Decimal may exceed every float
             raise expected(argument, value, "to be finite", _REMEDY)
         return ExactReal.of_rational(Fraction(value))
     try:
@@ -435,7 +434,7 @@ def exact(value: Number, argument: str = "number") -> ExactReal:
 
 
 def _item(value: object) -> object:
-    """Return the number of Python that a number of numpy is, exactly; None for others."""
+    """Return the Python number that equals a NumPy number; None for other types."""
     return value.item() if hasattr(value, "item") else None
 
 
@@ -451,7 +450,7 @@ def _read(text: str, argument: str) -> ExactReal:
 
 
 def _formula(text: str, argument: str) -> ExactReal | None:
-    """Read a formula; None where the text is none, and is to be refused."""
+    """Compute a formula; return None if the text is not a formula."""
     text = re.sub(r"\bln(?=\s*\()", "log", " ".join(text.split()))
     if len(text) > _LONGEST_FORMULA or not _FORMULA.fullmatch(text):
         return None
@@ -471,9 +470,10 @@ def _formula(text: str, argument: str) -> ExactReal | None:
 
 
 def computed(node: ast.expr, text: str, variables: Mapping[str, object]) -> ExactReal:
-    """Compute a formula of numbers, and of variables that are exact numbers, without rounding.
+    """Compute a formula of numbers and of variables that are exact numbers, without rounding.
 
-    Raises ArithmeticError for what is no number or too long; SyntaxError for what is no formula.
+    Raises ArithmeticError if the result is undefined or too long, SyntaxError if the node is not a
+    formula.
     """
     match node:
         case ast.Constant(value=int() | float()):
@@ -526,14 +526,14 @@ def _bits(value: Fraction) -> int:
 
 
 def _of_mantissa(mantissa: fmpz, exponent: fmpz) -> float:
-    """Return mantissa·2^exponent; OverflowError where it is too large."""
+    """Return mantissa·2^exponent as a float; OverflowError if it is too large."""
     more = max(0, int(mantissa).bit_length() - _FLOAT_BITS)
     place = min(max(int(exponent) + more, -_FAR), _FAR)
     return math.ldexp(int(mantissa) >> more, place)
 
 
 def _nearest_float(value: Fraction) -> float:
-    """Return the nearest binary number, infinite beyond the largest."""
+    """Return the nearest float, or +∞ above the largest one."""
     try:
         return float(value)
     except OverflowError:
@@ -546,7 +546,7 @@ def _ratio(text: str, argument: str, whole: str) -> Fraction:
         known = len(parts) <= 2 and all(map(_LONG_DECIMAL.fullmatch, parts))
         long = "to have exponents of at most five digits" if known else "to be a number"
         raise expected(argument, whole, long, f"{meant(whole)}{_REMEDY}")
-    # through Decimal: Python converts no more than 4300 digits to an int directly
+    # through Decimal: Python converts at most 4300 digits to an int directly
     numerator, denominator = Fraction(Decimal(parts[0])), Fraction(Decimal([*parts, "1"][1]))
     if denominator == 0:
         raise expected(argument, whole, "to have a denominator other than 0", _REMEDY)
@@ -554,7 +554,7 @@ def _ratio(text: str, argument: str, whole: str) -> Fraction:
 
 
 def meant(text: str) -> str:
-    """Return "Did you mean …? " for a number in the notation of papers, else nothing.
+    """Return "Did you mean …? " for a number in a paper's notation, else an empty string.
 
     >>> meant("10⁻⁵"), meant("1%"), meant("60,000"), meant("one")
     ("Did you mean '1e-5'? ", "Did you mean '1/100'? ", "Did you mean '60000'? ", '')
@@ -596,11 +596,11 @@ def meant(text: str) -> str:
 
 
 def to_fmpq(value: Fraction) -> fmpq:
-    """Return the same rational number as flint holds it."""
+    """Convert a rational number to flint's type."""
     return fmpq(value.numerator, value.denominator)
 
 
-# --- Exact quadratic forms: factors of a rational matrix, its least eigenvalue, maxima on vertices
+# --- Exact quadratic forms: LDL' factors, least eigenvalue, and maxima over vertices --------------
 
 Rows: TypeAlias = tuple[tuple[Fraction, ...], ...]
 
@@ -611,13 +611,13 @@ MAX_VERTICES = 1 << 20
 @final
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """Σ = L D L' of a positive semidefinite rational matrix, L unit lower triangular."""
+    """Σ = L D L' for a positive semidefinite rational matrix Σ; L is unit lower triangular."""
 
     lower: Rows
     pivots: tuple[Fraction, ...]
 
     def whiten(self, vector: Sequence[Fraction]) -> tuple[Fraction, ...] | None:
-        """Return y = L⁻¹v, for which v'Σ⁺v = Σ y_i²/D_i; None if v leaves the range of Σ."""
+        """Return y = L⁻¹v, for which v'Σ⁺v = Σ y_i²/D_i; None if v is not in the range of Σ."""
         y: list[Fraction] = []
         for row, entry, pivot in zip(self.lower, vector, self.pivots, strict=True):
             value = entry - sum((a * b for a, b in zip(row, y, strict=False)), Fraction(0))
@@ -627,7 +627,7 @@ class Factors:
         return tuple(y)
 
     def product(self, left: Sequence[Fraction], right: Sequence[Fraction]) -> Fraction:
-        """Return Σ l_i r_i/D_i of two whitened vectors."""
+        """Return Σ l_i r_i/D_i for two whitened vectors l and r, over the i with D_i > 0."""
         terms = zip(left, right, self.pivots, strict=True)
         return sum((a * b / pivot for a, b, pivot in terms if pivot), Fraction(0))
 
@@ -639,8 +639,8 @@ def factor(rows: Rows) -> Factors:
     Raises
     ------
     InvalidInputError
-        If it is not positive semidefinite: a pivot is negative, or zero above a column that
-        is not.
+        If it is not positive semidefinite: a pivot is negative, or a pivot is 0 and its column is
+        not.
     """
     size = len(rows)
     work = [list(row) for row in rows]
@@ -669,12 +669,12 @@ def factor(rows: Rows) -> Factors:
 
 
 def least_eigenvalue(rows: Rows) -> arb:
-    """Enclose the least eigenvalue of a symmetric rational matrix, at the current precision.
+    """Enclose the least eigenvalue of a symmetric rational matrix, at flint's current precision.
 
-    The characteristic polynomial is exact, and its roots are isolated.
+    The roots of the exact characteristic polynomial are isolated.
     """
     polynomial = flint_matrix(rows).charpoly().numer()
-    roots: Any = polynomial.complex_roots()  # pairs (root, multiplicity), all of them real
+    roots: Any = polynomial.complex_roots()  # pairs (root, multiplicity); all roots are real
     least: arb = functools.reduce(arb.min, (root.real for root, _ in roots))
     return least
 
@@ -690,34 +690,34 @@ def inverse(rows: Rows) -> Rows:
 
 
 def flint_matrix(rows: Rows) -> fmpq_mat:
-    """Return the matrix as flint holds it."""
+    """Convert a rational matrix to flint's type."""
     return fmpq_mat([[fmpq(entry.numerator, entry.denominator) for entry in row] for row in rows])
 
 
 def vertex_count(dimension: int, sparsity: int, *, signed: bool) -> int:
-    """Return the number of vertices that `largest_value` looks at."""
+    """Return the number of vertices that `largest_value` enumerates."""
     if signed:
         return math.comb(dimension, sparsity) << (sparsity - 1)
     return sum(math.comb(dimension, ones) for ones in range(1, sparsity + 1))
 
 
 def largest_value(form: Rows, sparsity: int, *, signed: bool) -> Fraction:
-    """Return the maximum of x'Wx, W positive semidefinite, over vectors with ≤ k non-zeros.
+    """Return the maximum of x'Wx over vectors x with at most k non-zero entries.
 
     Parameters
     ----------
     form
-        W, exact.
+        W, an exact positive semidefinite matrix.
     sparsity
         k, between 1 and the size of W.
     signed
-        Whether entries are in [−1, 1] rather than [0, 1]; the form is convex, so entries ±1
-        (exactly k of them), or 1 (at most k), suffice.
+        Whether the entries of x lie in [−1, 1] rather than [0, 1]. As the form is convex, vertices
+        suffice: k entries ±1, or at most k entries 1.
 
     Raises
     ------
     InvalidInputError
-        If there are more than MAX_VERTICES vertices.
+        If there are more than `MAX_VERTICES` vertices.
     """
     count = vertex_count(len(form), sparsity, signed=signed)
     if count > MAX_VERTICES:
@@ -735,10 +735,10 @@ def largest_value(form: Rows, sparsity: int, *, signed: bool) -> Fraction:
 def _largest(
     form: list[list[int]], start: int, gradient: list[int], value: int, left: int, *, signed: bool
 ) -> int:
-    """Maximise over the ways to add at most `left` entries 1, or ±1, at positions from `start` on.
+    """Return the maximum over x plus at most `left` more entries 1, or ±1, from `start` on.
 
-    `gradient[i]` is (Wx)_{start+i} for the x chosen so far, `value` is x'Wx. As x and −x have the
-    same value, the first sign is free.
+    `value` is x'Wx and `gradient[i]` is (Wx)_{start+i} for the entries x chosen so far. Since x and
+    −x have the same value, the sign of the first entry is not varied.
     """
     best = value
     for offset, slope in enumerate(gradient):

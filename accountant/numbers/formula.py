@@ -1,9 +1,9 @@
-"""Real numbers as quotients of sums: what exp, log, roots and arithmetic make of rational numbers.
+"""Real numbers as quotients of sums, closed under arithmetic, roots, exp and log.
 
-A term of a sum is c·√m·e^x·ln(a)^k·…: c is rational, m a whole number without square factors, x a
-sum again, and each a is a prime, π, or a sum. Powers are e^x as well: 2^(1/3) is e^(ln(2)/3).
-Numbers that are equal by these rules have equal sums. Of algebraic ones the bound of `_least_size`
-decides as well; others are said to be undecided where no digits tell them apart.
+A term of a sum is c·√m·e^x·ln(a)^k·…, where c is rational, m is a square-free integer, x is a sum
+again, and each a is a prime, π or a sum. Powers are written with e^x: 2^(1/3) is e^(ln(2)/3).
+Numbers that are equal by these rules have the same sums. For algebraic numbers `_least_size` also
+decides whether a sum is 0. If neither this nor more digits decide it, UndecidedError is raised.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers.precision import cached_property, ctx
 
 Key: TypeAlias = "frozenset[tuple[Monomial, Fraction]]"
-"""A sum as what a dictionary can have for a key."""
+"""A sum in hashable form, a key of dictionaries."""
 Atom: TypeAlias = "int | str | Key"
-"""A number whose logarithm is meant: a prime, "pi", or a sum."""
+"""The argument of a logarithm: a prime, "pi" or a sum."""
 Factor: TypeAlias = "Atom | tuple[Key, ...]"
-"""The logarithm of an atom, or the quotient of two sums as a number of its own; () is π."""
+"""ln of an atom, or a quotient of two sums treated as one number; () is π."""
 
 
 class Monomial(NamedTuple):
-    """√root·e^exponent, times powers of logarithms and other numbers."""
+    """√root·e^exponent times powers of factors: logarithms and other numbers."""
 
     exponent: Key
     root: int
     factors: frozenset[tuple[Factor, int]]
-    """Powers > 0."""
+    """Each factor with its power, > 0."""
 
 
 Sum: TypeAlias = dict[Monomial, Fraction]
@@ -45,32 +45,32 @@ ONE = Monomial(frozenset(), 1, frozenset())
 _UNIT: Sum = {ONE: Fraction(1)}
 PI: Quotient = ({Monomial(frozenset(), 1, frozenset({((), 1)})): Fraction(1)}, _UNIT)
 _MOST_TERMS, _MOST_PRODUCTS = 1000, 20_000
-"""Of a sum, and of the terms of a product: longer ones take seconds."""
+"""Most terms of a sum, and most pairs of terms in a product; more take seconds."""
 _TOO_MANY = "to have fewer terms"
 _MOST_BITS = 400_000
-"""Of a coefficient."""
+"""Most bits of a coefficient."""
 _LARGEST_POWER = 256
-"""Of sums that are multiplied out."""
+"""Largest power of a sum that is expanded."""
 _LARGEST_FLOOR = 1 << 20
-"""Bits of a whole part."""
+"""Most bits of the integer part that `floor` computes."""
 _TRIED_PRIMES = 1000
-"""Primes that are looked for in an integer; what is left counts as one."""
+"""Number of primes tried as divisors of an integer; the remaining cofactor is kept whole."""
 _FEW_TERMS = 8
-"""Of sums of roots that may be a single root."""
+"""Most terms in a number whose square is tested for being rational."""
 _SPARE_BITS, _LOST = (0, 256, 4096), 16
-"""Of sums that nearly cancel, until at most so many bits are lost."""
+"""Extra bits tried for sums that nearly cancel, and the largest loss of accuracy accepted."""
 _SIGN_BITS = (128, 1024, 8192, 1 << 15)
-"""At which the sign of a number is looked for."""
+"""Precisions in bits at which a sign is determined."""
 _HASHED = 1 << 20
-"""The hash of a number is the whole part of so many times it."""
+"""The hash of a number is that of the integer part of this multiple of it."""
 _SHOWN = 60
-"""Characters of a number in an error."""
+"""Most characters of a number in an error message."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Formula:
-    """A number that is neither rational nor the root of a rational one: above/below."""
+    """A number above/below that is neither rational nor the square root of a rational."""
 
     text: str
     above: Sum
@@ -78,13 +78,13 @@ class Formula:
 
     @property
     def quotient(self) -> Quotient:
-        """The two sums."""
+        """The numerator and denominator."""
         return self.above, self.below
 
     def ball(self) -> arb:
-        """Return a ball that contains the number, to flint's current precision or more.
+        """Return a ball that contains the number, at flint's current precision or better.
 
-        Sums that nearly cancel take more: else nothing is known of 1/below.
+        Sums that nearly cancel are evaluated with more bits; otherwise 1/below could be unbounded.
         """
         if ctx.prec not in self._kept:
             for spare in _SPARE_BITS:
@@ -97,12 +97,12 @@ class Formula:
 
     @cached_property
     def sign(self) -> int:
-        """−1, 0 or 1; UndecidedError where no digits tell."""
+        """The sign: −1, 0 or 1; UndecidedError if it cannot be determined."""
         return side(self.above) * side(self.below)
 
     @cached_property
     def _kept(self) -> dict[int, arb]:
-        """The balls at each precision: questions ask many times."""
+        """Balls that were computed, by precision."""
         return {}
 
     def floor(self, factor: int = 1) -> int:
@@ -113,7 +113,7 @@ class Formula:
             raise UndecidedError(f"The whole part of {self._shown} has too many digits.")
         with ctx.workprec(_SIGN_BITS[0] + max(0, size)):
             near = (factor * self.ball() + arb(1) / 2).mid().floor().unique_fmpz()
-        assert near is not None  # it is short enough
+        assert near is not None  # its size is bounded above
         whole = of_fraction(Fraction(-int(near)))
         above, below = add(times(self.quotient, of_fraction(Fraction(factor))), whole)
         return int(near) - (side(above) * side(below) < 0)
@@ -128,11 +128,11 @@ class Formula:
         return hash(self.floor(_HASHED) if size < _SIGN_BITS[0] else size)
 
     def __reduce__(self) -> tuple[type[Formula], tuple[str, Sum, Sum]]:
-        return Formula, (self.text, self.above, self.below)  # balls are not pickled
+        return Formula, (self.text, self.above, self.below)  # the cached balls are not pickled
 
 
 def side(terms: Sum) -> int:
-    """Return the sign of a sum; UndecidedError where no digits tell it."""
+    """Return the sign of a sum; UndecidedError if it cannot be determined."""
     known = None
     for bits in _SIGN_BITS:
         with ctx.workprec(bits):
@@ -144,7 +144,7 @@ def side(terms: Sum) -> int:
             if ball.is_zero():
                 return 0
             known = _least_size(terms) if known is None else known
-            if ball.is_finite() and abs(ball) < known:  # never where it is NaN
+            if ball.is_finite() and abs(ball) < known:  # false if `known` is NaN
                 return 0
     text = text_of((terms, _UNIT))
     raise UndecidedError(
@@ -154,13 +154,14 @@ def side(terms: Sum) -> int:
 
 
 def _least_size(terms: Sum) -> arb:
-    """Return what an algebraic sum reaches if it is not 0; NaN for other sums.
+    """Return a lower bound on |s| for an algebraic sum s ≠ 0; NaN for other sums.
 
-    Times its common denominator, the sum is an algebraic integer, as the coefficients of the sums
-    under its roots are whole. Its degree d is at most the product of those of the roots, and its
-    conjugates are at most u, the sum of the sizes of the terms with each root at its largest. If it
-    is not 0, its norm is at least 1: it is at least u^{1−d}. Of two roots x and y, which may be of
-    integers whose factors are not known, the squares decide: |x + y| ≥ |x² − y²|/(|x| + |y|).
+    Multiply s by its common denominator: the product is an algebraic integer, because the sums
+    under the roots have integer coefficients. Its degree d is at most the product of the degrees of
+    the roots. Its conjugates are at most u in absolute value, where u adds the sizes of the terms
+    with each root at its largest conjugate. If s ≠ 0, the norm is at least 1, so the product is at
+    least u^{1−d}. For two square roots x and y, perhaps of integers with unknown factors, the
+    squares give |x + y| ≥ |x² − y²|/(|x| + |y|).
     """
     if len(terms) == 2 and not any(key.exponent or key.factors for key in terms):
         x, y = (c * c * key.root for key, c in terms.items())
@@ -176,7 +177,10 @@ def _least_size(terms: Sum) -> arb:
 
 
 def _largest_conjugate(terms: Sum, degrees: dict[object, int]) -> arb:
-    """Bound the conjugates of an algebraic sum, and note the roots that it has."""
+    """Bound the conjugates of an algebraic sum; add the degrees of its roots to `degrees`.
+
+    Raises ArithmeticError if the sum is not of this kind.
+    """
     total = arb(0)
     for monomial, c in terms.items():
         if monomial.factors:
@@ -195,7 +199,7 @@ def _largest_conjugate(terms: Sum, degrees: dict[object, int]) -> arb:
 
 
 def of_fraction(value: Fraction) -> Quotient:
-    """Return a rational number."""
+    """Convert a rational number."""
     return ({ONE: value} if value else {}), _UNIT
 
 
@@ -210,13 +214,13 @@ def of_root(square: Fraction) -> Quotient:
 
 @functools.lru_cache(maxsize=256)
 def _factors(number: int) -> list[tuple[int, int]]:
-    """Return factors of an integer > 0 and their powers: primes, but for the largest."""
+    """Return factors of an integer > 0 and their powers; all but the largest are primes."""
     found = [(int(p), int(n)) for p, n in fmpz(number).factor(trial_limit=_TRIED_PRIMES)]
     return [(root, 2 * n) if (root := math.isqrt(p)) ** 2 == p else (p, n) for p, n in found]
 
 
 def add(one: Quotient, other: Quotient) -> Quotient:
-    """Return the sum."""
+    """Return the sum of two numbers."""
     (a, b), (c, d) = one, other
     if b == d:
         return _sum(a, c), b
@@ -224,17 +228,17 @@ def add(one: Quotient, other: Quotient) -> Quotient:
 
 
 def times(one: Quotient, other: Quotient) -> Quotient:
-    """Return the product."""
+    """Return the product of two numbers."""
     return _product(one[0], other[0]), _product(one[1], other[1])
 
 
 def inverse(value: Quotient) -> Quotient:
-    """Return 1/value of a number that is not 0."""
+    """Return 1/value for a number ≠ 0."""
     return value[1], value[0]
 
 
 def power(base: Quotient, exponent: Fraction) -> Quotient:
-    """Return base^exponent of a base > 0, or any base ≠ 0 and an integer."""
+    """Return base^exponent for a base > 0, or for a base ≠ 0 and an integer exponent."""
     if exponent.denominator == 1 and abs(exponent) <= _LARGEST_POWER:
         above, below = base if exponent >= 0 else inverse(base)
         n = abs(exponent.numerator)
@@ -260,7 +264,7 @@ def exp(value: Quotient) -> Quotient:
 
 
 def simpler(value: Quotient) -> Quotient:
-    """Divide by a denominator of one term, as far as that is possible."""
+    """Divide by a denominator of a single term, as far as its factors divide the numerator."""
     above, below = value
     if len(below) != 1 or ONE in below:
         return value
@@ -284,7 +288,7 @@ def _without(monomial: Monomial, factors: Mapping[Factor, int]) -> Monomial:
 
 
 def _of_exponent(exponent: Sum) -> Quotient:
-    """Return e^x, whole powers of what has a logarithm in x multiplied out."""
+    """Return e^x, where a term n·ln(a) of x becomes the factor aⁿ for the integer part of n."""
     rest: Sum = {}
     root, found = 1, (_UNIT, _UNIT)
     for monomial, c in exponent.items():
@@ -316,7 +320,7 @@ def _whole_power(atom: Atom, whole: int) -> Quotient:
 
 
 def _single_log(monomial: Monomial) -> Atom | None:
-    """Return a where the term is a multiple of ln(a)."""
+    """Return a if the monomial is ln(a), else None."""
     if monomial.exponent or monomial.root != 1 or len(monomial.factors) != 1:
         return None
     ((atom, power_of),) = monomial.factors
@@ -336,9 +340,10 @@ def _product_with(value: Quotient, factor: Fraction) -> Quotient:
 
 
 def algebraic_log(value: Quotient) -> Quotient | None:
-    """Return ln of a number > 0 that is e^x for a sum x of roots, else None.
+    """Return x = ln(value) for a number > 0 that is e^x with x a sum of roots, else None.
 
-    The two sums are then equal but for the factor e^x, which their largest exponents differ by.
+    Numerator and denominator then differ by the factor e^x alone, so x is the difference of their
+    largest exponents.
     """
     first, second = (
         max((key.exponent for key in terms), key=lambda x: sum_ball(x).mid()) for terms in value
@@ -351,13 +356,13 @@ def algebraic_log(value: Quotient) -> Quotient | None:
 
 
 def _log_of_sum(terms: Sum) -> Quotient:
-    """Return ln of a sum > 0: of a single term, the sum of the logarithms of its factors."""
+    """Return ln of a sum > 0; for a single term, the sum of the logarithms of its factors."""
     if len(terms) == 1:
         ((monomial, c),) = terms.items()
         if c > 0 and all(isinstance(factor, int) or factor == () for factor, _ in monomial.factors):
             found = _sum(_log_of_fraction(c), dict(monomial.exponent))
             found = _sum(found, _scaled(_log_of_fraction(Fraction(monomial.root)), Fraction(1, 2)))
-            for factor, n in monomial.factors:  # all of them are > 0
+            for factor, n in monomial.factors:  # all factors are > 0
                 inner = frozenset(_log_of(factor).items()) if isinstance(factor, int) else "pi"
                 found = _sum(found, _scaled(_log_of(inner), Fraction(n)))
             return found, _UNIT
@@ -367,7 +372,7 @@ def _log_of_sum(terms: Sum) -> Quotient:
 
 
 def _content(terms: Sum) -> Fraction:
-    """Return the largest c > 0 of which all coefficients are whole multiples."""
+    """Return the largest c > 0 such that every coefficient is an integer multiple of c."""
     shared = math.lcm(*(c.denominator for c in terms.values()))
     return Fraction(math.gcd(*(int(c * shared) for c in terms.values())), shared)
 
@@ -413,7 +418,7 @@ def _product(one: Sum, other: Sum) -> Sum:
 
 
 def _merged(x: Monomial, y: Monomial) -> Sum:
-    """Return the product of two monomials."""
+    """Return the product of two monomials, which may be a sum of several."""
     common = math.gcd(x.root, y.root)
     root, factor = x.root * y.root // common**2, Fraction(common)
     logs: dict[Factor, int] = dict(x.factors)
@@ -427,7 +432,7 @@ def _merged(x: Monomial, y: Monomial) -> Sum:
     if len(plain) == len(exponent):
         return {Monomial(frozenset(exponent.items()), root, kept): factor}
     above, below = _of_exponent(exponent)
-    assert list(below) == [ONE]  # powers of atoms are in [0, 1) each: their sums are not negative
+    assert list(below) == [ONE]  # exponents of atoms lie in [0, 1), so their sums are not negative
     rest = {Monomial(frozenset(), root, kept): factor / below[ONE]}
     return _product(rest, above)
 
@@ -439,7 +444,7 @@ def _short(value: Fraction) -> Fraction:
 
 
 def as_fraction(value: Quotient) -> Fraction | None:
-    """Return the number where one sum is a multiple of the other, else None."""
+    """Return the rational number if the numerator is a multiple of the denominator, else None."""
     above, below = value
     if not below:
         raise ZeroDivisionError
@@ -450,7 +455,7 @@ def as_fraction(value: Quotient) -> Fraction | None:
 
 
 def as_square(value: Quotient) -> Fraction | None:
-    """Return the square of a number that is not rational, where it is found to be rational."""
+    """Return the square of an irrational number if it is found to be rational, else None."""
     parts = [*value[0], *value[1]]
     if len(parts) > _FEW_TERMS or any(part.exponent or part.factors for part in parts):
         return None
@@ -463,7 +468,7 @@ def _binary_size(ball: arb) -> int:
 
 
 def sum_ball(terms: Iterable[tuple[Monomial, Fraction]] | Sum) -> arb:
-    """Return a ball that contains a sum, at flint's current precision."""
+    """Return a ball that contains the sum, at flint's current precision."""
     found = arb(0)
     for monomial, c in dict(terms).items():
         value = _rational(c)
@@ -490,7 +495,7 @@ def _rational(value: Fraction) -> arb:
 
 
 def text_of(value: Quotient) -> str:
-    """Write a number so that it reads back."""
+    """Write a number as text that reads back as the same number."""
     above, below = value
     if list(below) == [ONE]:
         return _sum_text(_scaled(above, 1 / below[ONE]))

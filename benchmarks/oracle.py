@@ -4,9 +4,9 @@
     python -P benchmarks/oracle.py compare FILE [--limit SECONDS]  answer again; compare
 
 `compare` prints every question whose enclosure has no number in common with the frozen one, that
-was answered before and is not now, that is answered to a larger width, or that takes more than
-twice the computing time (and at least 50 ms more); it exits with 1 if there is one of the first two
-kinds.
+was answered before and is not now, that is answered to a larger width or in an enclosure more than
+ten times as wide, or that takes more than twice the computing time (and at least 50 ms more); it
+exits with 1 if there is one of the first two kinds.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from dpassay.accountant.errors import DpassayError
 from dpassay.accountant.notation import parse
 from dpassay.accountant.questions import guarantees, profile, tradeoff
 
-WIDTHS = (Fraction(1, 10**12), Fraction(1, 10**9), Fraction(1, 10**6))
-SLOWER, LEAST_SECONDS = 2.0, 0.05
+WIDTHS = (Fraction(1, 10**12), Fraction(1, 10**9), Fraction(1, 10**6), Fraction(1, 100))
+SLOWER, LEAST_SECONDS, WIDER = 2.0, 0.05, 10
 
 SINGLE = [
     "Gaussian(standard_deviation='1.1')",
@@ -82,14 +82,29 @@ REPLACED = [
     "count=1000)",
     "SampledWithoutReplacement(Gaussian(standard_deviation=2), sample_size=10, population=1000)",
 ]
+FINEST = {
+    **{
+        "Composed(["
+        + ", ".join(
+            f"PoissonSubsampled(Gaussian(standard_deviation='{1 + Fraction(i, 50)}'), "
+            "sampling_prob='0.01')"
+            for i in range(kinds)
+        )
+        + "], count=10)": "1e-6"
+        for kinds in (60, 80, 100)
+    },
+    "Tuned(Composed(PoissonSubsampled(Gaussian(standard_deviation='1.1'), "
+    "sampling_prob='256/60000'), count=7032), 10)": "1e-2",
+}
+"""Mechanisms that take long, and the finest width that is asked for."""
 DELTAS = ("1e-3", "1e-6", "1e-12", "1e-50")
 
 
 def questions() -> Iterator[dict[str, str]]:
     """Yield every question: a mechanism, what is asked, at which point, under which relation."""
 
-    def ask(mechanism: str, what: str, at: str, adjacency: str = "") -> dict[str, str]:
-        return {"mechanism": mechanism, "question": what, "at": at, "adjacency": adjacency}
+    def ask(mechanism: str, what: str, at: str, adjacency: str = "", **more: str) -> dict[str, str]:
+        return {"mechanism": mechanism, "question": what, "at": at, "adjacency": adjacency} | more
 
     for mechanism in SINGLE:
         for what, at in (("delta", "1/2"), ("epsilon", "1e-6"), ("beta", "1/20")):
@@ -115,6 +130,8 @@ def questions() -> Iterator[dict[str, str]]:
     for mechanism in REPLACED:
         yield ask(mechanism, "epsilon", "1e-6", "replace-one")
         yield ask(mechanism, "delta", "1/2", "replace-one")
+    for mechanism, finest in FINEST.items():
+        yield ask(mechanism, "epsilon", "1e-5", "add-remove", finest=finest)
 
 
 ASK: dict[str, Any] = {
@@ -138,7 +155,8 @@ def answer(question: dict[str, str], limit: float) -> dict[str, Any]:
     mechanism = parse(question["mechanism"])
     adjacency = question["adjacency"] or None
     refusal = ""
-    for width in WIDTHS:
+    finest = Fraction(question.get("finest", WIDTHS[0]))
+    for width in (width for width in WIDTHS if width >= finest):
         began = time.process_time()
         signal.setitimer(signal.ITIMER_VIRTUAL, limit)
         try:
@@ -153,6 +171,12 @@ def answer(question: dict[str, str], limit: float) -> dict[str, Any]:
         seconds = time.process_time() - began
         return {**question, **found.to_json(), "width": f"{float(width):.0e}", "seconds": seconds}
     return {**question, "refused": refusal[:200]}
+
+
+def _gap(answer: dict[str, Any]) -> Decimal:
+    """Return how far apart the ends of an answer are, and at least a unit of the tenth digit."""
+    lower, upper = Decimal(answer["lower"]), Decimal(answer["upper"])
+    return max(upper - lower, Decimal("1e-10") * abs(upper))
 
 
 def freeze(path: Path, limit: float) -> int:
@@ -170,8 +194,8 @@ def compare(path: Path, limit: float) -> int:
     lost = slow = coarse = 0
     entries = json.loads(path.read_text("utf-8"))
     for before in entries:
-        keys = ("mechanism", "question", "at", "adjacency")
-        now = answer({key: before[key] for key in keys}, limit)
+        keys = ("mechanism", "question", "at", "adjacency", "finest")
+        now = answer({key: before[key] for key in keys if key in before}, limit)
         if "refused" in before:
             continue
         if "refused" in now:
@@ -182,9 +206,9 @@ def compare(path: Path, limit: float) -> int:
         ):
             lost += 1
             print("APART:", json.dumps(before), json.dumps(now))
-        elif float(now["width"]) > float(before["width"]):
+        elif float(now["width"]) > float(before["width"]) or _gap(now) > WIDER * _gap(before):
             coarse += 1
-            print(f"coarser: {now['width']}:", before)
+            print(f"coarser: {now['width']}, [{now['lower']}, {now['upper']}]:", before)
         elif now["seconds"] > SLOWER * before["seconds"] + LEAST_SECONDS:
             slow += 1
             print(f"slower: {before['seconds']:.2f} s, now {now['seconds']:.2f} s:", before)

@@ -176,7 +176,7 @@ def answer(question: dict[str, str], limit: float) -> dict[str, Any]:
 def _gap(answer: dict[str, Any]) -> Decimal:
     """Return how far apart the ends of an answer are, and at least a unit of the tenth digit."""
     lower, upper = Decimal(answer["lower"]), Decimal(answer["upper"])
-    return max(upper - lower, Decimal("1e-10") * abs(upper))
+    return Decimal(0) if lower == upper else max(upper - lower, Decimal("1e-10") * abs(upper))
 
 
 def freeze(path: Path, limit: float) -> int:

@@ -58,7 +58,7 @@ _FINEST_ESTIMATE = Fraction(1, 10**13)
 """Relative width that floats reach: an enclosure beside an estimate is asked for no finer."""
 _COARSEST = 1 / 16
 """Widest H by which a pair is left out; a wider one would leave more pairs open."""
-_LOOSE = 2.0
+_LOOSE = 0.4
 """Gap in ln H from which a simple bound is tried first: below it the bound is often in vain."""
 _LEAST_SHARE = 1e-9
 """Least 1 − H that is taken from H: a smaller one asks for more digits than H soon has."""
@@ -170,14 +170,18 @@ def _otherwise(
 
 
 def _is_probably_less(pair: Pair, others: Sequence[Pair], target: ExactReal) -> bool:
-    """Whether the ε of another pair is estimated above all losses of a pair."""
-    largest = float(pair.max_loss().upper())
-    if not (others and math.isfinite(largest)):
+    """Whether H of a pair is estimated below δ at the ε that is estimated for another one."""
+    if not others:
         return False
+    largest = float(pair.max_loss().upper())
     with ctx.workprec(_ROUGH):
         log_delta = float(target.ball().log().mid())
-    known = (other.known.epsilon(log_delta) for other in others)
-    return any(estimate is not None and estimate > largest for estimate in known)
+    for other in others:
+        if (epsilon := other.known.epsilon(log_delta)) is not None:
+            value = pair.known.log_delta(epsilon) if epsilon <= largest else -math.inf
+            if value is not None and value < log_delta:
+                return True
+    return False
 
 
 def _cannot_matter(pair: Pair, found: Sequence[Interval], refused: Sequence[Refused]) -> bool:

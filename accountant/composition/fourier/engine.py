@@ -42,6 +42,7 @@ from dpassay.accountant.composition.fourier.measure import (
     is_narrow,
     lost,
     plan_contour,
+    size_bound,
     takes_apart,
 )
 from dpassay.accountant.composition.fourier.measure import measure_near as near
@@ -58,9 +59,8 @@ from dpassay.accountant.core.pair import Pair, Tails, max_finite_loss
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.numbers.precision import note
-from dpassay.accountant.numbers.solve import log_peak, shortened
+from dpassay.accountant.numbers.solve import shortened
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.pairs.subsampled import SubsampledPair
 
@@ -168,17 +168,17 @@ class Contour(Engine):
         return _estimate(product, log_delta) if _is_finite(product) else None
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return Chernoff's bound M(c) e^{−cε} c^c/(1 + c)^{1 + c} at a c near its best."""
+        """Return a bound of H(ε) from the size of its integrand on the line through the saddle."""
         if max_finite_loss(product) <= epsilon.ball():
             return product.infinity_mass()
         if below_all(product, epsilon):
             return _negative(product, epsilon) - epsilon.ball().expm1()
         loss = self.loss(product)
         with contextlib.suppress(ArithmeticError, UndecidedError):
-            c = Fraction(estimator(loss).line(CALL, float(epsilon)).c)
+            estimator(loss).line(CALL, float(epsilon))
+            c = Fraction(estimator(loss).last[CALL][0])
             if c > 0:
-                size = loss.log_upper(c) - ball(c) * epsilon.ball() + log_peak(ball(c))
-                return (size.exp() + product.infinity_mass()).min(arb(1))
+                return (size_bound(loss, c, epsilon) + product.infinity_mass()).min(arb(1))
         return arb(1)
 
 
@@ -295,6 +295,8 @@ def _ways(
     whole, at = FOURIER.loss(product), near(float(epsilon))
     if not (takes_apart(whole) and math.isinf(strip.high)):
         return [_straight]
+    if falls_soon(whole, kernel, strip, planned(float(epsilon)), bits, SHORT):
+        return [_straight, _apart]
     if falls_soon(_kept(whole, kernel, strip, epsilon, bits), kernel, strip, at, bits):
         return [_straight, _apart]
     return [_apart, _straight]

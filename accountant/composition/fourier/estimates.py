@@ -58,6 +58,8 @@ _LEAP = 16.0
 _REACH = 1.0
 """How far from its own ε a line works for others, in deviations of its tilted law: further away
 more terms cancel, and the period is longer."""
+_SAME = 0.01
+"""The same for a line that is made for one ε: an ε and the ends of its enclosure share it."""
 _NEIGHBOUR = 1.0
 """Difference of logarithms up to which the root that was found last is where a search begins."""
 _MOST_LINES = 64
@@ -218,6 +220,8 @@ class Estimator:
         self._powers, self.power = powers, power
         powers.asked += 1
         self._lines: dict[Strip, list[Line]] = {}
+        self.last: dict[Strip, tuple[float, tuple[float, ...]]] = {}
+        """The last saddle in each strip, and the points that bounded the aliases."""
         self._root: tuple[float, float] | None = None
         self.cumulants = self.moments.cumulants
 
@@ -265,7 +269,7 @@ class Estimator:
         curvature = spread + sum((c - pole) ** -2 for pole in strip.poles)
         top = size - c * epsilon + _log_kernel(strip, c)
         level = top - 0.5 * math.log(2 * math.pi * curvature)
-        reach = _REACH * math.sqrt(curvature) if wide else 0.0
+        reach = (_REACH if wide else _SAME) * math.sqrt(curvature)
         bounds = []
         for side in (-1, 1):
             known = [(epsilon, level)]
@@ -277,6 +281,7 @@ class Estimator:
                 max(nearest_bound(self, strip, at, c, side, log, TARGET) for at, log in known)
             )
         period = max(bounds)[0]
+        self.last[strip] = c, tuple(s for _, s in bounds)
         at, shorter = _balanced(c, bounds, _AWAY / math.sqrt(curvature))
         if shorter < _SHORTER * period and not wide:
             there = self.cumulants(at)

@@ -45,7 +45,7 @@ from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import START_PRECISION, ball
 from dpassay.accountant.numbers.precision import cached_property, ctx
-from dpassay.accountant.numbers.solve import shortened
+from dpassay.accountant.numbers.solve import log_peak, shortened
 
 if TYPE_CHECKING:
     from dpassay.accountant.composition.losses.bounds import Complexes, Reals
@@ -54,8 +54,6 @@ _GUARD = 16
 """Bits by which the precision exceeds the accuracy, besides those of the count and of ln M."""
 _UNIT = 2.0**-53
 """The unit roundoff u."""
-_MANY = 1 << 6
-"""Releases of a kind from which on a power is formed in balls: in floats each adds a rounding."""
 _QUICK, _USUAL = 10, 16.0
 """Bits of the precision that floats may lose, and the length of a usual line in units of one over
 the deviation: on a longer one less error is allowed for each t."""
@@ -175,12 +173,12 @@ def _quick_line(loss: Loss, c: Fraction, step: Fraction, count: int) -> QuickLin
 
     With factors v_i = 1 + w_i + η_i, |η_i| ≤ η, and m_i = |1 + w_i| + η, the product of their
     powers is within Π m_i^{k_i} Σ k_i η/m_i of that of the 1 + w_i. In floats each of these is
-    rounded, and Σ k_i are multiplied, in any order, each time by at most √5 units. A power of more
-    than `_MANY`, or one whose roundings matter, is formed in balls, and counts as one.
+    rounded, and Σ k_i are multiplied, in any order, each time by at most √5 units. A power whose
+    roundings matter is formed in balls, and counts as one.
     """
     allowed = _allowed(loss, c)
     rate = quick_rate(loss, c, float(step * count)) / len(loss.factors)
-    longest = min(_MANY, allowed / (8 * _UNIT * len(loss.factors)))
+    longest = allowed / (8 * _UNIT * len(loss.factors))
     total, grown = np.ones(count, dtype=np.complex128), np.zeros(count)
     wrong, number = np.zeros(count), sum(k if k <= longest else 1 for _, k in loss.factors)
     rounded = math.expm1(2 * number * 2.24 * 1.01 * _UNIT)
@@ -383,6 +381,8 @@ def saddle_value(
     loss: Loss, strip: Strip, epsilon: float, bits: int, start: float | None = None
 ) -> Level | None:
     """Return the saddle-point approximation of G(ε), None where there is no saddle."""
+    if start is None:
+        start = estimator(loss).last.get(strip, (None,))[0]
     try:
         point = saddle(loss, strip, epsilon, start=start)
     except (ArithmeticError, UndecidedError):
@@ -544,6 +544,11 @@ _FAR_LOG = 4.0
 with a smaller one lines are too short for the accuracy."""
 
 
+_INTERVAL, _INTERVALS, _LITTLE = 0.1, 200, 0.01
+"""Length of the intervals of a bound by sizes, in widths of the saddle, most of them, and the share
+of what lies beyond them at which they end."""
+
+
 @final
 @dataclass(frozen=True)
 class Kernel:
@@ -647,6 +652,34 @@ class Sum:
         """Return a ball around G(ε)."""
         with ctx.workprec(self.precision):
             return _summed(self.loss, self.plan, self.contour, epsilon)
+
+
+def size_bound(loss: Loss, c: Fraction, epsilon: ExactReal) -> arb:
+    """Return an upper bound of E[(1 − e^{ε−L})⁺] from the sizes of the terms at c > 0.
+
+    With r(t) ≥ |M(c + iu)|/M(c) for all u ≥ t it is at most E(c)/π times ∫ r(t) |κ(c + it)| dt over
+    t ≥ 0. Both factors decrease, and κ(c + it) is below 1/t²: sums over the left ends of intervals,
+    and r(t)/t at the last of them, bound the integral. Chernoff's bound has the largest value of
+    (1 − e^{−x}) e^{−cx} instead.
+    """
+    size, _, variance = loss.cumulants(float(c))
+    with ctx.workprec(max(_WORD, guard(loss.count, size))):
+        value, at = _chernoff(_log_upper(loss, c, ctx.prec), c, epsilon.ball()), float(c)
+        peak = log_peak(ball(c)).exp().upper()
+        try:
+            decays = _decays(loss, c)
+        except UndecidedError:
+            return value * peak
+    step = _INTERVAL / math.sqrt(variance + at**-2)
+    total, fall, t = 0.0, 1.0, 0.0
+    for k in range(1, _INTERVALS + 1):
+        total += step * fall / math.sqrt((at**2 + t**2) * ((at + 1) ** 2 + t**2))
+        t = k * step
+        fall = math.exp(sum(count * decay.known(t) for decay, count in decays) * (1 - 1e-9))
+        if fall < _LITTLE * t * total:
+            break
+    total = (total + fall / t) / math.pi * _ROOM
+    return value * arb(total).min(peak)
 
 
 def _precision(loss: Loss, c: float, bits: int) -> int:
@@ -836,10 +869,13 @@ def plan_contour(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits:
     share += 0.5 * math.log(place.curvature)
     t = math.sqrt(2 * target / spread) / _GROWTH
     with ctx.workprec(_precision(loss, float(c), bits)):  # as for the integral
-        while (fall := -loss.log_ratio(c, t)) < (
-            needed := max(target, share - _rest(kernel, t)) + _REST
-        ):
-            if t >= float(step) * MOST_NODES:
+        while True:
+            count = _rounded_up(math.ceil(t / float(step)) + 2)
+            t = float(step) * count
+            fall, needed = -loss.log_ratio(c, t), max(target, share - _rest(kernel, t)) + _REST
+            if fall >= needed:
+                return Plan(Line(c, step, count), *place.ends)
+            if count >= MOST_NODES:
                 raise UndecidedError(
                     f"The contour for epsilon={epsilon:.6g} needs more than {MOST_NODES} nodes at "
                     f"{bits} bits. Ask for a larger relative_width, such as 1e-9."
@@ -847,8 +883,6 @@ def plan_contour(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits:
             missing = needed / max(fall, 1.0)
             t *= min(max(missing**_CAUTION, _GROWTH), max(math.sqrt(missing), _MOST_GROWTH))
             t = min(t, float(step) * MOST_NODES)
-    count = math.ceil(t / float(step)) + 2
-    return Plan(Line(c, step, _rounded_up(count)), *place.ends)
 
 
 @functools.lru_cache(maxsize=64)
@@ -878,8 +912,9 @@ class _Place:
 
 @functools.lru_cache(maxsize=256)
 def _place(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, target: float) -> _Place:
+    start, beside = estimator(loss).last.get(strip, (None, (None, None)))
     try:
-        point = saddle(loss, strip, epsilon)
+        point = saddle(loss, strip, epsilon, start=start)
     except ArithmeticError as error:
         raise UndecidedError(f"A contour was not found: {error}.") from error
     c = _abscissa(loss, kernel, point, epsilon)
@@ -889,7 +924,10 @@ def _place(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, target: flo
         raise UndecidedError(f"Floats do not tell epsilon={epsilon:.6g} from an end of the losses.")
     kappa = -sum(math.log(abs(here - pole)) for pole in kernel.poles)
     log_value = size - here * epsilon + kappa - 0.5 * math.log(2 * math.pi * point.curvature)
-    sides = [nearest_bound(loss, strip, epsilon, here, side, log_value, target) for side in (-1, 1)]
+    sides = [
+        nearest_bound(loss, strip, epsilon, here, side, log_value, target, start)
+        for side, start in zip((-1, 1), beside, strict=True)
+    ]
     period = max(needed for needed, _ in sides)
     step = Fraction(shortened(2 * math.pi / period, 4, math.floor))
     left, right = (Fraction(s) if s in strip.poles else c + _shorter(s - here) for _, s in sides)

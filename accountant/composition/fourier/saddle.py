@@ -24,6 +24,9 @@ _BACK = 0.6
 """Factor of a tilt that is too large."""
 _LEAP = 2.0
 """Largest factor of one that is too small: beyond, moments may be unknown."""
+_FIRST_STEPS = 8
+"""Steps in which a bracket with an end that is not evaluated yet is not halved: a start near the
+saddle takes two."""
 _TINY = 1e-13
 """Relative width of a bracket beyond which floats tell nothing."""
 _HALVINGS = 24
@@ -84,7 +87,7 @@ def saddle(
     low, high = _End(strip.low), _End(strip.high)
     s = start if start is not None and strip.low < start < strip.high else _start(strip)
     slow, wall, retreats, last = False, math.inf, 0, math.nan
-    for _ in range(_MOST_STEPS):
+    for steps in range(_MOST_STEPS):
         try:
             size, first, second = loss.cumulants(s)
         except UndecidedError:
@@ -111,7 +114,8 @@ def saddle(
             s = _inside(s + _past_pole(move, here, strip), s, low, high, strip)
         last = value
         s = s if s < wall else 0.5 * (low.s + wall)
-        slow = math.isfinite(high.s - low.s) and high.s - low.s > 0.5 * width and not slow
+        known = steps >= _FIRST_STEPS or not math.isnan(low.slope + high.slope)
+        slow = known and math.isfinite(width) and high.s - low.s > 0.5 * width and not slow
     raise ArithmeticError(f"no saddle for epsilon={epsilon}")
 
 
@@ -204,15 +208,18 @@ def nearest_bound(  # noqa: PLR0917
     side: int,
     log_value: float,
     target: float,
+    start: float | None = None,
 ) -> tuple[float, float]:
     """Return the least period B that makes the aliasing bound small, and the s that shows it.
 
     The bound E(s)/(e^{|s − c|B} − 1) on one side of c shall be e^−target relative to
-    e^log_value; at a pole E is 1 or e^ε.
+    e^log_value; at a pole E is 1 or e^ε. The search begins at `start`, if that is on this side.
     """
     limit = strip.low if side < 0 else strip.high
     room = abs(limit - c)
     move = min(0.9 * math.sqrt(2 * target / loss.cumulants(c)[2]), 0.9 * room)
+    if start is not None and side * (start - c) > 0 and start != limit:
+        move = min(abs(start - c), 0.9 * room)
     best = (math.inf, 0.0)
     if math.isfinite(room):
         best = (max((epsilon if limit else 0.0) - log_value, 0.0) + target) / room, limit

@@ -520,8 +520,9 @@ _STRETCH = 4.0
 """Length by which the range of an integrand is widened until it falls at both ends."""
 _COARSE = 400
 """Cells of a bound that only chooses a rule: more are slower, fewer ask for finer rules."""
-_FINE = 2000
-"""Cells of a bound of the decay, which is multiplied by the count: wide ones lose a share of it."""
+_FINE, _WHOLE = 2000, 700
+"""Cells of a bound of the decay, which is multiplied by the count, and those where nothing is cut
+off: wide ones lose a share of it."""
 FALL = 30.0
 """The integrand is summed down to e^{−30} of its largest value."""
 _FLOAT = 36.0
@@ -804,7 +805,7 @@ class Mixture:
         so, need no such care and are left out of the kernel. Any other contour would be as valid.
         """
         low, high = self.reach(s, -t, 0.0, FALL)
-        x = np.linspace(low, high, _FINE + 1)
+        x = np.linspace(low, high, (_FINE if self.is_cut else _WHOLE) + 1)
         loss = self.log_density(x)
         mass = self.bell(x) + s * loss
         kernel = stein_kernel(loss, mass, t) * (x[1] - x[0])
@@ -962,6 +963,10 @@ class Decay(ABC):
     def log_ratio(self, t: float) -> float:
         """Return an upper bound of ln r(t)."""
 
+    def known(self, t: float) -> float:
+        """Return an upper bound of ln r(t) that takes no search."""
+        return self.log_ratio(t)
+
     def log_scale(self) -> float | None:
         """Return ln C with r(t) ≤ C/t for all t, None where there is none, as with atoms."""
         return None
@@ -1021,13 +1026,14 @@ class MixtureDecay(Decay):
 
     def log_ratio(self, t: float) -> float:
         """Return the best bound, from points below t and from multiples of t."""
-        best = self._of_known(t)
+        best = self.known(t)
         if t > _NEAR * self._best and best > -_ENOUGH * (t * self._deviation) ** 2 / 2:
             self._direct(_GRID ** math.floor(math.log(t) / math.log(_GRID)))
-            best = self._of_known(t)
+            best = self.known(t)
         return best
 
-    def _of_known(self, t: float) -> float:
+    def known(self, t: float) -> float:
+        """Return the best bound from those that were made."""
         best = 0.0
         for point, level in self._known.items():
             if point <= t:

@@ -60,6 +60,8 @@ _LOWER = 1.5
 """Ratio of the heights that are tried for a rule: nodes are few at all near the best one."""
 _HEIGHTS = tuple(_LOWER**-i for i in range(12))
 """Those heights, as shares of the largest."""
+_HIGHEST = 0.95
+"""Largest height for a real moment, as a share of π/μ, where w has a zero."""
 _LOG_2 = math.log(2)
 _UNIT = 2.0**-53
 """The unit roundoff u."""
@@ -414,22 +416,8 @@ def _quadrature(
     floats = of.floats()
     real = float(s)
     fall = (bits + 4) * _LOG_2
-    tolerance = of.estimate().cumulants(real - 1 if of.mixed_first else -real)[0] - fall
-    step, log_error = Fraction(0), 0.0
-    tallest = min(floats.largest_shift, math.sqrt(2 * fall))
-    for share in _HEIGHTS:
-        try:
-            found, reached = floats.rule(real, t, share * tallest, tolerance)
-        except UndecidedError:  # the phases of large losses grow too fast so high
-            continue
-        if found > step and reached <= tolerance:
-            step, log_error = Fraction(shortened(found, 6, math.floor)), reached
-            if 2 * math.pi * share * tallest <= _LOWER * fall * found:  # no lower height is better
-                break
-        elif step:  # the best height lies between the last two
-            break
-    if not step:
-        raise UndecidedError(f"No rule was found for the moments at s={real:.4g}, |t| ≤ {t:.4g}.")
+    simple = t == 0 and of.is_whole
+    step, log_error = (_real_rule if simple else _line_rule)(of, real, t, fall)
     low, high = floats.reach(real, 0.0, 0.0, fall + 8)
     first, last = math.floor(low / step), math.ceil(high / step)
     if last - first > MOST_POINTS:
@@ -452,9 +440,50 @@ def _quadrature(
         scale * (exponent * loss + log).exp() for loss, log in zip(losses, kept, strict=True)
     ]
     left, right = floats.rates(float(first * step), float(last * step), real, 0.0)
+    outside = weights[0] / (h * left).expm1() + weights[-1] / (h * right).expm1()
     error = arb(log_error).exp()
-    error += weights[0] / (ball(step) * left).expm1() + weights[-1] / (ball(step) * right).expm1()
-    return Quadrature(tuple(losses), tuple(weights), error.upper())
+    if simple:
+        error *= (sum(weights, start=outside)) / (1 - error)
+    return Quadrature(tuple(losses), tuple(weights), (error + outside).upper())
+
+
+def _real_rule(of: MixtureTransform, s: float, t: float, fall: float) -> tuple[Fraction, float]:
+    """Return a step for Λ(s), and ln of a bound of its error relative to Λ(s), about −fall.
+
+    At the height a < π/μ the angle θ = μa of q e^l has cos(θ/2) w ≤ |w| ≤ w, so that the integrand
+    is at most e^{a²/2} cos(θ/2)^{min(s, 0)} times what it is on the real line, and the rule is
+    wrong by at most 2/(e^{2πa/η} − 1) times that (Trefethen and Weideman 2014, Theorem 5.1).
+    """
+    del t
+    mu, best = of.floats().mu, (0.0, 0.0, 0.0)
+    for share in _HEIGHTS:
+        a = share * min(_HIGHEST * math.pi / mu, math.sqrt(2 * fall))
+        growth = _LOG_2 + 0.5 * a * a + min(s, 0.0) * math.log(math.cos(0.5 * mu * a))
+        best = max(best, (2 * math.pi * a / (fall + growth + _LOG_2), a, growth))
+    step = Fraction(shortened(best[0], 6, math.floor))
+    gap = 2 * math.pi * best[1] / float(step)
+    return step, best[2] - gap - math.log1p(-math.exp(-gap)) + 1e-9 * (1 + gap + best[2])
+
+
+def _line_rule(of: MixtureTransform, s: float, t: float, fall: float) -> tuple[Fraction, float]:
+    """Return a step for Λ(s + iu), |u| ≤ t, and ln of a bound of its error, fall below ln Λ(s)."""
+    floats, step, log_error = of.floats(), Fraction(0), 0.0
+    tolerance = of.estimate().cumulants(s - 1 if of.mixed_first else -s)[0] - fall
+    tallest = min(floats.largest_shift, math.sqrt(2 * fall))
+    for share in _HEIGHTS:
+        try:
+            found, reached = floats.rule(s, t, share * tallest, tolerance)
+        except UndecidedError:  # the phases of large losses grow too fast so high
+            continue
+        if found > step and reached <= tolerance:
+            step, log_error = Fraction(shortened(found, 6, math.floor)), reached
+            if 2 * math.pi * share * tallest <= _LOWER * fall * found:  # no lower height is better
+                break
+        elif step:  # the best height lies between the last two
+            break
+    if not step:
+        raise UndecidedError(f"No rule was found for the moments at s={s:.4g}, |t| ≤ {t:.4g}.")
+    return step, log_error
 
 
 def sums(turns: Sequence[acb], weights: Sequence[acb | arb], count: int) -> list[acb]:

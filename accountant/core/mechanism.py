@@ -1,4 +1,4 @@
-"""The questions that every mechanism answers."""
+"""The abstract class of mechanisms: the questions that each of them answers."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ from dpassay.accountant.release.lattice import InverseNoise, InvertedNoise, Latt
 
 
 class Mechanism(Askable, Drawable, Description, ABC):
-    """A randomised algorithm with a known law: frozen data that functions compute on.
+    """A randomised algorithm with a known output law, as frozen data without computed state.
 
-    A concrete mechanism is a final frozen dataclass whose fields are the arguments of the
-    notation; `repr` gives the notation back. Methods that return balls work at flint's current
-    precision; the functions of `dpassay.accountant.questions.profile`, `tradeoff`, `guarantees` and
-    `utility` turn them into enclosures of a stated width.
+    A concrete mechanism is a final frozen dataclass whose fields are the arguments of its notation;
+    `repr` returns that notation. Methods that return balls work at flint's current precision. The
+    functions in `dpassay.accountant.questions.profile`, `tradeoff`, `guarantees` and `utility` turn
+    the balls into enclosures of a requested width.
     """
 
     noise_argument: ClassVar[str | None] = None
-    """The argument that `calibrate` adjusts; None where there is no single one."""
+    """The argument that `calibrate` varies; None if there is no single one."""
     noise_grows: ClassVar[bool] = True
-    """Whether a larger `noise_argument` means more noise (and never a larger δ)."""
+    """Whether a larger `noise_argument` means more noise, and hence never a larger δ."""
     gaussian_noise_argument: ClassVar[str | None] = None
-    """Another argument that may stand in its place, and makes the noise Gaussian."""
+    """An alternative to `noise_argument`, for Gaussian noise."""
     example: ClassVar[str] = ""
-    """One mechanism of this class in the notation, which its page and the table of capabilities
-    show."""
+    """One mechanism of this class in the notation, for its documentation page and the table of
+    capabilities."""
 
     no_variance: ClassVar[str] = ""
-    """Why an output has no variance, and what to ask, where it has none."""
+    """If outputs have no variance: why, and which question to ask instead."""
 
     def __init_subclass__(cls) -> None:
-        """Let every question about a relation take its name too."""
+        """Let every method that takes a relation also take its name, such as "add-remove"."""
         super().__init_subclass__()
         for name in _ABOUT_A_RELATION & vars(cls).keys():
             setattr(cls, name, _reading_the_relation(getattr(cls, name)))
 
     @property
     def only_alone(self) -> str:
-        """Why no composition or sample of it is known exactly, and what to ask; empty if one is."""
+        """Why no composition or sample is known exactly, and what to ask; empty if one is."""
         if self.dominated_by is None:
             return ""
         return (
@@ -63,47 +63,47 @@ class Mechanism(Askable, Drawable, Description, ABC):
 
     @property
     def dominated_by(self) -> Mechanism | None:
-        """A mechanism whose worst pair dominates every release, whatever came before.
+        """A mechanism whose worst pair dominates every release, whatever the earlier outputs were.
 
-        None where that of the mechanism does. Else a composition has two ends: this, and `attained`
-        pairs of neighbours.
+        None if the mechanism's own worst pair does. Otherwise a composition is enclosed from above
+        by this mechanism and from below by `attained` pairs of neighbours.
         """
         return None
 
     def attained(self) -> tuple[Pair, ...]:
-        """Return pairs of neighbours for lower bounds, with the record against without it."""
+        """Return pairs of neighbours (with, without the record) that give lower bounds."""
         return ()
 
     @abstractmethod
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the dominating pairs, and why they are worst.
+        """Return the dominating pairs, and the reason why they are worst.
 
-        Raises AdjacencyError where the relations differ and none is named.
+        Raises AdjacencyError if the relations have different pairs and `adjacency` is None.
         """
 
     @property
     def dimension(self) -> int:
-        """Number of coordinates of the true answer (default: one)."""
+        """Number of coordinates of the true answer (default 1)."""
         return 1
 
     @abstractmethod
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Draw the noise of `size` independent releases, shape (size,) or (size, dimension).
 
-        For simulation: continuous noise is drawn in floating point. `release` is for use.
+        For simulation only: continuous noise is drawn in floating point. Use `release` for data.
         """
 
     @classmethod
     def adds_real_noise(cls) -> bool:
-        """Whether these mechanisms release real answers on a lattice (`lattice_sampler`)."""
+        """Whether these mechanisms can release real answers on a lattice (`lattice_sampler`)."""
         own = cls.lattice_sampler is not Mechanism.lattice_sampler
         return own or cls.inverse_noise is not Mechanism.inverse_noise
 
     def lattice_sampler(self) -> LatticeSampler:
         """Return the sampler that releases real answers on one fixed lattice.
 
-        By default by inversion of `inverse_noise`, for every entry of an answer. Raises
-        NotApplicableError for a mechanism without one.
+        The default inverts `inverse_noise` for each entry of an answer. Raises NotApplicableError
+        for a mechanism without lattice sampler.
         """
         declared = self.inverse_noise()
         if declared is None:
@@ -116,35 +116,37 @@ class Mechanism(Askable, Drawable, Description, ABC):
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
     ) -> Array:
-        """Release a true answer: its noise is exact, and every output lies on a fixed lattice.
+        """Release a true answer with exact noise, on a fixed lattice.
 
-        Adding `sample` to the answer in floating point instead would leak it: the last bits of
-        the sum tell much about the answer (Mironov, 2012). A real mechanism is rounded to a
-        lattice that depends on the scale of its noise alone, which costs nothing in δ
-        (`dpassay.accountant.release.lattice`); integer noise is added to integers only.
+        Adding `sample` to the answer in floating point is not private: the last bits of the sum
+        reveal much about the answer (Mironov, 2012). A real-valued release is rounded to a lattice
+        that depends only on the scale of the noise, which does not increase δ
+        (`dpassay.accountant.release.lattice`). Integer noise is added to integers only.
 
         Parameters
         ----------
         value
-            The answer: one number per coordinate, or any array where the noise is the same and
-            independent for every entry.
+            The answer: one number per coordinate, or any array if the noise of all entries is
+            independent and identically distributed.
         size
-            How many independent releases of this value, along a new first axis; None is one.
+            Number of independent releases of this value, along a new first axis; None for one
+            release without that axis.
         rng
-            Draws the noise. A generator of NumPy is for tests and simulation: it can be guessed.
+            The source of randomness. A NumPy generator is for tests and simulation only, since its
+            output is predictable.
         """
         times = 1 if size is None else integer("size", size, least=0)
         found = self.releases(value, times, rng)
         return found[0] if size is None else found
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Release a true answer several times, along a new first axis: see `release`."""
+        """Release a true answer `times` times, along a new first axis: see `release`."""
         return _sampler(self).release(value, times, rng=rng)
 
     def variances(self) -> Sequence[arb]:
-        """Return the variance of each released coordinate; one entry if they are all equal.
+        """Return the variance of each released coordinate; a single entry if all are equal.
 
-        Raises NotApplicableError where there is none.
+        Raises NotApplicableError if no variance exists or is known.
         """
         raise NotApplicableError(self.no_variance or f"The variance of {self!r} is not known.")
 
@@ -163,7 +165,7 @@ class Mechanism(Askable, Drawable, Description, ABC):
     def quantile(self, probability: ExactReal) -> arb:
         """Return the least x with P(noise ≤ x) ≥ probability, for one coordinate.
 
-        Raises NotApplicableError where the coordinates have no common scalar law.
+        Raises NotApplicableError if the coordinates have no common scalar law.
         """
         raise NotApplicableError(
             f"{type(self).__name__} has no quantile: it is not one scalar law. Ask for its "
@@ -178,14 +180,14 @@ class Mechanism(Askable, Drawable, Description, ABC):
     def mean_absolute_error(self) -> arb:
         """Return the average over the released coordinates of E|released − true|.
 
-        Raises NotApplicableError where no formula is known.
+        Raises NotApplicableError if no formula is known.
         """
         raise self._unknown("mean absolute error")
 
     def probability_exact(self) -> arb:
-        """Return P(released = true) of one coordinate.
+        """Return P(released = true) for one coordinate.
 
-        Raises NotApplicableError where no formula is known.
+        Raises NotApplicableError if no formula is known.
         """
         raise self._unknown("probability of no error")
 
@@ -198,29 +200,29 @@ class Mechanism(Askable, Drawable, Description, ABC):
     def inverse_noise(self) -> InverseNoise | None:
         """Return the noise of one number as a function of an exponential variable.
 
-        It serves `lattice_sampler`. None where the noise is not one
-        symmetric density whose inverse is elementary.
+        `lattice_sampler` uses it. None if the noise does not have a single symmetric density with
+        an elementary inverse.
         """
         return None
 
     def worst_shift(self) -> Any:
-        """Return a difference of two neighbouring true answers that attains the worst pair.
+        """Return a difference of neighbouring true answers that attains the worst pair.
 
-        None where none is listed.
+        None if no such difference is listed.
         """
         return None
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
         """Return neighbouring true answers (without, with the record) that attain the worst pair.
 
-        What an audit runs the mechanism on. Empty where none are listed.
+        An audit runs the mechanism on these. Empty if none are listed.
         """
         shift = self.worst_shift()
         return [] if shift is None else [(np.zeros_like(np.asarray(shift)), shift)]
 
     def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw `size` outputs for a true answer, one per row, for simulation and audits."""
-        if self.adds_real_noise():  # no floating-point leaks
+        """Draw `size` outputs for a true answer, one per row, for simulations and audits."""
+        if self.adds_real_noise():  # outputs as `release` gives them, without floating-point leaks
             return _sampler(self).release(answer, size, rng=rng)
         released: Array = self.sample(size, rng=rng) + np.asarray(answer)
         return released
@@ -228,13 +230,13 @@ class Mechanism(Askable, Drawable, Description, ABC):
     def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
         """Return the exact μ of a mechanism whose trade-off function is Gaussian.
 
-        By default that of `exact_gaussian_mu`, or else of `enclosed_gaussian_mu`.
+        The default is `exact_gaussian_mu`, or else `enclosed_gaussian_mu`.
         """
         known = self.exact_gaussian_mu(adjacency)
         return self.enclosed_gaussian_mu(adjacency) if known is None else known.ball()
 
     def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
-        """Return it as a ball, where no exact number is known.
+        """Return the μ of `gaussian_mu` as a ball, if no exact number is known.
 
         Raises NotApplicableError for a mechanism that is not exactly Gaussian DP.
         """
@@ -244,20 +246,20 @@ class Mechanism(Askable, Drawable, Description, ABC):
         )
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return the exact μ where it is known as an exact number, else None.
+        """Return the exact μ if it is known as an exact number, else None.
 
-        Balls never prove that two numbers are equal; this decides a claim that is just met.
+        Balls cannot prove that two numbers are equal; an exact μ decides a claim met with equality.
         """
         return None
 
     def exact_rho(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return the exact ρ of zCDP where it is known as an exact number (μ²/2), else None."""
+        """Return the exact ρ of zCDP, μ²/2, if it is known as an exact number, else None."""
         mu = self.exact_gaussian_mu(adjacency)
         return None if mu is None else mu.squared.times(Fraction(1, 2))
 
 
 def _reading_the_relation(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that takes "add-remove" for the relation of that name, as `ask` does."""
+    """Return a method that also accepts the name of a relation, such as "add-remove"."""
 
     @functools.wraps(method)
     def read(self: Mechanism, adjacency: Adjacency | str | None) -> Any:
@@ -275,18 +277,18 @@ _ABOUT_A_RELATION = {
 
 @functools.lru_cache(maxsize=32)
 def _sampler(mechanism: Mechanism) -> LatticeSampler:
-    """Round the coefficients of a mechanism's noise once."""
+    """Return the lattice sampler, cached: its coefficients are rounded once."""
     return mechanism.lattice_sampler()
 
 
-# --- What follows from the shape of the noise alone, for every mechanism of that shape ------------
+# --- Defaults that follow from the shape of the noise alone ---------------------------------------
 
 _SENSITIVITIES = ("sensitivity", "l1_sensitivity", "l2_sensitivity")
-"""Arguments of mechanisms that no difference of true answers exceeds, and that one attains."""
+"""Names of arguments that bound the difference of neighbouring true answers and are attained."""
 
 
 class SymmetricDensity(Mechanism, ABC):
-    """Every coordinate of the noise has a density that is symmetric about 0."""
+    """A mechanism whose noise has, in every coordinate, a density symmetric about 0."""
 
     @property
     def is_symmetric(self) -> bool:
@@ -294,7 +296,7 @@ class SymmetricDensity(Mechanism, ABC):
         return True
 
     def worst_shift(self) -> Any:
-        """Return the full sensitivity, of a vector in its first coordinate; None without one."""
+        """Return the sensitivity (for a vector, in the first coordinate), or None without one."""
         known = [field.name for field in fields(self) if field.name in _SENSITIVITIES]  # type: ignore[arg-type]  # dataclasses
         if not known:
             return None
@@ -309,7 +311,7 @@ class SymmetricDensity(Mechanism, ABC):
 
 
 class GaussianNoise(SymmetricDensity, ABC):
-    """Every coordinate of the noise is normal with mean 0; coordinates may be dependent."""
+    """A mechanism whose noise is normal with mean 0 in every coordinate, perhaps correlated."""
 
     def mean_absolute_error(self) -> arb:
         """Return √(2/π) times the average standard deviation of the coordinates."""

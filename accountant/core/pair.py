@@ -1,4 +1,4 @@
-"""Dominating pairs: the two laws that a privacy question is about."""
+"""Dominating pairs: two laws P and Q whose privacy loss bounds that of a mechanism."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, Interval
 class Tails:
     """The probabilities of {L > ε} and {L ≤ ε} under both laws.
 
-    Each is computed directly, never as one minus another, so that small ones keep their relative
-    accuracy.
+    Each is computed directly, never as one minus another, so that small probabilities keep their
+    relative accuracy.
     """
 
     p_above: arb
@@ -37,7 +37,7 @@ class Tails:
 
     @property
     def reflected(self) -> Tails:
-        """Those at −ε of a pair that is its own reverse, where no loss is −ε."""
+        """The tails at −ε of a pair that is its own reverse, provided that L ≠ −ε almost surely."""
         return Tails(self.q_below, self.q_above, self.p_below, self.p_above)
 
 
@@ -48,62 +48,63 @@ def _unknown(*_: object) -> None:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What may be known of a pair besides its methods: functions, of None where it is not known.
+    """Optional knowledge of a pair: functions, which return None if the value is not known.
 
-    Questions are answered without it, later or less exactly. `log_delta` and `epsilon` are floats
-    without proof, everything else is proved.
+    Without it questions are answered more slowly or less exactly. `log_delta` and `epsilon` are
+    floats without proof; everything else is proved.
     """
 
     refusal: str = "Only delta, epsilon and beta of this mechanism are known. Ask for one of these."
-    """Why its tails or divergences are not known, where they are not, and what to ask."""
+    """If tails or divergences are not known: why, and which question to ask instead."""
     to_width: Callable[[Fraction | None], Pair] | None = None
-    """Returns the same pair, with H and the tails to another relative width (None: to flint's
-    precision). None of what follows flint's precision alone: engines that refine a grid, or
-    lengthen a contour, do no more than is asked for."""
+    """Returns the same pair with H and tails to another relative width; None as the argument means
+    flint's precision. The attribute is None for a pair that depends on flint's precision alone.
+    Engines that refine a grid or lengthen a contour use the width to do no more than necessary."""
     asked: Fraction | None = None
-    """The relative width that such a pair is asked for."""
+    """The relative width requested by `to_width`."""
     width: Callable[[], Fraction] = lambda: RELATIVE_WIDTH
-    """Relative width of answers for which none is named: closed forms have the finest."""
+    """Default relative width of answers; closed forms have the smallest."""
     max_loss: Callable[[], ExactReal | None] = _unknown
     """The essential supremum of L under P, exactly."""
     finite_loss: Callable[[], arb] | None = None
-    """The same where L is finite, for pairs with infinity mass."""
+    """The essential supremum of L under P where L is finite, for pairs with infinity mass."""
     infinity_mass: Callable[[], ExactReal | None] = _unknown
     """P(L = +∞), exactly."""
     exact: Callable[[ExactReal], ExactReal | None] = _unknown
-    """An exact number that H(ε) does not exceed: it decides a claim that is met with equality."""
+    """An exact upper bound on H(ε); it decides a claim that is met with equality."""
     upper: Callable[[ExactReal], arb] | None = None
-    """An upper bound of H(ε), where it is nearer than the upper end of the ball of H."""
+    """An upper bound on H(ε), if one is tighter than the upper end of the ball of H."""
     attained: Callable[[ExactReal], Pair] | None = None
-    """Where only two bounds of H are known, a pair that shows the lower one.
+    """If only bounds on H are known: a pair that attains the lower bound at ε.
 
-    No loss has the `tails` of such a pair, which are of one event: that of this pair at ε.
+    The `tails` of such a pair are the probabilities of a single event, that of this pair at ε; they
+    are not those of a privacy loss.
     """
     bound: Callable[[ExactReal], arb] = lambda _: arb(1)
-    """An upper bound of H(ε) that takes little time."""
+    """A quickly computed upper bound on H(ε)."""
     inverse: Callable[[ExactReal, Fraction], Interval | None] = _unknown
-    """The ε with H(ε) = δ to a relative width, faster than by bisection, for δ > P(L = +∞)."""
+    """Encloses the ε with H(ε) = δ > P(L = +∞) to a relative width, faster than by bisection."""
     fallback: Callable[[ExactReal, Fraction], Interval | None] = _unknown
-    """The same, asked where values of H are refused near that ε."""
+    """The same as `inverse`; it is used if H cannot be evaluated near that ε."""
     log_delta: Callable[[float], float | None] = _unknown
-    """ln H(ε)."""
+    """ln H(ε), approximately."""
     epsilon: Callable[[float], float | None] = _unknown
-    """The ε with ln H(ε) = log_delta."""
+    """The ε with ln H(ε) = log_delta, approximately."""
     rho: Callable[[], arb | None] = _unknown
-    """The supremum of D_a/a over a > 1 where it is the limit at large orders; may be +∞."""
+    """sup D_a/a over orders a > 1 if it is the limit at large orders; it may be +∞."""
     rho_bound: Callable[[], arb] | None = None
-    """An upper bound of the same."""
+    """An upper bound on sup D_a/a over orders a > 1."""
 
 
 class Pair(ABC):
     """An ordered pair of laws (P, Q) with privacy loss L = ln dP/dQ.
 
-    Every method works at flint's current precision and returns a ball that contains the exact
-    value, however wide. Where P has mass and Q has none, L = +∞; the other way round, L = −∞.
+    Every method works at flint's current precision and returns a ball, perhaps a wide one, that
+    contains the exact value. L = +∞ where P has mass and Q has none, and −∞ in the opposite case.
     """
 
     law_name: ClassVar[str]
-    """The name in `law`, where that is the default."""
+    """The default of the name that `law` returns."""
 
     @abstractmethod
     def hockey_stick(self, epsilon: ExactReal) -> arb:
@@ -112,29 +113,29 @@ class Pair(ABC):
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return the probabilities of {L > ε} and {L ≤ ε} under P and Q.
 
-        Raises NotApplicableError where the profile alone is known, or bounds of it.
+        Raises NotApplicableError if only the profile, or bounds on it, are known.
         """
         raise NotApplicableError(self.known.refusal)
 
     def renyi(self, order: arb) -> arb:
-        """Return the Rényi divergence D_order(P‖Q) for 1 or a ball inside (1, ∞); may be +∞.
+        """Return the Rényi divergence D_order(P‖Q), for order 1 or a ball in (1, ∞); may be +∞.
 
-        Of order 1 it is the Kullback–Leibler divergence E_P[L]. Raises NotApplicableError where no
-        form is known.
+        Order 1 is the Kullback–Leibler divergence E_P[L]. Raises NotApplicableError if no formula
+        is known.
         """
         raise NotApplicableError(self.known.refusal)
 
     @abstractmethod
     def max_loss(self) -> arb:
-        """Return the essential supremum of L under P, +∞ where there is none."""
+        """Return the essential supremum of L under P, perhaps +∞."""
 
     def infinity_mass(self) -> arb:
-        """Return P(L = +∞), the mass that P gives to outcomes that Q cannot produce."""
+        """Return P(L = +∞), the mass of P on outcomes that are impossible under Q."""
         return arb(0)
 
     @property
     def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
+        """Closed forms, bounds, and starting points of searches."""
         return Known()
 
     @abstractmethod
@@ -144,13 +145,13 @@ class Pair(ABC):
     def law(self) -> dict[str, object]:
         """Return the pair as plain data (strings, ints, lists), for the witness of a finding.
 
-        The key "law" is the name of its kind, by default `law_name`; the fields follow by their
-        names, numbers as exact texts. The pair of one release is "pair", a JSON text; "mixture" is
-        which law is mixed, "P" or "Q".
+        "law" is the name of the kind, by default `law_name`. The fields follow under their names,
+        numbers as exact texts. "pair" is the pair of a single release, as a JSON text; "mixture"
+        names the mixed law, "P" or "Q".
         """
         found: dict[str, object] = {"law": self.law_name}
         for field in fields(self):  # type: ignore[arg-type]  # those with a `law_name` are dataclasses
-            if not field.compare:  # how it is asked is no part of the law
+            if not field.compare:  # settings of the computation are not part of the law
                 continue
             value = getattr(self, field.name)
             if isinstance(value, Pair):
@@ -163,19 +164,20 @@ class Pair(ABC):
         return found
 
     def describe_event(self, epsilon: ExactReal) -> str:
-        """Say in words which outcomes make up the worst event {L > ε}."""
+        """Describe the outcomes that make up the worst event {L > ε}."""
         return f"the outcomes with ln(dP/dQ) > {epsilon}"
 
 
 class MirroredPair(Pair):
-    """A pair that is its own reverse, and says H for ε ≥ 0: H(ε) = 1 − e^ε + e^ε H(−ε).
+    """A pair that is its own reverse, defined by H at ε ≥ 0: H(ε) = 1 − e^ε + e^ε H(−ε).
 
-    For P(S) − e^ε Q(S) = 1 − e^ε + e^ε (Q(Sᶜ) − e^{−ε} P(Sᶜ)), and (Q, P) has the H of (P, Q). Its
-    largest loss is known exactly, or +∞. The docstring of each says what exchanges P and Q.
+    The identity holds since P(S) − e^ε Q(S) = 1 − e^ε + e^ε (Q(Sᶜ) − e^{−ε} P(Sᶜ)), and (Q, P) has
+    the same H as (P, Q). The largest loss is known exactly, or is +∞. The docstring of a subclass
+    names the map that exchanges P and Q.
     """
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return H(ε), 0 from the largest loss on."""
+        """Return H(ε); it is 0 from the largest loss on."""
         if epsilon.sign < 0:
             e = epsilon.ball()
             return -e.expm1() + e.exp() * self.hockey_stick(-epsilon)
@@ -188,7 +190,7 @@ class MirroredPair(Pair):
         return tails.p_above - epsilon.ball().exp() * tails.q_above
 
     def max_loss(self) -> arb:
-        """Return the largest loss, or +∞."""
+        """Return the largest loss, perhaps +∞."""
         known = self.known.max_loss()
         return arb.pos_inf() if known is None else known.ball()
 
@@ -202,24 +204,25 @@ class MirroredPair(Pair):
 class WorstCase:
     """The dominating pairs of a mechanism, by direction.
 
-    The profile of the mechanism is, in each direction, the maximum over the pairs listed
-    there: usually one; several where no single pair is worst at every ε.
+    In each direction, the profile of the mechanism is the maximum over the pairs listed: usually
+    one, or several if no single pair is worst at every ε.
     """
 
     remove: tuple[Pair, ...]
     add: tuple[Pair, ...]
     reason: str
-    """Why these are worst."""
+    """Why these pairs are worst."""
     enveloped: bool = False
-    """Whether neighbours are dominated only by the maximum of the profiles of all pairs.
+    """Whether only the maximum of the profiles of all pairs dominates the neighbours.
 
-    Which pair is largest may then depend on ε. The profile is still the maximum over the pairs; a
-    divergence or trade-off function of one pair is attained, and a bound on one side only.
+    The largest pair may then depend on ε. The profile is still the maximum over the pairs. A
+    divergence or trade-off function of one pair is attained, but bounds the mechanism's on one side
+    only.
     """
 
     @staticmethod
     def symmetric(pair: Pair, reason: str) -> WorstCase:
-        """Both directions have the same law of the loss, so one pair is enough for both."""
+        """Use one pair for both directions, in which the loss has the same law."""
         return WorstCase((pair,), (pair,), reason)
 
     def pairs(self, direction: Direction | None) -> tuple[Pair, ...]:
@@ -232,34 +235,37 @@ class WorstCase:
 
 
 def refined(pair: Pair, relative_width: Fraction | None) -> Pair:
-    """Return the same pair, with H and the tails to a relative width."""
+    """Return the same pair with H and tails to a relative width (None: flint's precision)."""
     to_width = pair.known.to_width
     return pair if to_width is None else to_width(relative_width)
 
 
 def asked_width(pair: Pair) -> Fraction | None:
-    """Return the relative width that H is asked for; None for flint's precision."""
+    """Return the relative width requested of H, or None for flint's precision."""
     return pair.known.asked
 
 
 def only_bounded(pair: Pair) -> bool:
-    """Whether only two bounds of H are known."""
+    """Whether only bounds on H are known, not H itself."""
     return pair.known.attained is not None
 
 
 def attained(pair: Pair, epsilon: ExactReal) -> Pair:
-    """Return a pair of two datasets that shows H at ε: itself, where it is not only bounded."""
+    """Return a pair of laws of two neighbours that attains the lower bound on H at ε.
+
+    This is the pair itself, unless only bounds on its H are known.
+    """
     return pair if (shown := pair.known.attained) is None else shown(epsilon)
 
 
 def upper_bound(pair: Pair, epsilon: ExactReal) -> arb:
-    """Return an upper bound of H(ε), as near as it is known."""
+    """Return the tightest known upper bound on H(ε)."""
     bound = pair.known.upper
     return pair.hockey_stick(epsilon).upper() if bound is None else bound(epsilon)
 
 
 def exact_infinity_mass(pair: Pair) -> ExactReal | None:
-    """Return P(L = +∞) where it is known as an exact number, else None."""
+    """Return P(L = +∞) if it is known as an exact number, else None."""
     known = pair.known.infinity_mass()
     if known is not None:
         return known
@@ -269,7 +275,7 @@ def exact_infinity_mass(pair: Pair) -> ExactReal | None:
 def max_finite_loss(pair: Pair) -> arb:
     """Return the essential supremum of L under P where L is finite.
 
-    Raises NotApplicableError where a pair with infinity mass does not know it.
+    Raises NotApplicableError if the pair has infinity mass and this supremum is not known.
     """
     if (finite := pair.known.finite_loss) is not None:
         return finite()
@@ -282,7 +288,7 @@ def max_finite_loss(pair: Pair) -> arb:
 
 
 def rho_bound(pair: Pair) -> arb:
-    """Return an upper bound of sup D_a/a in closed form, +∞ for an unbounded loss.
+    """Return a closed-form upper bound on sup D_a/a over orders a > 1; +∞ for an unbounded loss.
 
     A loss in [−l, l] has D_a ≤ a l²/2 (Bun and Steinke 2016, Proposition 3.3).
     """
@@ -296,12 +302,12 @@ def rho_bound(pair: Pair) -> arb:
 
 
 def rho_beyond(pair: Pair, order: arb) -> arb:
-    """Return an upper bound of D_a/a for all a ≥ order > 1, from D_a ≤ max L."""
+    """Return an upper bound on D_a/a for all a ≥ order > 1, using D_a ≤ max L."""
     return (pair.max_loss() / order).min(rho_bound(pair))
 
 
 def loss_tails(pair: Pair, epsilon: ExactReal) -> Tails:
-    """Return the tails of a loss; NotApplicableError where only bounds of H are known."""
+    """Return the tails of the loss; NotApplicableError if only bounds on H are known."""
     if only_bounded(pair):
         raise NotApplicableError(
             "Only bounds of delta, epsilon and beta are known of this mechanism, not the law of "

@@ -1,1 +1,1 @@
-"""Mechanism, pair, adjacency and description: what everything else is built on."""
+"""The base types: mechanism, dominating pair, adjacency and description."""

@@ -1,4 +1,4 @@
-"""Neighbouring relations and the two directions of a pair."""
+"""Neighbouring relations, and the two directions of a pair of neighbours."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ E = TypeVar("E", bound=Enum)
 
 
 class Adjacency(Enum):
-    """When two datasets are neighbours."""
+    """The definition of neighbouring datasets."""
 
     ADD_REMOVE = "add-remove"
-    """One is the other with one record added or removed."""
+    """One dataset is the other with one record added or removed."""
     REPLACE_ONE = "replace-one"
-    """They have the same size and differ in one record."""
+    """Both datasets have the same size and differ in one record."""
 
     @classmethod
     def read(cls, value: Adjacency | str | None) -> Adjacency | None:
-        """Accept the member, its name on the command line, or None.
+        """Convert the name of a relation, such as "add-remove"; a member or None is returned as is.
 
         Raises AdjacencyError for anything else.
         """
@@ -34,16 +34,16 @@ class Adjacency(Enum):
 
 
 class Direction(Enum):
-    """Which of two neighbours the numerator of the likelihood ratio belongs to."""
+    """Which of two neighbours has the law P, the numerator of the likelihood ratio."""
 
     REMOVE = "remove"
-    """P is the law on the larger (or shifted) dataset, Q the law without the record."""
+    """P is the law with the record (or of the shifted dataset), Q the law without it."""
     ADD = "add"
     """P is the law without the record, Q the law with it."""
 
     @classmethod
     def read(cls, value: Direction | str | None) -> Direction | None:
-        """Accept the member, its value, or None.
+        """Convert the name of a direction; a member or None is returned as is.
 
         Raises InvalidInputError for anything else.
         """
@@ -51,7 +51,7 @@ class Direction(Enum):
 
 
 def _read(kind: type[E], name: str, value: E | str | None, error: type[DpassayError]) -> E | None:
-    """Return the member that is named, None for None; raise the error for anything else."""
+    """Return the member with this name; raise the error for an unknown name."""
     if value is None or isinstance(value, kind):
         return value
     try:
@@ -65,7 +65,7 @@ def _read(kind: type[E], name: str, value: E | str | None, error: type[DpassayEr
 
 
 def require(adjacency: Adjacency | None, mechanism: object) -> Adjacency:
-    """Return the adjacency, or raise: this mechanism's guarantee depends on it."""
+    """Return the adjacency; raise AdjacencyError if it is None, as the guarantee depends on it."""
     if adjacency is None:
         raise AdjacencyError(
             f"Expected adjacency to be named for {type(mechanism).__name__}: its guarantee "
@@ -76,7 +76,7 @@ def require(adjacency: Adjacency | None, mechanism: object) -> Adjacency:
 
 
 def refuse_added(adjacency: Adjacency | None, mechanism: object) -> None:
-    """Raise AdjacencyError for add/remove: the input is one record."""
+    """Raise AdjacencyError for add/remove: the dataset is always a single record."""
     if adjacency is Adjacency.ADD_REMOVE:
         raise AdjacencyError(
             f"{type(mechanism).__name__} takes exactly one record, which cannot be added or "

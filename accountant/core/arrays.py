@@ -1,6 +1,6 @@
-"""NumPy, imported where it is first used, and the types of arrays.
+"""NumPy, imported on first use, and the types of arrays.
 
-Its import takes a tenth of a second, which a question about a mechanism seldom needs.
+The import takes a tenth of a second, and few questions about a mechanism need it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ else:
 
     class _NumPy:
         def __getattr__(self, name: str) -> Any:
-            """Take it from NumPy, and keep it."""
+            """Return NumPy's attribute, and cache it."""
             import numpy
 
             found = self.__dict__[name] = getattr(numpy, name)

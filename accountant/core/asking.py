@@ -1,4 +1,4 @@
-"""Questions as methods, and composition as `*` and `+`, of whatever is a mechanism."""
+"""Questions as methods of a mechanism, composition as `*` and `+`, plots, HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUESTIONS = (
     "profile",
     "verify",
 )
-"""The functions of `dpassay` that are also methods: `noise.epsilon(delta=…)`."""
+"""The functions of `dpassay` that are also methods, as in `noise.epsilon(delta=…)`."""
 _SHOWN = (*QUESTIONS, "release", "plot")
 _INSTEAD = {
     "compose": "Write mechanism * 10, or mechanism + other.",
@@ -41,21 +41,21 @@ _INSTEAD = {
     "mse": "Ask dpassay.mean_squared_error(mechanism).",
     "map": "Ask .epsilon(delta=…); the sensitivity is an argument of the mechanism.",
 }
-"""What to write for a method that other libraries have."""
+"""Replacements for methods that other libraries have."""
 
 
 class Askable:
-    """What `dpassay`'s questions are about.
+    """Base class of everything that `dpassay`'s questions can be asked about.
 
-    An argument of a mechanism hides the question of its name: `RandomizedResponse(2).epsilon` is 2.
-    Ask `dpassay.epsilon(mechanism, delta=…)` there.
+    An argument of a mechanism takes precedence over the question of the same name:
+    `RandomizedResponse(2).epsilon` is 2. In that case ask `dpassay.epsilon(mechanism, delta=…)`.
     """
 
     __slots__ = ()
     asker: ClassVar[Callable[[str], Any] | None] = None
-    """Returns a public name of `dpassay`, which sets it: this module imports no questions."""
+    """Returns a public name of `dpassay`, which sets it; this module does not import questions."""
 
-    if TYPE_CHECKING:  # arguments of some mechanisms have these names
+    if TYPE_CHECKING:  # some mechanisms have arguments with these names
         epsilon: Any
         delta: Any
         beta: Any
@@ -70,7 +70,7 @@ class Askable:
     else:
 
         def __getattr__(self, name: str) -> Any:
-            """Return a question about this mechanism, or say what to write."""
+            """Return a question bound to this mechanism, or raise with what to write instead."""
             own = METHODS.get(name, name)
             if own in QUESTIONS and Askable.asker is not None:
                 question = Askable.asker(own)
@@ -80,23 +80,23 @@ class Askable:
             raise no_attribute(self, name, _INSTEAD.get(name) or "")
 
     def __dir__(self) -> list[str]:
-        """Return the arguments, the questions and what releases; tools ask the class for more."""
+        """List the arguments, the questions, `release` and `plot`."""
         return sorted({*getattr(type(self), "__dataclass_fields__", ()), *_SHOWN})
 
     def __mul__(self, count: int) -> Any:
-        """Return this mechanism, run `count` times on the same data."""
+        """Compose `count` runs of this mechanism on the same data."""
         return _public("Composed")(self, count)
 
     __rmul__ = __mul__
 
     def __add__(self, other: Any) -> Any:
-        """Return both mechanisms, run on the same data; a sum of several is one list."""
+        """Compose both mechanisms on the same data; a sum of several is one flat composition."""
         if not isinstance(other, Askable):
             return NotImplemented
         return _public("Composed")([*_parts(self), *_parts(other)])
 
     def __radd__(self, other: Any) -> Any:
-        """Let `sum` begin with 0."""
+        """Accept the 0 that `sum` starts with."""
         return self if type(other) is int and other == 0 else NotImplemented
 
 
@@ -109,24 +109,24 @@ def _public(name: str) -> Any:
 
 
 def _parts(mechanism: Any) -> list[Any]:
-    """Return the mechanisms of a composition of each once, or the mechanism alone."""
+    """Return the parts of a composition that runs each part once, or the mechanism alone."""
     is_sum = type(mechanism).__name__ == "Composed" and mechanism.count == 1
     parts = mechanism.mechanism if is_sum else mechanism
     return list(parts) if isinstance(parts, (list, tuple)) else [parts]
 
 
-# --- Gives a class the method `plot`; `dpassay` sets the function of `dpassay.figures` that draws
+# --- The method `plot`; `dpassay` sets the function of `dpassay.figures` that draws ---------------
 
 
 class Drawable:
-    """A mechanism or an answer that a picture shows."""
+    """A mechanism or an answer that can be plotted."""
 
     __slots__ = ()
     drawer: ClassVar[Callable[..., Any] | None] = None
-    """The function that draws, set by `dpassay`: this package imports no figures."""
+    """The function that draws, set by `dpassay`; this package does not import figures."""
 
     def plot(self, path: Path | str | None = None, **options: Any) -> Any:
-        """Return a matplotlib Figure, saved where `path` names a file: see `dpassay.plot`."""
+        """Return a matplotlib Figure, and save it if `path` is given: see `dpassay.plot`."""
         if Drawable.drawer is None:
             from dpassay.accountant.errors import (
                 NotApplicableError,  # late: `import dpassay` is short
@@ -136,7 +136,7 @@ class Drawable:
         return Drawable.drawer(self, path, **options)
 
 
-# --- How objects are shown in notebooks: small HTML, made on demand -------------------------------
+# --- HTML for notebooks, made on demand -----------------------------------------------------------
 
 _CELL = "padding:.2em .7em;text-align:left;vertical-align:top"
 _COLOURS = {
@@ -151,35 +151,35 @@ _COLOURS = {
 
 
 def escape(text: object) -> str:
-    """Return a text for HTML, without marks of direction and control characters."""
+    """Escape a text for HTML; drop control characters and marks of text direction."""
     return _escape(printable(text))
 
 
 def summary(thing: object) -> str:
-    """Return the first paragraph of the docstring of a class, on one line."""
+    """Return the first paragraph of the docstring of the object's class, on one line."""
     text = inspect.cleandoc(type(thing).__doc__ or "")
     return " ".join(text.split("\n\n")[0].split())
 
 
 def describe_html(thing: object) -> str:
-    """Return the notation and, below it, what the law is."""
+    """Return the notation and a summary of the law, as HTML."""
     return f"<code>{escape(repr(thing))}</code><br><em>{escape(summary(thing))}</em>"
 
 
 def describe_markdown(thing: object) -> str:
-    """Return the same as Markdown."""
+    """Return the notation and a summary of the law, as Markdown."""
     return f"`{thing!r}`\n\n*{summary(thing)}*"
 
 
 def badge(verdict: str) -> str:
-    """Return a verdict as a coloured word; its text alone tells it."""
+    """Return a verdict as a coloured word. The word alone carries the meaning."""
     colour = _COLOURS.get(verdict, "#333333")
     style = f"background:{colour};color:#fff;padding:.1em .5em;border-radius:.3em;font-weight:700"
     return f'<span style="{style}">{escape(verdict)}</span>'
 
 
 def rows(entries: Sequence[tuple[str, str]]) -> str:
-    """Return a table of names and values; the values are HTML already."""
+    """Return a table of names and values; the values are HTML."""
     lines = "".join(
         f'<tr><th scope="row" style="{_CELL}">{escape(name)}</th>'
         f'<td style="{_CELL}">{value}</td></tr>'
@@ -190,13 +190,13 @@ def rows(entries: Sequence[tuple[str, str]]) -> str:
 
 
 def table(lines: Sequence[Sequence[str]], struck: Sequence[bool] = ()) -> str:
-    """Return a table with a head line; rows may be struck out. All cells are plain text."""
+    """Return a table of plain text with a header line; rows may be struck out."""
     head, *rest = ([escape(cell) for cell in line] for line in lines)
     return grid(head, rest, struck)
 
 
 def grid(head: Sequence[str], lines: Sequence[Sequence[str]], struck: Sequence[bool] = ()) -> str:
-    """Return a table whose cells are HTML already."""
+    """Return a table whose cells are HTML, with a header line; rows may be struck out."""
     heads = "".join(f'<th scope="col" style="{_CELL}">{cell}</th>' for cell in head)
     body = []
     for index, line in enumerate(lines):
@@ -210,12 +210,12 @@ def grid(head: Sequence[str], lines: Sequence[Sequence[str]], struck: Sequence[b
 
 @final
 class Results(list[Result]):
-    """Several answers: a list, which notebooks show as one table.
+    """A list of answers, which notebooks show as one table.
 
     Parameters
     ----------
     answers
-        Enclosures, findings, audits, or anything else.
+        Enclosures, findings, audits, or any other objects.
     asked, at
         The argument that varies, such as "epsilon", and its value for each answer.
 
@@ -232,7 +232,7 @@ class Results(list[Result]):
         self.asked, self.at = asked, tuple(at)
 
     def _repr_html_(self) -> str:
-        """Return a row for each answer, with the parts that its `html_cells` names."""
+        """Return a table with a row per answer; its columns are the keys of `html_cells`."""
         found = [
             answer.html_cells()
             if hasattr(answer, "html_cells")
@@ -248,7 +248,7 @@ class Results(list[Result]):
 
 
 def frame(records: Sequence[dict[str, Any]]) -> Any:
-    """Return a pandas DataFrame of records."""
+    """Convert records to a pandas DataFrame."""
     try:
         import pandas
     except ImportError:

@@ -1,9 +1,8 @@
-"""Where noise comes from: the secure generator of the operating system, or one that can be guessed.
+"""Sources of randomness: the operating system's secure generator, or a predictable generator.
 
-Every exact sampler (`dpassay.accountant.release.sampling`, `dpassay.accountant.release.sampling`)
-uses uniform integers only. `SECURE` gives them from `os.urandom`. A NumPy generator makes a test or
-a simulation repeatable, but whoever knows its seed, or sees enough of its output, can remove the
-noise.
+Exact samplers (`dpassay.accountant.release.sampling`) use uniform integers only; `SECURE` draws
+these from `os.urandom`. A NumPy generator makes a test or a simulation repeatable, but anyone who
+knows its seed, or sees enough of its output, can remove the noise.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ from dpassay.accountant.errors import expected
 
 Randomness: TypeAlias = "np.random.Generator | SecureIntegers"
 _WIDTHS: Final = ((4, 1), (24, 4), (64, 8))
-"""Bounds of up to so many bits take words of so many bytes: a share of at most 1/16, 1/256 and 1/2
-of the words is drawn again."""
+"""(bits, bytes): a bound of at most `bits` bits is drawn from words of `bytes` bytes. At most 1/16,
+1/256 and 1/2 of the words are rejected and drawn again."""
 
 
 @final
 class SecureIntegers:
-    """Uniform integers from `os.urandom`: on Linux getrandom(2), ChaCha20 kept in the kernel.
+    """Uniform integers from `os.urandom` (on Linux getrandom(2), a ChaCha20 stream in the kernel).
 
-    It holds no key, no buffer and no state, so nothing can be read from this process, copied by a
-    fork, or repeated. It has the one method of `numpy.random.Generator` that exact samplers use:
-    asked for a real number, it fails.
+    The object holds no key, no buffer and no state, so nothing can be read from this process,
+    copied by a fork, or repeated. Its only method is the one of `numpy.random.Generator` that exact
+    samplers use; any attempt to draw a real number fails.
     """
 
     __slots__ = ()
@@ -41,8 +40,8 @@ class SecureIntegers:
     ) -> Any:
         """Draw uniform integers in low..high − 1, int64 or `dtype`; a Python int without `size`.
 
-        A word x of w bits is kept if x < ⌊2^w/n⌋·n, n = high − low, and gives x mod n: exactly
-        uniform, since every remainder has ⌊2^w/n⌋ words.
+        A word x of w bits is kept if x < ⌊2^w/n⌋·n with n = high − low, and gives x mod n. This is
+        exactly uniform, since each remainder has ⌊2^w/n⌋ words.
 
         Raises InvalidInputError unless low < high and the values fit the type.
         """
@@ -59,11 +58,11 @@ class SecureIntegers:
 
 
 SECURE: Final = SecureIntegers()
-"""The default of every release."""
+"""The default source of randomness of every release."""
 
 
 def floating(rng: Randomness) -> np.random.Generator:
-    """Return a generator that draws doubles too; InvalidInputError for one that does not."""
+    """Return a generator that can draw doubles too; InvalidInputError for `SECURE`."""
     if isinstance(rng, SecureIntegers):
         raise expected(
             "rng", "SECURE", "to be a NumPy generator", "Floating-point noise is not secure."
@@ -72,7 +71,7 @@ def floating(rng: Randomness) -> np.random.Generator:
 
 
 def _below(bound: int, count: int) -> Array:
-    """Return uniform integers in 0..bound − 1, unsigned."""
+    """Return `count` uniform integers in 0..bound − 1, unsigned."""
     bits = (bound - 1).bit_length()
     width = next(width for most, width in _WIDTHS if bits <= most)
     kept = np.empty(0, dtype=f"u{width}")
@@ -81,7 +80,7 @@ def _below(bound: int, count: int) -> Array:
         if bound == 1 << bits:
             words = words >> (8 * width - bits) if bits else np.zeros_like(words)
         else:
-            highest = (1 << 8 * width) // bound * bound  # not 2^(8·width): no power of two
+            highest = (1 << 8 * width) // bound * bound  # < 2^(8·width): bound is no power of two
             fine = words < highest
             words = (words if fine.all() else words[fine]) % words.dtype.type(bound)
         kept = words if not len(kept) else np.concatenate([kept, words])

@@ -1,12 +1,12 @@
-"""Fields of mechanisms: each reads its argument exactly and states its own range.
+"""Fields of mechanisms: each converts its argument exactly and checks its range.
 
 A field is a data descriptor, declared once in the body of a frozen dataclass::
 
     scale: Positive = Positive()
     l1_sensitivity: Positive = Positive(1)
 
-so that every mechanism accepts ints, decimals, fractions, strings and floats, stores an exact
-number, and reports a bad one by the name of the argument.
+Every mechanism thus accepts ints, decimals, fractions, strings and floats, stores an exact number,
+and names the argument in an error.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _REQUIRED: Any = object()
 
 
 class Field(ABC, Generic[Stored, Given]):
-    """A validated, converted field of a frozen dataclass."""
+    """A field of a frozen dataclass that converts and validates its value."""
 
     def __init__(self, default: Given = _REQUIRED) -> None:
         self._default = default
@@ -54,11 +54,11 @@ class Field(ABC, Generic[Stored, Given]):
 
     @abstractmethod
     def read(self, value: Given) -> Stored:
-        """Convert, or raise InvalidInputError that names the argument."""
+        """Convert the value, or raise InvalidInputError, which names the argument."""
 
 
 class Real(Field[ExactReal, Number]):
-    """Any exact real number."""
+    """An exact real number."""
 
     def read(self, value: Number) -> ExactReal:
         """Convert to an exact number."""
@@ -70,7 +70,7 @@ class Positive(Real):
     """A number > 0."""
 
     def read(self, value: Number) -> ExactReal:
-        """Convert, and require > 0."""
+        """Convert to an exact number, and require > 0."""
         number = exact(value, self._name)
         if number.sign <= 0:
             raise expected(self._name, value, "> 0", "Give a positive number.")
@@ -82,7 +82,7 @@ class NonNegative(Real):
     """A number ≥ 0."""
 
     def read(self, value: Number) -> ExactReal:
-        """Convert, and require ≥ 0."""
+        """Convert to an exact number, and require ≥ 0."""
         number = exact(value, self._name)
         if number.sign < 0:
             raise expected(self._name, value, "≥ 0", "Give 0 or a positive number.")
@@ -91,14 +91,14 @@ class NonNegative(Real):
 
 @final
 class Probability(Real):
-    """A number in [0, 1], or in the open interval with `interior=True`."""
+    """A number in [0, 1], or in (0, 1) if `interior` is True."""
 
     def __init__(self, default: Number = _REQUIRED, *, interior: bool = False) -> None:
         super().__init__(default)
         self._interior = interior
 
     def read(self, value: Number) -> ExactReal:
-        """Convert, and require a probability."""
+        """Convert to an exact number, and require the interval."""
         number = exact(value, self._name)
         zero, one = ExactReal.of_rational(0), ExactReal.of_rational(1)
         if self._interior and not zero < number < one:
@@ -110,26 +110,26 @@ class Probability(Real):
 
 @final
 class Integer(Field[int, int]):
-    """An integer with an optional least value."""
+    """An integer, with an optional lower bound."""
 
     def __init__(self, default: int = _REQUIRED, *, least: int | None = None) -> None:
         super().__init__(default)
         self._least = least
 
     def read(self, value: int) -> int:
-        """Convert, and require an integer that is not too small."""
+        """Convert to an int, and require the lower bound."""
         return integer(self._name, value, least=self._least)
 
 
 class Several(Field[tuple[Stored, ...], Sequence[Given]]):
-    """A non-empty list of what a function of a name makes of each number."""
+    """A non-empty list whose entries are converted by `reader(name, number)`."""
 
     def __init__(self, reader: Callable[[str, ExactReal], Stored]) -> None:
         super().__init__()
         self._reader = reader
 
     def read(self, value: Sequence[Given]) -> tuple[Stored, ...]:
-        """Convert every entry, naming the one that is wrong."""
+        """Convert every entry; an error names the entry, such as scales[2]."""
         entries = enumerate(exact_list(self._name, value))
         return tuple(self._reader(f"{self._name}[{index}]", entry) for index, entry in entries)
 
@@ -144,14 +144,14 @@ class Reals(Several[ExactReal, Number]):
 
 @final
 class Integers(Several[int, int]):
-    """A non-empty list of integers with an optional least value."""
+    """A non-empty list of integers, with an optional lower bound."""
 
     def __init__(self, *, least: int | None = None) -> None:
         super().__init__(partial(integer, least=least))
 
 
 class Maybe(Field[Stored | None, Given | None]):
-    """What another field reads, or None for what the mechanism describes."""
+    """A value of another field, or None; the mechanism defines what None means."""
 
     def __init__(self, kind: Field[Stored, Given]) -> None:
         super().__init__(None)
@@ -162,7 +162,7 @@ class Maybe(Field[Stored | None, Given | None]):
         self._kind.__set_name__(owner, name)
 
     def read(self, value: Given | None) -> Stored | None:
-        """Convert unless None."""
+        """Convert the value unless it is None."""
         return None if value is None else self._kind.read(value)
 
 
@@ -176,7 +176,7 @@ class OptionalPositive(Maybe[ExactReal, Number]):
 
 @final
 class OptionalInteger(Maybe[int, int]):
-    """An integer with an optional least value, or None."""
+    """An integer with an optional lower bound, or None."""
 
     def __init__(self, *, least: int | None = None) -> None:
         super().__init__(Integer(least=least))
@@ -201,7 +201,7 @@ class Rational(Field[Fraction, Number]):
         self._least, self._strict = least, strict
 
     def read(self, value: Number) -> Fraction:
-        """Convert, and require a rational number in the range."""
+        """Convert to a Fraction, and require the range."""
         return rational(self._name, value, least=self._least, strict=self._strict)
 
 
@@ -226,33 +226,33 @@ class Probabilities(Field[tuple[Fraction, ...], Sequence[Number]]):
     """A non-empty list of rational numbers ≥ 0 whose sum is exactly 1."""
 
     def read(self, value: Sequence[Number]) -> tuple[Fraction, ...]:
-        """Convert every entry, and require the sum."""
+        """Convert every entry, and require the sum to be 1."""
         return probabilities(self._name, value)
 
 
 @final
 class Read(Field[Stored, Given]):
-    """What a function of the name of the argument makes of it."""
+    """A value converted by `reader(argument_name, value)`."""
 
     def __init__(self, reader: Callable[[str, Given], Stored], default: Given = _REQUIRED) -> None:
         super().__init__(default)
         self._reader = reader
 
     def read(self, value: Given) -> Stored:
-        """Convert."""
+        """Convert the value."""
         return self._reader(self._name, value)
 
 
 @final
 class Instance(Field[Stored, Stored]):
-    """A description of one kind."""
+    """An object of a given class."""
 
     def __init__(self, kind: type[object], noun: str, remedy: str) -> None:
         super().__init__()
         self._kind, self._noun, self._remedy = kind, noun, remedy
 
     def read(self, value: Stored) -> Stored:
-        """Require the kind."""
+        """Require the class."""
         if not isinstance(value, self._kind):
             raise expected(self._name, value, f"to be a {self._noun}", self._remedy)
         return value
@@ -263,7 +263,7 @@ class Switch(Field[bool, bool]):
     """True or False."""
 
     def read(self, value: bool) -> bool:
-        """Require a truth value: 0 and 1 are numbers."""
+        """Require a bool; 0 and 1 are not accepted."""
         if not isinstance(value, bool):
             raise expected(
                 self._name, value, "to be True or False", "Write one of them, without quotes."
@@ -273,14 +273,14 @@ class Switch(Field[bool, bool]):
 
 @final
 class OneOf(Field[str, str]):
-    """One of several texts."""
+    """One of several strings."""
 
     def __init__(self, *names: str, default: str = _REQUIRED) -> None:
         super().__init__(default)
         self._names = names
 
     def read(self, value: str) -> str:
-        """Require one of the texts."""
+        """Require one of the strings."""
         if not isinstance(value, str) or value not in self._names:
             listed = ", ".join(map(repr, self._names))
             near = suggestion(str(value), self._names, listed=False)
@@ -290,10 +290,10 @@ class OneOf(Field[str, str]):
 
 @final
 class Relation(Field[Adjacency, Adjacency | str]):
-    """A neighbouring relation that the mechanism is made for."""
+    """A neighbouring relation, which may not be None."""
 
     def read(self, value: Adjacency | str) -> Adjacency:
-        """Convert, and refuse None."""
+        """Convert the name of a relation, and refuse None."""
         relation = Adjacency.read(value)
         if relation is None:
             raise expected(self._name, value, "to be 'add-remove' or 'replace-one'")
@@ -303,7 +303,7 @@ class Relation(Field[Adjacency, Adjacency | str]):
 def rational(
     name: str, value: object, *, least: int | None = None, strict: bool = False
 ) -> Fraction:
-    """Return a Fraction, requiring ≥ least (> least when strict)."""
+    """Return a Fraction, requiring ≥ least (> least if `strict`)."""
     number = real(name, value, least=least, strict=strict).rational
     if number is None:
         raise expected(name, value, "to be rational", 'Give a rational such as "141/100".')
@@ -311,7 +311,7 @@ def rational(
 
 
 def real(name: str, value: object, *, least: int | None = None, strict: bool = False) -> ExactReal:
-    """Return an exact number, requiring ≥ least (> least when strict)."""
+    """Return an exact number, requiring ≥ least (> least if `strict`)."""
     number = exact(value, name)  # type: ignore[arg-type]  # exact refuses what is no number
     end = None if least is None else ExactReal.of_rational(least)
     if end is not None and (number < end or (strict and number == end)):
@@ -333,7 +333,7 @@ def probabilities(name: str, value: object) -> tuple[Fraction, ...]:
 
 
 def integer(name: str, value: object, *, least: int | None = None) -> int:
-    """Return an int; accepts anything integral, also a string or an exact number."""
+    """Return an int from any integer value, also from a string or an exact number."""
     if isinstance(value, (str, ExactReal, Fraction)):
         number = exact(value, name).rational
         if number is None or number.denominator != 1:
@@ -368,7 +368,7 @@ def exact_list(name: str, value: object) -> tuple[ExactReal, ...]:
 def rows_of(
     name: str, value: object, example: str = "[[1, 0], [0, 1]]"
 ) -> tuple[tuple[ExactReal, ...], ...]:
-    """Return rows of exact numbers, all of one length, from a non-empty list of lists."""
+    """Return rows of exact numbers, all of the same length, from a non-empty list of lists."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence) or not value:
         raise expected(name, value, "to be a list of rows", f"Write {example}.")
     rows = tuple(exact_list(f"{name}[{i}]", row) for i, row in enumerate(value))
@@ -380,7 +380,7 @@ def rows_of(
 
 
 def rational_rows(name: str, value: object) -> tuple[tuple[Fraction, ...], ...]:
-    """Return the same as rational numbers."""
+    """Return rows of rational numbers, all of the same length, from a non-empty list of lists."""
     return tuple(
         tuple(rational(f"{name}[{i}][{j}]", entry) for j, entry in enumerate(row))
         for i, row in enumerate(rows_of(name, value))
@@ -398,17 +398,16 @@ def probability(name: str, value: Number) -> ExactReal:
 
 Kind = TypeVar("Kind")
 _BUDGETS = ("epsilon", "eps", "delta", "rho")
-"""What users give instead of the noise; where it is an argument it is known as one."""
+"""Budgets that users pass instead of the noise. A class with such an argument accepts it."""
 
 
 class Described(ABCMeta):
-    """The class of a description: a call with wrong arguments is answered with the right ones."""
+    """Metaclass of descriptions: a call with wrong arguments raises an error that lists them."""
 
     def __call__(cls, *positional: Any, **named: Any) -> Any:
-        """Make the description; raise InvalidInputError where an argument is unknown or missing.
+        """Make the description; raise InvalidInputError if an argument is unknown or missing.
 
-        Names that other libraries use for an argument are accepted too
-        (`dpassay.accountant.aliases`).
+        Argument names of other libraries are accepted too (`dpassay.accountant.aliases`).
         """
         if not ALIASES.keys().isdisjoint(named):
             named = translated(named, list(inspect.signature(cls).parameters), len(positional))
@@ -423,12 +422,12 @@ class Described(ABCMeta):
 
     @property
     def __signature__(cls) -> inspect.Signature:
-        """The arguments of the class: `inspect` would show those of `__call__`."""
+        """The signature of the class; `inspect` would show that of `__call__`."""
         own = inspect.signature(cls.__init__)  # type: ignore[misc]  # of this very class
         return own.replace(parameters=list(own.parameters.values())[1:])
 
     def _misfit(cls, positional: int, named: Collection[str]) -> str | None:
-        """Say which arguments do not fit, and which ones there are; None if all do."""
+        """Describe the first wrong or missing argument and list the right ones; None if all fit."""
         parameters = inspect.signature(cls).parameters
         known, name = list(parameters), cls.__name__
         listed = f"Arguments: {', '.join(known)}."
@@ -463,11 +462,11 @@ class Description(metaclass=Described):
     """A frozen dataclass whose fields are the arguments of its notation."""
 
     def __repr__(self) -> str:
-        """Return the notation, which reads back as an equal object; floats are float(…)."""
+        """Return the notation, which reads back as an equal object, with floats as float(…)."""
         return as_floats(str(self))
 
     def __str__(self) -> str:
-        """Return the notation with all digits of every number, as certificates have it."""
+        """Return the notation with all digits of every number, as in certificates."""
         shown = []
         for field in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
             value = getattr(self, field.name)
@@ -476,20 +475,20 @@ class Description(metaclass=Described):
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def _repr_html_(self) -> str:
-        """Return the notation and the law, for notebooks."""
+        """Return the notation and a summary of the law as HTML, for notebooks."""
         from dpassay.accountant.core.asking import describe_html
 
         return describe_html(self)
 
     def _repr_markdown_(self) -> str:
-        """Return the same as Markdown."""
+        """Return the notation and a summary of the law as Markdown."""
         from dpassay.accountant.core.asking import describe_markdown
 
         return describe_markdown(self)
 
 
 def notation(value: object) -> str:
-    """Print a field in the notation: nested lists in brackets, numbers exactly."""
+    """Write a field in the notation: nested lists in brackets, numbers exactly."""
     if isinstance(value, (tuple, list)):
         return f"[{', '.join(notation(entry) for entry in value)}]"
     if isinstance(value, Adjacency):

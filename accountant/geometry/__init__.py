@@ -1,1 +1,1 @@
-"""Sensitivity spaces, covariances, ellipses, workloads."""
+"""Sensitivity spaces, covariances, ellipses and workloads."""

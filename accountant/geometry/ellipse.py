@@ -1,26 +1,26 @@
-"""The Gaussian of least variance for sparse counts, exactly.
+"""Rational covariance matrices, and the Gaussian noise of least variance for sparse counts.
 
-Each record is a vector in {0,1}^d (or [0,1]^d) with at most k non-zero entries, and neighbours
-differ by one added or removed record. Releasing the sum plus N(0, Σ) is exactly 1-GDP when the
-largest v'Σ⁻¹v over the records v is 1; on [0,1]^d the largest is at a {0,1} vector, since
-v ↦ v'Σ⁻¹v is convex and the records are a union of boxes. For μ-GDP divide Σ by μ².
+Each record is a vector in {0,1}^d (or [0,1]^d) with at most k non-zero entries; neighbours differ
+by one added or removed record. Releasing the sum plus N(0, Σ) is exactly 1-GDP if the maximum of
+v'Σ⁻¹v over the records v is 1. On [0,1]^d the maximum is attained at a {0,1} vector, since
+v ↦ v'Σ⁻¹v is convex and the records form a union of boxes. For μ-GDP divide Σ by μ².
 
-Averaging over permutations of the coordinates keeps Σ feasible (v'Σ⁻¹v is jointly convex) and
-keeps its trace, so an optimal Σ has one axis along the all-ones vector 1 and the others equal.
-With j ones in v,
+Averaging over permutations of the coordinates keeps Σ feasible (v'Σ⁻¹v is jointly convex) and keeps
+its trace. An optimal Σ therefore has one axis along the all-ones vector 1, and equal axes in all
+orthogonal directions. For v with j ones,
 
     v'Σ⁻¹v = (j²/d)/axis_ones + (j − j²/d)/axis_rest.
 
-The least variance of one query is, with V(j) = (j + √((d−1) j (d−j)))²/d²,
+Put V(j) = (j + √((d−1) j (d−j)))²/d². The least variance of one query is as follows.
 
-* where d = s² ± 1 for an integer s, d ≥ 2 and 2k ≥ d + s + 1: two constraints bind,
-  j = (d+s−1)/2 and the next; axis_ones = ((d+s)²−1)/(4s), axis_rest = ((d+s)²−1)/(4(d+s));
-* otherwise V(min(k, J)), J the integer nearest to (d + √d)/2.
+* If d = s² ± 1 for an integer s, d ≥ 2 and 2k ≥ d + s + 1, two constraints are tight,
+  j = (d+s−1)/2 and j + 1; axis_ones = ((d+s)²−1)/(4s) and axis_rest = ((d+s)²−1)/(4(d+s)).
+* Otherwise it is V(min(k, J)), where J is the integer nearest to (d + √d)/2.
 
 This answers the open problem after Lemma 4.4 of Lebeda, "Better Gaussian Mechanism using
 Correlated Noise"; for k ≤ d/2 it is the Count ellipse of Joseph and Yu.
-`dpassay.accountant.geometry.spaces` proves optimality among *all* covariances, for every
-ellipse that is returned here.
+`dpassay.accountant.geometry.spaces` proves, for every ellipse returned here, that it is optimal
+among *all* covariances.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ from dpassay.accountant.numbers.exact import (
 )
 from dpassay.accountant.numbers.interval import ball
 
-# --- Covariance matrices with a notation, rational and exact --------------------------------------
+# --- Exact rational covariance matrices -----------------------------------------------------------
 
 
 class Covariance(Description, ABC):
-    """A positive semidefinite rational matrix Σ, and the norm v'Σ⁺v on its range."""
+    """A positive semidefinite rational matrix Σ, with the norm v'Σ⁺v on its range."""
 
     @property
     @abstractmethod
@@ -70,22 +70,23 @@ class Covariance(Description, ABC):
 
     @abstractmethod
     def matrix(self) -> Rows:
-        """Return the whole matrix."""
+        """Return Σ as rows of entries."""
 
     @abstractmethod
     def diagonal_entries(self) -> tuple[Fraction, ...]:
-        """Return the diagonal; one entry if all are equal."""
+        """Return the diagonal; a single entry if all are equal."""
 
     @abstractmethod
     def colour(self, normal: Array) -> Array:
-        """Turn vectors of N(0, I), one per row, into vectors of N(0, Σ)."""
+        """Transform vectors of N(0, I), one per row, to vectors of N(0, Σ)."""
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw `size` vectors of N(0, Σ), one row each."""
+        """Draw `size` vectors of N(0, Σ), one per row."""
         return self.colour(rng.normal(0.0, 1.0, (size, self.dimension)))
 
     @abstractmethod
     def exact_least_eigenvalue(self) -> Fraction | None:
+        """Return the least eigenvalue if it is known to be rational, else None."""
         """Return the least eigenvalue where it is known to be rational, else None."""
 
     def least_eigenvalue(self) -> arb:
@@ -95,16 +96,16 @@ class Covariance(Description, ABC):
 
     @abstractmethod
     def squared_norm(self, vector: Sequence[Fraction]) -> Fraction | None:
-        """Return v'Σ⁺v, or None if v leaves the range of Σ."""
+        """Return v'Σ⁺v, or None if v is not in the range of Σ."""
 
     @property
     def independent(self) -> tuple[Fraction, ...] | None:
-        """The variances, where the matrix is diagonal."""
+        """The variances of the coordinates if the matrix is diagonal, else None."""
         return None
 
     @property
     def axes(self) -> tuple[Fraction, Fraction] | None:
-        """The eigenvalues on (1, …, 1) and on its complement, where these are eigenspaces."""
+        """The eigenvalues on span(1, …, 1) and its complement if these are eigenspaces, or None."""
         return None
 
     def precision(self, active: Sequence[int]) -> Rows:
@@ -113,7 +114,7 @@ class Covariance(Description, ABC):
         Raises
         ------
         InvalidInputError
-            If the unit vector of an active coordinate leaves the range of Σ.
+            If the unit vector of an active coordinate is not in the range of Σ.
         """
         factors = factor(self.matrix())
         whitened = []
@@ -127,7 +128,7 @@ class Covariance(Description, ABC):
 
 
 def outside_range(difference: str) -> InvalidInputError:
-    """Build the error for a difference that singular noise does not hide."""
+    """Build the error for a difference along which singular noise has no variance."""
     return InvalidInputError(
         f"Expected every difference of the space to lie in the range of the covariance, but "
         f"{difference} does not: the covariance is singular there, and no finite mu holds. Add "
@@ -137,10 +138,10 @@ def outside_range(difference: str) -> InvalidInputError:
 
 @declared
 class Exchangeable(Covariance):
-    """A common variance and a common covariance: (diagonal − off_diagonal)·I + off_diagonal·11'.
+    """Equal variances and equal covariances: (diagonal − off_diagonal)·I + off_diagonal·11'.
 
-    Its eigenvalues are diagonal + (d − 1)·off_diagonal on (1, …, 1), and diagonal − off_diagonal
-    on the complement.
+    The eigenvalues are diagonal + (d − 1)·off_diagonal on (1, …, 1), and diagonal − off_diagonal on
+    the complement.
     """
 
     dimension: Integer = Integer(least=1)
@@ -161,14 +162,14 @@ class Exchangeable(Covariance):
 
     @property
     def axes(self) -> tuple[Fraction, Fraction]:
-        """The eigenvalues on (1, …, 1) and on its complement (for d = 1 the variance twice)."""
+        """The eigenvalues on (1, …, 1) and on its complement; the variance twice if d = 1."""
         if self.dimension == 1:
             return self.diagonal, self.diagonal
         along = self.diagonal + (self.dimension - 1) * self.off_diagonal
         return along, self.diagonal - self.off_diagonal
 
     def matrix(self) -> Rows:
-        """Return the whole matrix."""
+        """Return Σ as rows of entries."""
         a, b, d = self.diagonal, self.off_diagonal, self.dimension
         return tuple(tuple(a if i == j else b for j in range(d)) for i in range(d))
 
@@ -181,7 +182,7 @@ class Exchangeable(Covariance):
         return min(self.axes)
 
     def squared_norm(self, vector: Sequence[Fraction]) -> Fraction | None:
-        """Return (Σv)²/(d·axis) + (‖v‖² − (Σv)²/d)/axis'."""
+        """Return (Σ_j v_j)²/(d·axis_ones) + (‖v‖² − (Σ_j v_j)²/d)/axis_rest."""
         along = sum(vector, Fraction(0)) ** 2 / self.dimension
         across = sum((entry * entry for entry in vector), Fraction(0)) - along
         total = Fraction(0)
@@ -192,7 +193,7 @@ class Exchangeable(Covariance):
         return total
 
     def colour(self, normal: Array) -> Array:
-        """Scale the mean and the deviations from it by their own standard deviations."""
+        """Scale the mean and the deviations from it to their standard deviations."""
         along, across = (math.sqrt(axis) for axis in self.axes)
         mean = normal.mean(axis=1, keepdims=True)
         result: Array = across * (normal - mean) + along * mean
@@ -204,12 +205,12 @@ class _Independent(Covariance, ABC):
 
     @property
     def independent(self) -> tuple[Fraction, ...]:
-        """The variances."""
+        """The variances of the coordinates."""
         entries = self.diagonal_entries()
         return entries * self.dimension if len(entries) == 1 else entries
 
     def matrix(self) -> Rows:
-        """Return the whole matrix."""
+        """Return Σ as rows of entries."""
         zero, entries = Fraction(0), enumerate(self.independent)
         return tuple(
             tuple(v if i == j else zero for j in range(self.dimension)) for i, v in entries
@@ -229,7 +230,7 @@ class _Independent(Covariance, ABC):
         return total
 
     def colour(self, normal: Array) -> Array:
-        """Scale each coordinate."""
+        """Scale each coordinate to its standard deviation."""
         deviations = [math.sqrt(variance) for variance in self.diagonal_entries()]
         return np.asarray(normal * np.array(deviations))
 
@@ -268,7 +269,7 @@ class Diagonal(_Independent):
 
 
 def _symmetric(name: str, value: Sequence[Sequence[Number]]) -> Rows:
-    """Return a square symmetric matrix of rational numbers."""
+    """Return a symmetric matrix of rational numbers, or raise InvalidInputError."""
     rows = rational_rows(name, value)
     if len(rows[0]) != len(rows):
         raise expected(f"{name}[0]", list(value[0]), f"to have {len(rows)} entries")
@@ -286,9 +287,9 @@ def _symmetric(name: str, value: Sequence[Sequence[Number]]) -> Rows:
 
 @declared
 class Matrix(Covariance):
-    """Any symmetric positive semidefinite matrix, given by its rows.
+    """A symmetric positive semidefinite matrix, given by its rows.
 
-    Entries are rational, so that semidefiniteness, ranges and norms are decided exactly.
+    The entries are rational, so semidefiniteness, ranges and norms are decided exactly.
     """
 
     rows: Read[Rows, Sequence[Sequence[Number]]] = Read(_symmetric)
@@ -302,7 +303,7 @@ class Matrix(Covariance):
         return len(self.rows)
 
     def matrix(self) -> Rows:
-        """Return the whole matrix."""
+        """Return the rows."""
         return self.rows
 
     def diagonal_entries(self) -> tuple[Fraction, ...]:
@@ -310,17 +311,17 @@ class Matrix(Covariance):
         return tuple(row[i] for i, row in enumerate(self.rows))
 
     def exact_least_eigenvalue(self) -> Fraction | None:
-        """Return 0 where the matrix is singular: other eigenvalues are roots, seldom rational."""
+        """Return 0 if the matrix is singular, else None: other eigenvalues are seldom rational."""
         return Fraction(0) if 0 in factor(self.rows).pivots else None
 
     def squared_norm(self, vector: Sequence[Fraction]) -> Fraction | None:
-        """Return v'Σ⁺v through the factors L D L'."""
+        """Return v'Σ⁺v, using Σ = L D L'."""
         factors = factor(self.rows)
         y = factors.whiten(vector)
         return None if y is None else factors.product(y, y)
 
     def colour(self, normal: Array) -> Array:
-        """Multiply by L√D."""
+        """Multiply by L√D, where Σ = L D L'."""
         factors = factor(self.rows)
         root = np.array(factors.lower, dtype=float) * np.sqrt(np.array(factors.pivots, dtype=float))
         result: Array = normal @ root.T
@@ -328,7 +329,7 @@ class Matrix(Covariance):
 
 
 def covariance_field() -> Instance[Covariance]:
-    """Return the field of a covariance."""
+    """Return a field that accepts a covariance."""
     return Instance(
         Covariance,
         "covariance",
@@ -339,18 +340,18 @@ def covariance_field() -> Instance[Covariance]:
 @final
 @dataclass(frozen=True, slots=True)
 class Ellipse:
-    """The covariance axis_rest·I + ((axis_ones − axis_rest)/d)·11', for μ = 1, and dual weights.
+    """The covariance axis_rest·I + ((axis_ones − axis_rest)/d)·11' for μ = 1, with dual weights.
 
     Parameters
     ----------
     dimension, sparsity
         d and k of the records.
     axis_ones
-        Variance along 1/√d, a₁² in the paper.
+        Variance along 1/√d; a₁² in the paper.
     axis_rest
-        Variance in every direction orthogonal to 1, a₂²; it plays no part where d = 1.
+        Variance in every direction orthogonal to 1; a₂² in the paper. Irrelevant if d = 1.
     weights
-        The claim of optimality: pairs (number of ones j, probability), each j standing for the
+        A certificate of optimality: pairs (number of ones j, probability), where j stands for the
         uniform law on the 0/1 vectors with j ones. `dpassay.accountant.geometry.spaces.defects`
         checks it.
     """
@@ -373,7 +374,7 @@ class Ellipse:
 
     @property
     def correlated_variance(self) -> ExactReal:
-        """Covariance of two queries: the variance of the noise that all of them share."""
+        """Covariance of two queries; if positive, the variance of their shared noise."""
         return (self.axis_ones - self.axis_rest).times(Fraction(1, self.dimension))
 
     def squared_norm(self, nonzero: int, total: int) -> ExactReal:
@@ -395,19 +396,19 @@ def optimal_ellipse(dimension: int, sparsity: int) -> Ellipse:
     root = _neighbouring_root(dimension)
     if root is not None and 2 * sparsity >= dimension + root + 1:
         return _two_binding(dimension, sparsity, root)
-    # the integer nearest to (d + √d)/2 is ⌊(d + 1 + √d)/2⌋; there are no ties
+    # the integer nearest to (d + √d)/2 is ⌊(d + 1 + √d)/2⌋; ties do not occur
     nearest = (dimension + 1 + isqrt(dimension)) // 2
     return _one_binding(dimension, sparsity, min(sparsity, nearest))
 
 
 def count_ellipse(dimension: int, sparsity: int) -> Ellipse:
-    """Return the Count ellipse of Joseph and Yu: the constraint at j = sparsity binds alone.
+    """Return the Count ellipse of Joseph and Yu: only the constraint at j = sparsity is tight.
 
     Raises
     ------
     InvalidInputError
-        Unless 1 ≤ sparsity ≤ max(1, dimension/2): beyond, the ellipse through j = sparsity is
-        not optimal in general, nor private for every sparsity.
+        Unless 1 ≤ sparsity ≤ max(1, dimension/2). For a larger sparsity this ellipse is not optimal
+        in general, and not always private.
     """
     require_sparsity(dimension, sparsity)
     if 2 * sparsity > dimension > 1:
@@ -434,7 +435,7 @@ def require_sparsity(dimension: int, sparsity: int) -> None:
 
 
 def _one_binding(dimension: int, sparsity: int, ones: int) -> Ellipse:
-    """Return the ellipse of least trace through the vectors with `ones` ones."""
+    """Return the ellipse of least trace for which the constraint at j = `ones` is tight."""
     d, j = dimension, ones
     if d == 1:
         return Ellipse(1, 1, exact(1), exact(1), ((1, Fraction(1)),))
@@ -451,7 +452,7 @@ def _one_binding(dimension: int, sparsity: int, ones: int) -> Ellipse:
 
 
 def _two_binding(dimension: int, sparsity: int, root: int) -> Ellipse:
-    """Return the ellipse for d = root² ± 1: (d+root−1)/2 ones bind, and one more."""
+    """Return the ellipse for d = root² ± 1, with tight constraints at j = (d+root−1)/2 and j+1."""
     d, s = dimension, root
     low = (d + s - 1) // 2
     product = low * (low + 1)
@@ -467,7 +468,7 @@ def _two_binding(dimension: int, sparsity: int, root: int) -> Ellipse:
 
 
 def _neighbouring_root(dimension: int) -> int | None:
-    """Return s ≥ 1 with dimension = s² ± 1, for dimension ≥ 2; None where there is none."""
+    """Return s ≥ 1 with dimension = s² ± 1 ≥ 2, or None if there is none."""
     root = isqrt(dimension)
     if dimension >= 2 and dimension == root * root + 1:
         return root

@@ -1,8 +1,8 @@
-"""Sensitivity spaces: what the true answers on two neighbours may differ by.
+"""Sensitivity spaces: sets that contain the differences of the true answers on neighbours.
 
-A space is a set of differences v, closed under v → −v in effect: neighbours are unordered, and
-all norms here are even. The largest Mahalanobis norm √(v'Σ⁻¹v) over the space is the exact μ of
-adding N(0, Σ): the norm is convex, so a box is decided at its vertices.
+A space is a set of differences v. It may be taken as closed under v → −v, since neighbours are
+unordered and all norms here are even. The largest Mahalanobis norm √(v'Σ⁻¹v) over the space is the
+exact μ of adding N(0, Σ). The norm is convex, so its maximum over a box is at a vertex.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ from dpassay.accountant.numbers.exact import ExactReal, Number, exact, inverse, 
 @final
 @dataclass(frozen=True, slots=True)
 class Norm:
-    """A norm, as an exact number where there is one, and enclosed at flint's precision."""
+    """A norm, as an exact number if one is known, and as a ball at flint's precision."""
 
     exact: ExactReal | None
     ball: Callable[[], arb]
 
     @staticmethod
     def of_square(square: ExactReal) -> Norm:
-        """Return the root of an exact square."""
+        """Return the norm whose square is an exact number."""
         norm = square.root()
         return Norm(norm, norm.ball)
 
@@ -59,7 +59,7 @@ class Space(Description, ABC):
     """A bounded set of differences, not all of them zero."""
 
     worst: ClassVar[str]
-    """Where the largest norm is found."""
+    """Where the largest norm is attained, in words."""
 
     @property
     @abstractmethod
@@ -73,14 +73,14 @@ class Space(Description, ABC):
         Raises
         ------
         InvalidInputError
-            If Σ is singular and a difference leaves its range, or the maximum would need too
+            If Σ is singular and a difference is not in its range, or if the maximum requires too
             many vertices.
         """
 
 
 @declared
 class L2Ball(Space):
-    """All differences of ℓ2 norm at most radius."""
+    """All differences whose ℓ2 norm is at most `radius`."""
 
     worst = "along the eigenvector of the least variance"
 
@@ -88,7 +88,7 @@ class L2Ball(Space):
     radius: Positive = Positive(1)
 
     def largest_norm(self, covariance: Covariance) -> Norm:
-        """Return radius/√λ, λ the least eigenvalue."""
+        """Return radius/√λ, where λ is the least eigenvalue."""
         if covariance.exact_least_eigenvalue() == 0:
             raise outside_range("a vector of the ball")
         least = covariance.exact_least_eigenvalue()
@@ -124,7 +124,7 @@ class Box(Space):
             along, across = covariance.axes
             total = sum(ratios, Fraction(0))
             if along > across and len(set(ratios)) == 1:
-                total = ratios[0] * (len(ratios) % 2)  # the least |Σ ± b|
+                total = ratios[0] * (len(ratios) % 2)  # the least |Σ ±b| over all signs
             if along <= across or len(set(ratios)) == 1:
                 mean = total**2 / covariance.dimension
                 rest = sum((ratio**2 for ratio in ratios), Fraction(0)) - mean
@@ -144,12 +144,12 @@ class SparseBox(Space):
     Parameters
     ----------
     dimension, sparsity
-        Number of coordinates, and k between 1 and that number.
+        The number of coordinates, and k between 1 and that number.
     bound
-        The largest entry, > 0.
+        The largest absolute value of an entry, > 0.
     signed
-        Whether entries may be negative. Counts under add/remove are not signed; sparsity =
-        dimension is then the whole unit box.
+        Whether entries may be negative. Counts under add/remove are not signed; with sparsity =
+        dimension the space is then the whole box [0, bound]^d.
     """
 
     worst = "at a vector of entries 0 and ±bound"
@@ -182,18 +182,18 @@ class SparseBox(Space):
         """Return the largest j/across + (t²/d)(1/along − 1/across), t the sum of j entries."""
         curvature = (1 / along - 1 / across) / self.dimension
         k = self.sparsity
-        if curvature >= 0:  # entries of one sign, as many as there may be
+        if curvature >= 0:  # k entries of one sign
             return k / across + curvature * k * k
-        if self.signed:  # entries of both signs that sum to 0 or ±1
+        if self.signed:  # k entries of both signs, with sum 0 or ±1
             return k / across + curvature * (k % 2)
-        peak = int(-1 / (2 * curvature * across))  # concave in j: the peak or the next one
+        peak = int(-1 / (2 * curvature * across))  # concave in j: one of the integers at the peak
         candidates = [min(k, max(1, j)) for j in (peak, peak + 1)]
         return max(j / across + curvature * j * j for j in candidates)
 
 
 @declared
 class FiniteSet(Space):
-    """The listed differences, and their negatives."""
+    """The listed differences and their negatives."""
 
     worst = "at one of the listed differences"
 
@@ -223,7 +223,7 @@ class FiniteSet(Space):
 
 
 def space_field() -> Instance[Space]:
-    """Return the field of a space."""
+    """Return a field that accepts a space."""
     return Instance(
         Space,
         "sensitivity space",
@@ -233,7 +233,7 @@ def space_field() -> Instance[Space]:
 
 @declared
 class DisjointGroups(Space):
-    """Differences that lie in one of m consecutive blocks, each block holding the same space."""
+    """Differences within one of m consecutive blocks; within a block, those of a common space."""
 
     worst = "in the group where the norm of the inner space is largest"
 
@@ -242,11 +242,11 @@ class DisjointGroups(Space):
 
     @property
     def dimension(self) -> int:
-        """Number of coordinates of all blocks."""
+        """Number of coordinates of all blocks together."""
         return self.groups * self.space.dimension
 
     def largest_norm(self, covariance: Covariance) -> Norm:
-        """Return the largest norm over the blocks of Σ⁻¹."""
+        """Return the largest norm over the diagonal blocks of Σ⁻¹."""
         inner = [self.space.largest_norm(block) for block in self._blocks(covariance)]
         known = [norm.exact for norm in inner if norm.exact is not None]
         if len(known) == len(inner):
@@ -255,7 +255,7 @@ class DisjointGroups(Space):
         return Norm(None, lambda: functools.reduce(arb.max, [norm.ball() for norm in inner]))
 
     def _blocks(self, covariance: Covariance) -> list[Covariance]:
-        """Return inverses of the diagonal blocks of Σ⁻¹: the noise of a block given the rest."""
+        """Return the inverse of each diagonal block of Σ⁻¹: its noise, given all other blocks."""
         size = self.space.dimension
         if isinstance(covariance, Isotropic):
             return [Isotropic(size, covariance.variance)]
@@ -267,7 +267,7 @@ class DisjointGroups(Space):
 
 
 def common_root(name: str, entries: Sequence[ExactReal]) -> tuple[ExactReal, list[Fraction]]:
-    """Write entries as u·r_i with rational r_i; return u and the r_i.
+    """Write entries as u·r_i with rational r_i, and return u and the r_i.
 
     Raises
     ------
@@ -292,7 +292,7 @@ def common_root(name: str, entries: Sequence[ExactReal]) -> tuple[ExactReal, lis
 
 
 def _independent_sum(variances: Sequence[Fraction], bounds: Sequence[ExactReal]) -> ExactReal:
-    """Return Σ bound²/variance over the coordinates that change."""
+    """Return Σ bound²/variance over the coordinates with a positive bound."""
     total = exact(0)
     for index, (variance, bound) in enumerate(zip(variances, bounds, strict=True)):
         if bound.sign and not variance:
@@ -303,19 +303,20 @@ def _independent_sum(variances: Sequence[Fraction], bounds: Sequence[ExactReal])
 
 
 # --- Proof that an ellipse is private and that no Gaussian has a smaller variance -----------------
-# For a law w on the records let M = E_w[vv']. A covariance Σ that is 1-GDP has v'Σ⁻¹v ≤ 1 for
-# every record, so tr(Σ⁻¹M) ≤ 1, and by Cauchy and Schwarz
+# Let w be a law on the records and M = E_w[vv']. A 1-GDP covariance Σ has v'Σ⁻¹v ≤ 1 for every
+# record, so tr(Σ⁻¹M) ≤ 1. By the Cauchy-Schwarz inequality,
 #
 #     (tr M^{1/2})² = (tr Σ^{1/2}·Σ^{−1/2}M^{1/2})² ≤ tr Σ · tr(M^{1/2}Σ⁻¹M^{1/2}) ≤ tr Σ.
 #
-# With w a law on the number of ones j, uniform given j, M has the eigenvalue P = E[j²]/d once, and
-# Q/(d−1), Q = E[j] − P, with multiplicity d − 1: the bound is (√P + √((d−1)Q))². It holds for every
-# Σ, permutation invariant or not, and for mechanisms that release more and post-process linearly.
-# All checks here are exact, and independent of how the ellipse was made.
+# Let w be a law on the number of ones j, uniform given j. Then M has the simple eigenvalue
+# P = E[j²]/d and the eigenvalue Q/(d−1), Q = E[j] − P, of multiplicity d − 1. The bound is
+# (√P + √((d−1)Q))². It holds for every Σ, permutation invariant or not, and for mechanisms that
+# release more and post-process linearly. All checks here are exact, and independent of how the
+# ellipse was found.
 
 
 def dual_bound(dimension: int, weights: tuple[tuple[int, Fraction], ...]) -> ExactReal:
-    """Return (√P + √((d−1)Q))², a lower bound on the trace of every private covariance."""
+    """Return (√P + √((d−1)Q))², a lower bound on the trace of every 1-GDP covariance."""
     mean = sum((weight * j for j, weight in weights), Fraction(0))
     along = sum((weight * j * j for j, weight in weights), Fraction(0)) / dimension
     across = (dimension - 1) * (mean - along)
@@ -323,10 +324,10 @@ def dual_bound(dimension: int, weights: tuple[tuple[int, Fraction], ...]) -> Exa
 
 
 def defects(ellipse: Ellipse) -> tuple[str, ...]:
-    """Return what is wrong with the claim that `ellipse` is private and optimal; () if nothing.
+    """Return what is wrong with the claim that `ellipse` is 1-GDP and optimal; () if nothing.
 
-    Checks positive axes, every constraint j = 0, …, sparsity, weights that are a law on
-    1, …, sparsity, and equality of the trace with the dual bound.
+    Checks that the axes are positive, that every constraint j = 0, …, sparsity holds, that the
+    weights are a law on 1, …, sparsity, and that the trace equals the dual bound.
     """
     d, k = ellipse.dimension, ellipse.sparsity
     if not 1 <= k <= d:
@@ -349,10 +350,10 @@ def defects(ellipse: Ellipse) -> tuple[str, ...]:
 
 
 def _is_private(ellipse: Ellipse, peak: int) -> bool:
-    """Decide h(j) = quadratic·j² + linear·j ≤ 1 for every integer j in 0..sparsity.
+    """Decide whether h(j) = quadratic·j² + linear·j ≤ 1 for every integer j in 0..sparsity.
 
-    If h is convex the ends decide, and h(0) = 0. If it is concave, a `peak` no lower than its
-    neighbours is the maximum over the integers.
+    If h is convex, its maximum is at an end, and h(0) = 0. If h is concave, a `peak` that is no
+    lower than its neighbours is the maximum over the integers.
     """
     d, k = ellipse.dimension, ellipse.sparsity
     one = exact(1)

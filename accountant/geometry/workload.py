@@ -1,6 +1,6 @@
-"""Workloads: what has to be released, and by how much one person can change it.
+"""Workloads: the query to be released, and how much one person can change its answer.
 
-A workload is a description with the notation of mechanisms. Its sensitivities are those for the
+A workload is a description with the notation of mechanisms. Its sensitivities hold for the
 neighbouring relation of the budget that it is combined with.
 """
 
@@ -36,11 +36,11 @@ class Workload(Description, ABC):
     """A query whose true answer is a vector."""
 
     noun: ClassVar[str]
-    """What one answer is called."""
+    """The name of one answer, such as "count"."""
     sizes: ClassVar[tuple[str, ...]] = ()
-    """Arguments whose product is the number of answers: integers, or lists of so many entries."""
+    """Names of arguments whose product is the number of answers; a list counts as its length."""
     input: ClassVar[str] = "answers"
-    """What a mechanism for it is given, in a word."""
+    """The name of a mechanism's input, such as "answers" or "scores"."""
 
     @property
     def answers(self) -> int:
@@ -49,13 +49,13 @@ class Workload(Description, ABC):
         return math.prod(size if isinstance(size, int) else len(size) for size in found)
 
     def plain(self, adjacency: Adjacency) -> Workload:
-        """Return the workload that this one is another name of, for a neighbouring relation."""
+        """Return an equivalent workload of a basic kind, for a neighbouring relation."""
         return self
 
 
 @declared
 class Count(Workload):
-    """One integer that one person changes by at most `sensitivity`, an integer ≥ 1."""
+    """One integer; one person changes it by at most `sensitivity`, an integer ≥ 1."""
 
     noun = "count"
 
@@ -64,15 +64,15 @@ class Count(Workload):
 
 @declared
 class Counts(Workload):
-    """d counts of 0/1 attributes, of which a person has at most k.
+    """d counts of 0/1 attributes; a person has at most k of the attributes.
 
     Parameters
     ----------
     dimension
         d ≥ 1.
     sparsity
-        k in 1..d. Under add/remove the answers change by a 0/1 vector with at most k ones; under
-        replace-one by the difference of two such vectors.
+        k in 1..d. Under add/remove, neighbouring answers differ by a 0/1 vector with at most k
+        ones; under replace-one, by the difference of two such vectors.
     """
 
     noun = "count"
@@ -88,9 +88,9 @@ class Counts(Workload):
 
 @declared
 class Histogram(Workload):
-    """How many people are in each of some known bins; each person is in one.
+    """The number of people in each of some known bins; each person is in one bin.
 
-    `Counts` with one attribute for each person.
+    It is `Counts` with exactly one attribute per person.
     """
 
     noun = "count"
@@ -99,7 +99,7 @@ class Histogram(Workload):
     bins: Integer = Integer(least=1)
 
     def plain(self, adjacency: Adjacency) -> Workload:
-        """Return the counts."""
+        """Return the equivalent `Counts`."""
         return Counts(dimension=self.bins, sparsity=1)
 
 
@@ -107,15 +107,15 @@ class Histogram(Workload):
 class Mean(Workload):
     """The mean of one number per person, clipped to [lower, upper]; the number of people is public.
 
-    Replacing a person's number moves the mean by at most (upper − lower)/records. The noise is for
-    the clipped mean; the bias of clipping depends on the data.
+    Replacing a person's number changes the mean by at most (upper − lower)/records. The noise is
+    calibrated to the clipped mean; the bias from clipping depends on the data.
 
     Parameters
     ----------
     lower, upper
-        The ends of the clipping, lower < upper.
+        The clipping range, lower < upper.
     records
-        How many people there are, ≥ 1.
+        The number of people, ≥ 1.
     """
 
     noun = "mean"
@@ -129,7 +129,7 @@ class Mean(Workload):
             raise expected("lower", self.lower, f"< upper={self.upper}")
 
     def plain(self, adjacency: Adjacency) -> Workload:
-        """Return a sum with the sensitivity of the mean."""
+        """Return a sum with the sensitivity of the mean, for replace-one neighbours only."""
         if adjacency is not Adjacency.REPLACE_ONE:
             raise NotApplicableError(
                 f"Mean(records={self.records}) states how many records there are, so neighbours "
@@ -142,7 +142,7 @@ class Mean(Workload):
 
 @declared
 class GroupedCounts(Workload):
-    """d counts in each of m disjoint groups; a person is in one group, with any 0/1 vector."""
+    """d counts in each of m disjoint groups; a person is in one group and has any 0/1 vector."""
 
     noun = "count"
     sizes = ("groups", "dimension")
@@ -158,9 +158,9 @@ class BoundedSum(Workload):
     Parameters
     ----------
     bounds
-        The largest changes.
+        The largest change of each coordinate.
     signed
-        Whether a record may have negative entries; else entry j lies in [0, bounds[j]].
+        Whether a record may have negative entries; otherwise entry j lies in [0, bounds[j]].
     """
 
     noun = "coordinate"
@@ -179,7 +179,7 @@ class VectorSum(Workload):
     dimension
         d ≥ 1.
     l1_sensitivity, l2_sensitivity, linf_sensitivity
-        The norms are at most these. At least one has to be given.
+        Upper bounds on the norms of the change. At least one is required.
     """
 
     noun = "coordinate"
@@ -200,7 +200,7 @@ class VectorSum(Workload):
 
 @declared
 class MatrixRelease(Workload):
-    """A real matrix that one person changes by at most l2_sensitivity in Frobenius norm."""
+    """A real matrix; one person changes it by at most `l2_sensitivity` in Frobenius norm."""
 
     noun = "entry"
     sizes = ("rows", "columns")
@@ -212,7 +212,7 @@ class MatrixRelease(Workload):
 
 @declared
 class PrefixSums(Workload):
-    """The n prefix sums of a stream in [0, 1]ⁿ, each when its input arrives.
+    """The n prefix sums of a stream in [0, 1]ⁿ, each released when its input arrives.
 
     One person changes one input by at most 1.
     """
@@ -230,11 +230,11 @@ class Training(Workload):
     Parameters
     ----------
     batch_size, dataset_size
-        Records in a batch (on average, where they are sampled) and in the dataset.
+        The number of records in a batch (its mean if batches are sampled) and in the dataset.
     epochs
         The run has ⌈epochs · dataset_size/batch_size⌉ steps.
     runs
-        How many runs are made to choose settings from.
+        The number of training runs among which settings are selected.
     """
 
     noun = "gradient"
@@ -256,10 +256,10 @@ class LinearQueries(Workload):
     Parameters
     ----------
     matrix
-        W, rational, one row for each answer.
+        W, rational, with one row per answer.
     space
-        By what one person changes x: `Box`, `SparseBox` or `FiniteSet` of as many coordinates as
-        W has columns.
+        The set of changes of x that one person can make: a `Box`, `SparseBox` or `FiniteSet` with
+        as many coordinates as W has columns.
     """
 
     noun = "query"
@@ -284,9 +284,9 @@ class Selection(Workload):
     Parameters
     ----------
     candidates
-        How many there are, ≥ 2; they do not depend on the data.
+        The number of candidates, ≥ 2. The candidates do not depend on the data.
     sensitivity
-        By how much a person changes a score at most.
+        The largest change of a score that one person can cause.
     monotone
         Whether a person changes all scores in the same direction.
     """
@@ -301,15 +301,16 @@ class Selection(Workload):
 
 @declared
 class Quantile(Workload):
-    """A quantile of one number of each person, chosen among fixed values.
+    """A quantile of one number per person, chosen among fixed values.
 
-    The score of the value c is −|#{x ≤ c} − p·n|: by how many people c misses the quantile. One
-    person more moves the number by 0 or 1 and p·n by p; one replaced moves the number by at most 1.
+    The score of the value c is −|#{x ≤ c} − p·n|, minus the number of people by which c misses the
+    quantile. An added person changes #{x ≤ c} by 0 or 1 and p·n by p; a replaced person changes
+    #{x ≤ c} by at most 1.
 
     Parameters
     ----------
     candidates
-        How many values may be the answer, ≥ 2.
+        The number of values that may be the answer, ≥ 2.
     probability
         p in (0, 1); 1/2 is the median.
     """
@@ -325,7 +326,7 @@ class Quantile(Workload):
             raise expected("probability", self.probability, "to be rational", "Write 9/10.")
 
     def plain(self, adjacency: Adjacency) -> Workload:
-        """Return a choice by the scores."""
+        """Return the selection by these scores, with their sensitivity."""
         p = self.probability.rational
         assert p is not None
         moved = max(p, 1 - p) if adjacency is Adjacency.ADD_REMOVE else 1
@@ -350,4 +351,4 @@ WORKLOADS: dict[str, type[Workload]] = {
         Quantile,
     )
 }
-"""Every workload by its name in the notation."""
+"""All workloads by their names in the notation."""

@@ -1,1 +1,1 @@
-"""Noise on lattices, sampled exactly: what releases use."""
+"""Exact sampling of noise on lattices, for releases."""

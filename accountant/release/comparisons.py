@@ -1,4 +1,4 @@
-"""Comparisons of noisy numbers, exactly: the largest of some, and which are above a threshold."""
+"""Exact comparisons of noisy numbers: the largest of several, and which exceed a threshold."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dpassay.accountant.release import sampling
 from dpassay.accountant.release.lattice import input_error
 
 _ROUNDING = 2.0**-50
-"""More than what rounding a score and a sum to doubles takes of their sizes."""
+"""Bound on the relative error of rounding a score, and a sum with it, to doubles."""
 _SPARE_BITS = 64
-"""Of balls, beyond the digits that are drawn of a number."""
+"""Bits of precision of the balls beyond the digits drawn so far."""
 
 
 def place_of_largest(
     scores: Callable[[], Sequence[arb]], law: str, times: int, *, rng: Randomness
 ) -> Array:
-    """Draw the place of the largest u_i + noise, so many times.
+    """Draw the index of the largest u_i + noise_i, `times` times.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def place_of_largest(
     law
         "normal" or "laplace": N(0, 1), or the density e^{−|x|}/2.
     times, rng
-        How many draws, and from which generator.
+        The number of draws, and the source of randomness.
     """
     about = np.array([float(u.mid()) for u in scores()])
     drawn = getattr(sampling, law)(times * len(about), rng=rng)
@@ -52,7 +52,7 @@ def _largest(
     rivals: list[int],
     rng: Randomness,
 ) -> int:
-    """Draw further digits of the noise of rivals until one of them is the largest."""
+    """Draw further digits of the candidates' noise until one candidate is the largest."""
     while len(rivals) > 1:
         places = max(drawn.digits(start + i)[1] for i in rivals)
         with ctx.workprec(2 * places + _SPARE_BITS):
@@ -72,20 +72,20 @@ def stream(
     fresh: bool,
     rng: Randomness,
 ) -> list[int]:
-    """Return 1 where answer + r·noise ≥ s·noise of the threshold, 0 elsewhere, −1 after the end.
+    """Return for each answer 1 if answer + r·noise ≥ s·threshold noise, else 0; −1 after the end.
 
     Parameters
     ----------
     answers
-        Each returns an answer less its threshold, at flint's current precision.
+        Each returns an answer minus its threshold, at flint's current precision.
     scales
         Returns s and r.
     count
-        After how many answers above the stream ends; None for never.
+        The stream ends after this many answers above the threshold; None for no end.
     fresh
-        Whether the noise of the threshold is drawn anew after each answer above.
+        Whether the threshold's noise is drawn anew after each answer above it.
     rng
-        Draws the noise.
+        The source of randomness.
     """
     draw = sampling.laplace
     threshold, found, above = draw(1, rng=rng), [], 0

@@ -1,21 +1,20 @@
-"""Releases on a fixed lattice: continuous mechanisms without a floating-point channel.
+"""Releases on a fixed lattice: continuous mechanisms without a floating-point side channel.
 
 A mechanism that releases the real vector Y = v + noise is replaced by one that releases
-⌊Y_j/g_j + 1/2⌋·g_j, where the steps g_j = 2^{e_j} depend on the scale of the noise alone. This is
-a function of Y that does not look at v, so it keeps every guarantee of the mechanism, with the
-same numbers: neither the sensitivity nor δ grows. The rounding costs at most g_j/2 in every
-coordinate, at most 2^−33 of its scale. Every output lies on one lattice, whatever v was.
+⌊Y_j/g_j + 1/2⌋·g_j, where the steps g_j = 2^{e_j} depend only on the scale of the noise. This is
+post-processing of Y that does not depend on v, so every guarantee of the mechanism holds unchanged:
+neither the sensitivity nor δ grows. The rounding error of a coordinate is at most g_j/2, which is
+at most 2^−33 of its scale. Every output lies on the same lattice for all v.
 
-What makes this true of a program is that the rounding is decided exactly. The noise is a real
-number of which more digits are drawn when they are needed
-(`dpassay.accountant.release.sampling`). A coordinate is first computed in double precision with a
-bound of the error; where a rounding boundary lies within that bound, it is computed again in ball
-arithmetic, with further digits, until it is decided. So the law of the output is exactly that of
-the rounded real mechanism.
+A program has these guarantees only if it rounds exactly. The noise is a real number whose digits
+are drawn on demand (`dpassay.accountant.release.sampling`). A coordinate is first computed in
+doubles, with a bound on its error. If a rounding boundary lies within this bound, the coordinate is
+computed again in ball arithmetic, with further digits, until the rounding is decided. The law of
+the output is thus exactly that of the rounded real mechanism.
 
-Noise comes from the operating system (`dpassay.accountant.core.randomness`). Not covered: how long
-a draw takes, and how v was computed (its sensitivity must be that of the floating-point numbers
-given).
+Noise comes from the operating system (`dpassay.accountant.core.randomness`). Two things are not
+covered: the time that a draw takes, and how v was computed. The sensitivity must be that of the
+floating-point numbers passed in.
 """
 
 from __future__ import annotations
@@ -46,79 +45,81 @@ if TYPE_CHECKING:
 Row: TypeAlias = list[tuple[int, arb]]
 
 RESOLUTION = 32
-"""The lattice step is the power of two below the scale of the noise, times 2^−RESOLUTION."""
+"""The lattice step is the largest power of two that is at most 2^−RESOLUTION times the noise's
+scale."""
 
 _UNIT = 2.0**-53
-"""Relative error of one operation with floats."""
+"""Bound on the relative rounding error of one operation with doubles."""
 _BLOCK = 1 << 18
-"""Numbers that are drawn at once: 2 MB."""
+"""Numbers drawn at a time; they fill 2 MB."""
 _LARGEST_INDEX = 1 << 61
-"""Lattice points beyond it are sums of Python integers: those of NumPy have 63 bits, and some are
-added."""
+"""Lattice points from this index on are added as Python integers; sums of smaller ones fit in
+int64."""
 
 
 class Noise(ABC):
-    """A real random vector: a function of lazy real numbers, in doubles and in balls."""
+    """A real random vector: a function of lazy reals that is evaluated in doubles or in balls."""
 
     law: str = "normal"
-    """Of these numbers, "normal" or "laplace": N(0, 1), or the density e^{−|x|}/2."""
+    """The law of the lazy reals: "normal" for N(0, 1), "laplace" for the density e^{−|x|}/2."""
 
     @property
     def dimension(self) -> int:
-        """How many coordinates (default: one)."""
+        """Number of coordinates (default 1)."""
         return 1
 
     @property
     def inputs(self) -> int:
-        """How many lazy real numbers one vector needs (default: one)."""
+        """Number of lazy reals that one vector needs (default 1)."""
         return 1
 
     @abstractmethod
     def scales(self) -> list[float]:
-        """Return a scale of the noise of each coordinate, which sets its lattice step."""
+        """Return the scale of the noise of each coordinate, which determines its lattice step."""
 
     def draw(self, count: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
-        """Draw so many lazy real numbers."""
+        """Draw `count` lazy reals."""
         return (normal if self.law == "normal" else laplace)(count, rng=rng, bits=bits)
 
     @abstractmethod
     def floats(self, drawn: Array, steps: Array) -> tuple[Array, Array]:
-        """Return the coordinates over their steps, and bounds of their errors.
+        """Return the coordinates divided by their steps, and bounds on the errors.
 
         Parameters
         ----------
         drawn
-            One row of `inputs` doubles per vector, each within `input_error` of its number.
+            Shape (vectors, inputs): doubles, each within `input_error` of its lazy real.
         steps
             The lattice steps, powers of two.
         """
 
     @abstractmethod
     def ball(self, coordinate: int, number: Numbers) -> arb:
-        """Return one coordinate, as a ball at flint's current precision.
+        """Return one coordinate as a ball, at flint's current precision.
 
-        `number(i)` is a ball around the lazy real number i of this vector.
+        `number(i)` is a ball that contains lazy real i of this vector.
         """
 
 
 def input_error(drawn: Array) -> Array:
-    """Bound |double − number| for what `LazyReals.floats` returns at 52 digits or more."""
+    """Bound |double − number| for the doubles of `LazyReals.floats` with at least 52 digits."""
     bound: Array = _UNIT * (np.abs(drawn) + 3)
     return bound
 
 
 @final
 class LinearNoise(Noise):
-    """Each coordinate is a linear combination of independent normal or Laplace variables.
+    """Noise whose coordinates are linear combinations of independent normal or Laplace variables.
 
     Parameters
     ----------
     rows
-        Returns for each coordinate its terms (index, coefficient): balls at the current precision.
+        Returns, for each coordinate, its terms (index, coefficient), with coefficients as balls at
+        flint's current precision.
     variables
-        How many there are.
+        The number of variables.
     law
-        Their law.
+        The law of the variables.
     """
 
     def __init__(
@@ -137,22 +138,22 @@ class LinearNoise(Noise):
 
     @property
     def dimension(self) -> int:
-        """How many coordinates."""
+        """Number of coordinates."""
         return len(self._indices)
 
     @property
     def inputs(self) -> int:
-        """How many variables there are."""
+        """Number of variables."""
         return self.variables
 
     def scales(self) -> list[float]:
-        """Return the root of the sum of squares of each row."""
+        """Return the Euclidean norm of the coefficients of each coordinate."""
         return [math.hypot(*row) for row in self._values.tolist()]
 
     def floats(self, drawn: Array, steps: Array) -> tuple[Array, Array]:
-        """Return the combinations; with m terms the error is at most (m + 8)·2^−53·Σ|c|(|x| + 3).
+        """Return the combinations, and error bounds (m + 8)·2^−53·Σ|c|(|x| + 3) for m terms.
 
-        A coefficient is rounded once (to within 2^−52 of itself), a variable is known to
+        A coefficient is rounded once (to within 2^−52 of itself), a variable is known to within
         `input_error`, and m products and sums in any order add (m + 1)·2^−53 of Σ|c x|.
         """
         indices, values = self._indices, self._values
@@ -185,18 +186,19 @@ class LinearNoise(Noise):
 
 @final
 class LatticeSampler:
-    """Releases values plus noise, rounded to a fixed lattice.
+    """Adds noise to values and rounds the result to a fixed lattice.
 
     Parameters
     ----------
     noise
         The real noise.
     resolution
-        The steps are 2^−resolution of the scale of each coordinate, rounded down to a power of two.
+        Each step is 2^−resolution times the scale of its coordinate, rounded down to a power of
+        two.
     repeated
-        Whether a one-dimensional noise is added independently to every entry of a value.
+        Whether one-dimensional noise is added independently to every entry of a value.
     common
-        Whether all coordinates have one step: the least one, and at most 1.
+        Whether all coordinates share one step: the least one, and at most 1.
     """
 
     def __init__(
@@ -224,28 +226,29 @@ class LatticeSampler:
 
     @property
     def lattice(self) -> tuple[Fraction, ...]:
-        """The step of every coordinate: a power of two that the released value does not change."""
+        """The lattice step of each coordinate, a power of two that does not depend on the value."""
         return tuple(Fraction(2) ** exponent for exponent in self._exponents)
 
     def release(
         self, value: ArrayLike, size: int | None = None, *, rng: Randomness = SECURE
     ) -> NDArray[np.float64]:
-        """Release a value, or several times the same value with independent noise.
+        """Release a value with noise, once or several times with independent noise.
 
         Parameters
         ----------
         value
-            One number per coordinate (or any array, for noise that is repeated), finite.
+            One finite number per coordinate, or any array if the noise is repeated.
         size
-            How many releases, along a new first axis; None is one, without that axis.
+            Number of releases, along a new first axis; None for one release without that axis.
         rng
-            Draws the noise. A generator of NumPy is for tests and simulation: it can be guessed.
+            The source of randomness. A NumPy generator is for tests and simulation only, since its
+            output is predictable.
 
         Returns
         -------
         NDArray[np.float64]
-            Multiples of the lattice steps. Beyond 2^53 steps a double cannot hold every multiple:
-            the exact one is then rounded to a double, again without looking at the value.
+            Multiples of the lattice steps. Above 2^53 steps, where doubles cannot represent every
+            multiple, the exact multiple is rounded to a double, which is post-processing too.
         """
         values = _finite(value)
         shape = values.shape if size is None else (size, *values.shape)
@@ -264,7 +267,7 @@ class LatticeSampler:
         return self.numbers(self.whole_steps(rows, rng=rng)).reshape(shape)
 
     def numbers(self, whole: Array) -> NDArray[np.float64]:
-        """Return multiples of the steps as doubles."""
+        """Convert numbers of steps to doubles."""
         if whole.dtype != object:
             doubles: NDArray[np.float64] = np.ldexp(whole.astype(float), np.array(self._exponents))
             return doubles
@@ -314,7 +317,7 @@ class LatticeSampler:
     def _exact(
         self, drawn: LazyReals, row: int, coordinate: int, value: Fraction, rng: Randomness
     ) -> int:
-        """Decide one coordinate in ball arithmetic, with as many digits as it takes."""
+        """Round one coordinate in ball arithmetic, with as many digits as the decision needs."""
         inputs = self._noise.inputs
         start = row * inputs
         step = Fraction(2) ** self._exponents[coordinate]
@@ -339,12 +342,11 @@ def release_stream(
 ) -> Array:
     """Release the prefix sums of a stream in [0, 1]ⁿ with linear noise, on one lattice.
 
-    The inputs are rounded to the lattice, whose step is a power of two at most 1: they stay in
-    [0, 1], so the sensitivity does not grow, and their sums are exact integers of steps. The
-    rounded sum of such a prefix and real noise is the prefix plus the rounded noise.
+    The inputs are rounded to the lattice. Its step is a power of two at most 1, so they stay in
+    [0, 1], the sensitivity does not grow, and their sums are exact integers of steps. Rounding the
+    sum of such a prefix and real noise is the same as adding the rounded noise to the prefix.
 
-    Raises InvalidInputError where there are not as many inputs as coordinates, or one of them is
-    outside [0, 1].
+    Raises InvalidInputError unless there are as many inputs as coordinates, all in [0, 1].
     """
     inputs = np.asarray(value, dtype=float)
     steps = len(sampler.lattice)
@@ -365,7 +367,7 @@ def release_stream(
 def release_integers(noise: Callable[[int], Array], value: ArrayLike, times: int) -> Array:
     """Add integer noise, drawn by `noise(count)`, to every entry of an integer value.
 
-    Raises InvalidInputError where a value is no integer: rounding it could move two neighbours
+    Raises InvalidInputError if an entry is not an integer: rounding it could move two neighbours
     further apart than the sensitivity.
     """
     answer = integers(value)
@@ -384,9 +386,9 @@ def release_reports(
     inputs: int,
     width: tuple[int, ...] = (),
 ) -> Array:
-    """Return several times reports of every entry of an array of inputs 0, …, inputs − 1.
+    """Release reports of every entry of an array of inputs 0, …, inputs − 1, `times` times.
 
-    `draw` returns so many reports of an input, each of the shape `width`.
+    `draw(input, count)` returns `count` reports of an input, each of shape `width`.
     """
     truth = integers(value)
     for place, entry in enumerate(truth.flat):
@@ -401,9 +403,10 @@ def release_reports(
 
 
 def integers(value: ArrayLike, *, coordinates: int | None = None) -> NDArray[np.int64]:
-    """Return an integer answer as int64, or say which entry is no integer (or how many lack).
+    """Convert an integer answer to int64.
 
-    Raises InvalidInputError.
+    Raises InvalidInputError, which names the first entry that is not an integer, or if the number
+    of coordinates is not `coordinates`.
     """
     values = _finite(value)
     if not (values == np.floor(values)).all():
@@ -422,7 +425,7 @@ def integers(value: ArrayLike, *, coordinates: int | None = None) -> NDArray[np.
 
 
 def _finite(value: ArrayLike) -> Array:
-    """Return doubles, and refuse what would be rounded, or is not finite, by its place."""
+    """Convert to doubles; raise InvalidInputError if an entry is not finite or would be rounded."""
     given = np.asarray(value)
     if given.dtype == object or given.dtype.kind not in "iufb":
         raise InvalidInputError(
@@ -441,11 +444,11 @@ def _finite(value: ArrayLike) -> Array:
 # --- The real noise of the mechanisms, for release on a lattice -----------------------------------
 
 _MOST_STEPS = 2000
-"""Steps of a table of a geometric law; beyond its end the law begins anew."""
+"""Most steps in the table of a geometric law; beyond its end the law restarts (no memory)."""
 
 
 def independent(scales: Callable[[], Sequence[arb]], law: str = "normal") -> LinearNoise:
-    """Return independent coordinates of these scales (standard deviations for normal noise)."""
+    """Return independent noise with these scales (standard deviations if the law is normal)."""
     return LinearNoise(
         lambda: [[(j, scale)] for j, scale in enumerate(scales())], _length(scales), law
     )
@@ -454,7 +457,7 @@ def independent(scales: Callable[[], Sequence[arb]], law: str = "normal") -> Lin
 def shared(
     dimension: int, scales: Callable[[], tuple[arb, arb, arb | None]], groups: int = 1
 ) -> LinearNoise:
-    """Return in each group a·x₀ + b·x_j for j = 1..dimension, and c·x₀ last unless c is None.
+    """Return, in each group, a·x₀ + b·x_j for j = 1..dimension, then c·x₀ unless c is None.
 
     `scales` returns (a, b, c). All x are independent N(0, 1).
     """
@@ -472,7 +475,7 @@ def shared(
 
 
 def combined(rows: Sequence[Sequence[Fraction]], scale: Callable[[], arb], law: str) -> LinearNoise:
-    """Return scale·L z for independent variables z of a law and a rational matrix L."""
+    """Return scale·L z, for independent variables z of the given law and a rational matrix L."""
 
     def terms() -> list[Row]:
         each = scale()
@@ -482,15 +485,16 @@ def combined(rows: Sequence[Sequence[Fraction]], scale: Callable[[], arb], law: 
 
 
 def coloured(covariance: Covariance) -> LinearNoise:
-    """Return N(0, Σ)."""
+    """Return noise with law N(0, Σ)."""
     return LinearNoise(lambda: square_root(covariance), covariance.dimension)
 
 
 def square_root(covariance: Covariance) -> list[Row]:
     """Return the rows of a matrix A with A A' = Σ, at flint's current precision.
 
-    A is diagonal where Σ is; across·(I − J) + along·J with the roots of the eigenvalues where
-    (1, …, 1) and its complement are eigenspaces, J = 11'/d; and L√D from Σ = L D L' elsewhere.
+    If Σ is diagonal, A is diagonal. If (1, …, 1) and its complement are eigenspaces, A is
+    across·(I − J) + along·J, with the square roots of the eigenvalues and J = 11'/d. Otherwise A is
+    L√D from Σ = L D L'.
     """
     d = covariance.dimension
     variances, axes = covariance.independent, covariance.axes
@@ -512,12 +516,13 @@ def square_root(covariance: Covariance) -> list[Row]:
 @final
 @dataclass(frozen=True)
 class InverseNoise:
-    """A density symmetric about 0, by its inverse in units of its scale.
+    """A law with a density symmetric about 0, given by its inverse in units of its scale.
 
-    With E standard exponential and F the distribution function of the noise, |noise| is the
-    increasing function g(E), F(g(y)) = 1 − e^{−y}/2: enough for a release on a lattice.
+    Let E be standard exponential and F the distribution function of noise/scale. Then |noise|/scale
+    has the law of the increasing function g(E), where F(g(y)) = 1 − e^{−y}/2. This suffices for a
+    release on a lattice.
 
-    The functions stand at the top of a module: other processes get them by name.
+    The functions are defined at the top of a module, so that other processes can import them.
 
     Parameters
     ----------
@@ -528,11 +533,11 @@ class InverseNoise:
     exact
         Maps a ball y ≥ 0 to a ball that contains g(y).
     slope
-        A bound of g′.
+        An upper bound on g′.
     survival
         Maps doubles x ≥ 0 to P(noise ≥ x·scale), to a few units in the last place.
     reach
-        An x beyond which the noise lies with a probability below 2⁻⁵⁰.
+        An x with P(|noise| > x·scale) < 2⁻⁵⁰.
     """
 
     scale: ExactReal
@@ -546,23 +551,25 @@ class InverseNoise:
 @final
 @dataclass(frozen=True)
 class InvertedNoise(Noise):
-    """±scale·g(E): the inverse of a symmetric density at a lazy exponential variable E.
+    """±scale·g(E): the inverse of a symmetric law at a lazy exponential variable E.
 
-    Its sign and E together are a lazy Laplace variable, whose law is exact; so is that of g.
+    The sign and E together are a lazy Laplace variable. Its law is exact, and so is that of the
+    noise.
     """
 
     declared: InverseNoise
     law = "laplace"
 
     def scales(self) -> list[float]:
-        """Return the scale."""
+        """Return the scale of the law."""
         return [float(self.declared.scale)]
 
     def floats(self, drawn: Array, steps: Array) -> tuple[Array, Array]:
-        """Return ±scale·g(|x|)/step and a bound of its error.
+        """Return ±scale·g(|x|)/step and bounds on its error.
 
-        |x| is known to `input_error`, which g multiplies by its slope at most; g itself is right to
-        16·2^−53·(1 + g); the scale is rounded once, its product once, the step is a power of two.
+        |x| is known to within `input_error`, which g multiplies by at most its slope. g is computed
+        to within 16·2^−53·(1 + g). The scale and its product are rounded once each; dividing by the
+        step, a power of two, is exact.
         """
         size = np.abs(drawn)
         height = self.declared.magnitude(np, size)
@@ -571,7 +578,7 @@ class InvertedNoise(Noise):
         return np.sign(drawn) * height * scale, bound * scale * (1 + 2.0**-20)
 
     def ball(self, coordinate: int, number: Numbers) -> arb:
-        """Return ±scale·g(|x|); the middle of the ball tells the sign."""
+        """Return ±scale·g(|x|), with the sign of the midpoint of the ball of x."""
         x = number(0)
         size = self.declared.scale.ball() * self.declared.exact(abs(x))
         return size if x.mid() > 0 else -size
@@ -582,8 +589,8 @@ class InvertedNoise(Noise):
 class StaircaseNoise(Noise):
     """±Δ·f(x), where f climbs from k to k + γ on [2k, 2k + 1] and to k + 1 on [2k + 1, 2k + 2].
 
-    The whole part of x chooses the step, with the probabilities of the staircase, and its fraction
-    is uniform. f is continuous with slopes at most 1, so errors do not grow.
+    The integer part of x selects the step with the probabilities of the staircase; the fraction is
+    uniform. f is continuous with slopes at most 1, so it does not amplify errors.
 
     Parameters
     ----------
@@ -601,7 +608,10 @@ class StaircaseNoise(Noise):
             return [float(self.sensitivity()) * max(1.0, 1 / float(self.epsilon())) / 4]
 
     def draw(self, count: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
-        """Draw the step by inversion (the law is memoryless beyond the table), sign and place."""
+        """Draw the step by inversion of a table, then the sign and the fraction.
+
+        Beyond the table the law of the step is memoryless, so the table is used again.
+        """
         with ctx.workprec(128):
             steps = min(_MOST_STEPS, math.ceil(20 / float(self.epsilon())) + 1)
         whole = np.zeros(count, dtype=np.int64)
@@ -628,7 +638,7 @@ class StaircaseNoise(Noise):
         return found
 
     def floats(self, drawn: Array, steps: Array) -> tuple[Array, Array]:
-        """Return Δ·f(x)/step and a bound."""
+        """Return ±Δ·f(x)/step and bounds on its error."""
         with ctx.workprec(128):
             gamma, scale = float(self.gamma()), float(self.sensitivity()) / steps
         size = np.abs(drawn)
@@ -640,7 +650,7 @@ class StaircaseNoise(Noise):
         return np.sign(drawn) * height * scale, bound * (1 + 2.0**-20)
 
     def ball(self, coordinate: int, number: Numbers) -> arb:
-        """Return ±Δ·f(x); the middle of the ball tells the whole part."""
+        """Return ±Δ·f(x); the integer part of x is that of the midpoint of its ball."""
         x = number(0)
         sign = 1 if x.mid() > 0 else -1
         middle = abs(x.mid()).floor().unique_fmpz()

@@ -1,10 +1,10 @@
-"""Exact samplers of laws on the integers: no probability is ever rounded.
+"""Exact samplers of laws on the integers: no probability is rounded.
 
-Rational parameters are sampled with integer arithmetic alone, by the rejection methods of
-Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020), run on
-whole arrays: in int64 where every product fits, in Python integers elsewhere. A law with real
-probabilities is sampled by inversion of a uniform number whose binary digits are drawn as far
-as a comparison with enclosures of the cumulative probabilities asks for.
+Laws with rational parameters are sampled with integer arithmetic alone, by the rejection methods of
+Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020). These run on
+whole arrays, in int64 if all products fit and otherwise in Python integers. A law with real
+probabilities is sampled by inversion of a uniform number. Its binary digits are drawn until its
+comparison with enclosures of the cumulative probabilities is decided.
 """
 
 from __future__ import annotations
@@ -29,15 +29,14 @@ from dpassay.accountant.numbers.theta import theta
 _WORD = 64
 """Bits of a random word."""
 _LIMIT = 1 << 63
-"""2^63: integers below it are NumPy's, others Python's."""
+"""2^63: smaller integers are stored by NumPy, others as Python integers."""
 
 
 def discrete_laplace(scale: Fraction, size: int, *, rng: Randomness) -> Array:
     """Draw from p(z) ∝ e^{−|z|/scale} on the integers (Algorithm 2 of the paper).
 
-    With scale = t/s: |z| = ⌊X/s⌋ for X = U + tV, where U is uniform on 0..t − 1, kept with
-    probability e^{−U/t}, and V counts successes of probability e^{−1}; a negative zero is
-    rejected.
+    With scale = t/s, |z| = ⌊X/s⌋ for X = U + tV. U is uniform on 0..t − 1 and accepted with
+    probability e^{−U/t}; V counts successes of probability e^{−1}. A negative zero is rejected.
     """
     t, s = scale.numerator, scale.denominator
 
@@ -59,7 +58,7 @@ def discrete_laplace(scale: Fraction, size: int, *, rng: Randomness) -> Array:
 def discrete_gaussian(parameter: Fraction, size: int, *, rng: Randomness) -> Array:
     """Draw from p(z) ∝ e^{−z²/(2·parameter)} on the integers (Algorithm 3 of the paper).
 
-    A discrete Laplace proposal of scale t = ⌊σ⌋ + 1 is kept with probability
+    A discrete Laplace proposal of scale t = ⌊σ⌋ + 1 is accepted with probability
     e^{−(|z| − σ²/t)²/(2σ²)}, where σ² is the parameter.
     """
     a, b = parameter.numerator, parameter.denominator
@@ -80,14 +79,14 @@ def discrete_gaussian(parameter: Fraction, size: int, *, rng: Randomness) -> Arr
 def indices_by_inversion(
     cumulative: Callable[[], Sequence[arb]], size: int, *, rng: Randomness
 ) -> Array:
-    """Draw indices 0..n − 1 with P(index ≤ i) = cumulative()[i], all but the last one listed.
+    """Draw indices 0..n − 1 with P(index ≤ i) = cumulative()[i] for i < n − 1.
 
     Parameters
     ----------
     cumulative
         Returns n − 1 non-decreasing balls, at flint's current precision.
     size, rng
-        How many, and from which generator.
+        The number of draws, and the source of randomness.
     """
     bits = _WORD
     lower, upper = _thresholds(cumulative, bits)
@@ -99,9 +98,9 @@ def indices_by_inversion(
 
 
 def integers_by_inversion(cumulative: Callable[[int], arb], size: int, *, rng: Randomness) -> Array:
-    """Draw integers with P(Z ≤ z) = cumulative(z), one by one (for irrational parameters).
+    """Draw integers with P(Z ≤ z) = cumulative(z), one at a time (for irrational parameters).
 
-    `cumulative` returns a ball at flint's current precision, positive and below 1 everywhere.
+    `cumulative` returns a ball at flint's current precision, strictly between 0 and 1.
     """
 
     @functools.cache
@@ -114,7 +113,7 @@ def integers_by_inversion(cumulative: Callable[[int], arb], size: int, *, rng: R
         value, bits = int(rng.integers(0, 1 << _WORD, dtype=np.uint64)), _WORD
 
         def exceeds(z: int) -> bool:
-            """Whether the uniform number is below P(Z ≤ z); draws more digits where needed."""
+            """Whether the uniform number is below P(Z ≤ z); draws further digits if necessary."""
             nonlocal value, bits
             while True:
                 lower, upper = bounds(z, bits)
@@ -166,10 +165,10 @@ def below(bound: int, size: int, rng: Randomness) -> Array:
 
 
 def exponential_trial(numerator: Array, denominator: int, rng: Randomness) -> Array:
-    """Return True with probability e^{−numerator/denominator}, entry by entry.
+    """Return True with probability e^{−numerator/denominator}, for each entry.
 
-    The whole part of the exponent is that many trials of probability e^{−1}; for x in [0, 1],
-    the first failure among trials of probability x/1, x/2, … has an odd number with probability
+    The integer part of the exponent is a number of trials of probability e^{−1}. For x in [0, 1],
+    the first failure among trials of probability x/1, x/2, … has an odd index with probability
     e^{−x} (Algorithm 1 of the paper).
     """
     divisor = _fitting(denominator, numerator)
@@ -187,7 +186,7 @@ def exponential_trial(numerator: Array, denominator: int, rng: Randomness) -> Ar
 
 
 def _short_trial(numerator: Array, denominator: int, rng: Randomness) -> Array:
-    """Return True with probability e^{−numerator/denominator} for a ratio in [0, 1]."""
+    """Return True with probability e^{−numerator/denominator}, for ratios in [0, 1]."""
     success = np.zeros(len(numerator), dtype=bool)
     active = np.arange(len(numerator))
     number = 1
@@ -200,7 +199,7 @@ def _short_trial(numerator: Array, denominator: int, rng: Randomness) -> Array:
 
 
 def _successes(size: int, rng: Randomness) -> Array:
-    """Count the trials of probability e^{−1} before the first failure."""
+    """Return numbers of successes, of probability e^{−1} each, before the first failure."""
     counts = np.zeros(size, dtype=np.int64)
     active = np.arange(size)
     while len(active):
@@ -211,9 +210,10 @@ def _successes(size: int, rng: Randomness) -> Array:
 
 
 def _fitting(value: int, array: Array) -> Any:
-    """Return an integer as numpy can combine it with the array without overflow.
+    """Return an integer that NumPy can combine with the array without overflow.
 
-    A divisor beyond int64 exceeds every entry of an int64 array, so any larger one will do.
+    A divisor outside int64 exceeds every entry of an int64 array, so the largest int64 gives the
+    same quotients.
     """
     if array.dtype == object or value < _LIMIT:
         return value
@@ -221,7 +221,7 @@ def _fitting(value: int, array: Array) -> Any:
 
 
 def _narrow(values: Array) -> Array:
-    """Return int64 where every entry fits, else the Python integers."""
+    """Return int64 if every entry fits, else the Python integers."""
     if values.dtype == object and all(-_LIMIT <= value < _LIMIT for value in values):
         return values.astype(np.int64)
     return values
@@ -240,7 +240,7 @@ def _scaled_ceiling(value: arb, bits: int) -> int:
 
 
 def _thresholds(cumulative: Callable[[], Sequence[arb]], bits: int) -> tuple[list[int], list[int]]:
-    """Return monotone integer bounds of the cumulative probabilities in units of 2^−bits."""
+    """Return monotone integer bounds on the cumulative probabilities, in units of 2^−bits."""
     with ctx.workprec(bits + _WORD):
         values = cumulative()
         lower = [_scaled_floor(value, bits) for value in values]
@@ -252,7 +252,7 @@ def _thresholds(cumulative: Callable[[], Sequence[arb]], bits: int) -> tuple[lis
 
 
 def _count(thresholds: Sequence[int], word: Array) -> Array:
-    """Return how many thresholds are ≤ each word (one of 2^64 or more never is)."""
+    """Return how many thresholds are ≤ each word; a threshold of 2^64 or more never is."""
     table = [min(max(t, 0), 1 << _WORD) for t in thresholds]
     below = np.array([t for t in table if t < 1 << _WORD], dtype=np.uint64)
     return np.searchsorted(below, word, side="right")
@@ -269,25 +269,25 @@ def _refine(cumulative: Callable[[], Sequence[arb]], value: int, bits: int, rng:
             return index
 
 
-# --- Real random numbers known to as many binary digits as a question about them needs ------------
-# A standard normal or exponential variate is never rounded: it is drawn as whole + fraction, where
-# the fraction is a uniform number of which the first digits are drawn at once (whole arrays of
-# them) and further ones only when a comparison or a rounding asks for them. Acceptance needs
-# comparisons of uniform numbers and integer arithmetic alone, as in Karney, "Sampling exactly from
-# the normal distribution" (2016), so the law is exact: no probability and no digit is ever rounded.
-# The generator is taken to give independent uniform bits.
+# --- Real random numbers whose binary digits are drawn on demand ----------------------------------
+# A standard normal or Laplace variate is never rounded. It is drawn as whole + fraction, where the
+# fraction is a uniform number. Its first digits are drawn at once, for whole arrays; further digits
+# are drawn only when a comparison or a rounding needs them. Acceptance requires only comparisons of
+# uniform numbers and integer arithmetic, as in Karney, "Sampling exactly from the normal
+# distribution" (2016). The law is therefore exact: no probability and no digit is rounded. The
+# generator is assumed to give independent uniform bits.
 
 WORD = 52
-"""Digits drawn at once: whole + fraction is then a double up to one rounding."""
+"""Digits drawn at once; whole + fraction is then a double up to one rounding."""
 _TABLE = {"normal": 9, "exponential": 40}
 _BLOCK = 1 << 16
-"""Numbers at a time: they fill 512 kB."""
+"""Numbers drawn at a time; they fill 512 kB."""
 
 
 @final
 @dataclass
 class LazyReals:
-    """Numbers sign·(whole + fraction), the fraction known to `bits` digits or more.
+    """Numbers sign·(whole + fraction), the fraction known to `bits` or more binary digits.
 
     Parameters
     ----------
@@ -298,9 +298,9 @@ class LazyReals:
     word
         ⌊fraction·2^bits⌋.
     bits
-        Digits drawn at once.
+        The number of digits drawn at once.
     further
-        The groups of `bits` further digits that were drawn for a number, by its index.
+        Further digits in groups of `bits`, for the numbers that needed them, by index.
     """
 
     sign: Array
@@ -310,7 +310,7 @@ class LazyReals:
     further: dict[int, list[int]] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        """How many numbers there are."""
+        """Return the number of lazy reals."""
         return len(self.word)
 
     def floats(self) -> Array:
@@ -320,7 +320,7 @@ class LazyReals:
         return result
 
     def digits(self, index: int) -> tuple[int, int]:
-        """Return (X, places) with |x| in [X, X + 1]·2^−places: what is known of one number."""
+        """Return (X, places) with |x| in [X, X + 1]·2^−places, from all digits drawn so far."""
         digits = int(self.whole[index]) << self.bits | int(self.word[index])
         places = self.bits
         for group in self.further.get(index, ()):
@@ -328,19 +328,19 @@ class LazyReals:
         return digits, places
 
     def ball(self, index: int) -> arb:
-        """Return a ball that contains the number, of the width of its last known digit."""
+        """Return a ball that contains the number; its width is the place of the last digit."""
         digits, places = self.digits(index)
         unit = arb(2) ** (-places - 1)
         return int(self.sign[index]) * (arb(2 * digits + 1) * unit + arb(0, unit))
 
     def refine(self, *indices: int, rng: Randomness) -> None:
-        """Draw further digits of some numbers."""
+        """Draw `bits` further digits of each number."""
         fresh = rng.integers(0, 1 << self.bits, len(indices)).tolist()
         for index, group in zip(indices, fresh, strict=True):
             self.further.setdefault(index, []).append(group)
 
     def below(self, index: int, *, rng: Randomness) -> bool:
-        """Whether a fresh uniform number whose digits agree so far is below the fraction."""
+        """Whether a fresh uniform number, whose digits agree so far, is below the fraction."""
         known = self.further.setdefault(index, [])
         place = 0
         while True:
@@ -359,7 +359,7 @@ class LazyReals:
         return int(rng.integers(0, 1 << self.bits))
 
     def keep(self, kept: Array) -> LazyReals:
-        """Return the numbers where `kept` is true."""
+        """Return the numbers at which `kept` is true."""
         places = np.cumsum(kept) - 1
         further = {int(places[i]): groups for i, groups in self.further.items() if kept[i]}
         return LazyReals(self.sign[kept], self.whole[kept], self.word[kept], self.bits, further)
@@ -368,21 +368,21 @@ class LazyReals:
 @final
 @dataclass(frozen=True)
 class Numbers:
-    """Consecutive lazy real numbers, counted from the first one, as balls."""
+    """Balls of consecutive lazy reals; index 0 is number `start`."""
 
     reals: LazyReals
     start: int
 
     def __call__(self, index: int) -> arb:
-        """Return a ball around one of them."""
+        """Return a ball that contains number start + index."""
         return self.reals.ball(self.start + index)
 
 
 def normal(size: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
     """Draw standard normal numbers.
 
-    The whole part n has probabilities ∝ e^{−n²/2}, and a fraction x is kept with probability
-    e^{−nx−x²/2}; the sign is fair.
+    The integer part n has probability ∝ e^{−n²/2}, a fraction x is accepted with probability
+    e^{−nx−x²/2}, and the sign is fair.
     """
 
     def propose(count: int) -> LazyReals:
@@ -405,8 +405,8 @@ def normal(size: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
 def laplace(size: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
     """Draw from the density e^{−|x|}/2.
 
-    The whole part n has probabilities ∝ e^{−n}, and a fraction x is kept with probability
-    e^{−x}; the sign is fair.
+    The integer part n has probability ∝ e^{−n}, a fraction x is accepted with probability e^{−x},
+    and the sign is fair.
     """
 
     def propose(count: int) -> LazyReals:
@@ -417,16 +417,16 @@ def laplace(size: int, *, rng: Randomness, bits: int = WORD) -> LazyReals:
 
 
 def _signed(whole: Array, bits: int, rng: Randomness) -> LazyReals:
-    """Attach a fair sign and a uniform fraction, from one word."""
+    """Draw a fair sign and a uniform fraction for each integer part, from one word."""
     word = rng.integers(0, 2 << bits, len(whole))
     return LazyReals(1 - 2 * (word & 1), whole, word >> 1, bits)
 
 
 def _trial(reals: LazyReals, lanes: Array, rng: Randomness, *, squared: bool) -> Array:
-    """Return True with probability e^{−x}, or e^{−x²/2}, for the fractions x of some lanes.
+    """Return True with probability e^{−x}, or e^{−x²/2}, for the fractions x at indices `lanes`.
 
-    The first failure among trials of probability t/1, t/2, … has an odd number with probability
-    e^{−t} (t in [0, 1]). A trial of probability x/m compares one uniform number in [0, m) with x.
+    For t in [0, 1], the first failure among trials of probability t/1, t/2, … has an odd index with
+    probability e^{−t}. A trial of probability x/m compares a uniform number in [0, m) with x.
     """
     success = np.zeros(len(lanes), dtype=bool)
     active = np.arange(len(lanes))
@@ -443,7 +443,7 @@ def _trial(reals: LazyReals, lanes: Array, rng: Randomness, *, squared: bool) ->
 
 
 def _less(reals: LazyReals, lanes: Array, multiple: int, rng: Randomness) -> Array:
-    """Return True with probability x/multiple for the fractions x of some lanes."""
+    """Return True with probability x/multiple, for the fractions x at indices `lanes`."""
     fresh = below(multiple << reals.bits, len(lanes), rng)
     words = reals.word[lanes]
     result: Array = (fresh < words).astype(bool)
@@ -453,10 +453,10 @@ def _less(reals: LazyReals, lanes: Array, multiple: int, rng: Randomness) -> Arr
 
 
 def _whole(size: int, rng: Randomness, law: str) -> Array:
-    """Draw n ≥ 0 with probabilities ∝ e^{−n²/2} ("normal") or e^{−n} ("exponential").
+    """Draw n ≥ 0 with probability ∝ e^{−n²/2} ("normal") or e^{−n} ("exponential").
 
-    Inversion of a table, whose last entry stands for all n from there on: these are
-    N + j with probabilities ∝ e^{−Nj−j²/2}, or e^{−j}.
+    A table is inverted. Its last entry N stands for all n ≥ N: n = N + j with probability
+    ∝ e^{−Nj−j²/2}, or ∝ e^{−j}.
     """
     last = _TABLE[law]
     whole = indices_by_inversion(functools.partial(_cumulative, law), size, rng=rng)
@@ -466,7 +466,7 @@ def _whole(size: int, rng: Randomness, law: str) -> Array:
 
 
 def tail(law: str, start: int, *, rng: Randomness) -> int:
-    """Draw n − start given n ≥ start for the laws of the whole part."""
+    """Draw n − start given n ≥ start, for the laws of the integer part."""
 
     def success(numerator: int, denominator: int) -> bool:
         """Return True with probability e^{−numerator/denominator}."""
@@ -481,11 +481,11 @@ def tail(law: str, start: int, *, rng: Randomness) -> int:
 
 
 def _cumulative(law: str) -> list[arb]:
-    """Return P(n ≤ i) for i below the last entry of the table."""
+    """Return P(n ≤ i) for all i below the last entry of the table."""
     last = _TABLE[law]
     if law == "exponential":
         return [-arb(-i - 1).expm1() for i in range(last)]
-    total = (theta(ExactReal.of_rational(1)) + 1) / 2  # both halves of a theta sum, n = 0 once
+    total = (theta(ExactReal.of_rational(1)) + 1) / 2  # the sum over n ≥ 0
     return [s / total for s in accumulate(arb(-n * n).exp().sqrt() for n in range(last))]
 
 
@@ -506,7 +506,7 @@ def _lazy_reals_collect(
 
 
 def join(parts: list[LazyReals], bits: int = WORD) -> LazyReals:
-    """Return the numbers of all parts, in order."""
+    """Concatenate the numbers of all parts."""
     further, offset = {}, 0
     for part in parts:
         further.update({offset + i: groups for i, groups in part.further.items()})

@@ -1,4 +1,4 @@
-"""The history of an account: ε against the number of releases, and the budget."""
+"""The plot of an account: ε against the number of releases, with the budget."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _POINTS = 60
-"""Points of a curve, at most: each is an estimate of a composition."""
+"""Maximal number of points; each is an estimate for a composition."""
 _DELTA = 1e-6
-"""δ of the curve where the budget names none."""
+"""δ of the curve if the budget has none."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What is drawn."""
+    """ε of an account after some of its entries."""
 
     title: str
     releases: tuple[int, ...]
@@ -36,9 +36,9 @@ class Table:
 
 
 def compute(account: Account) -> Table:
-    """Estimate ε after some of the entries, the first and the last among them."""
+    """Estimate ε after some of the entries, including the first and the last."""
     if not len(account):
-        raise NotApplicableError("Nothing was spent yet. Call account.spend(mechanism) first.")
+        raise NotApplicableError("The account is empty. Call account.spend(mechanism) first.")
     budget, delta, limit = account.budget, _DELTA, None
     if isinstance(budget, EpsilonDelta):
         delta, limit = float(budget.delta), float(budget.epsilon)
@@ -57,7 +57,7 @@ def _composed(history: tuple[Spend, ...]) -> Mechanism:
 
 
 def draw(table: Table, ax: Axes | None = None) -> Figure:
-    """Draw the curve, and the budget as a line."""
+    """Draw the curve, and the budget as a dashed line."""
     with style.sheet(ax=ax) as (figure, axes):
         curve = style.CURVES[0]
         axes.plot(table.releases, table.epsilons, **curve.marked(len(table.releases)))

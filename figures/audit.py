@@ -1,9 +1,10 @@
-"""What an audit saw of both datasets, and the trade-off function that it leaves to the pair.
+"""The plot of an audit: histograms of both datasets, and the trade-off function.
 
-Above: the share of the runs in each cell of the tested score, on either dataset, with the event
-shaded. Below: errors of the best attack. With the confidence of the audit the trade-off function
-lies on or below the certified line, everywhere at once (of one run: somewhere below it); a
-mechanism with the claimed guarantee lies on or above the claimed one.
+The upper panel shows the fraction of runs in each cell of the tested score, for both datasets, with
+the event shaded. The lower panel shows the errors of the best attack. With the confidence of the
+audit, the trade-off function lies on or below the certified line, simultaneously at all α; for an
+audit of one run it lies below this line at some α. The trade-off function of a mechanism with the
+claimed guarantee lies on or above the claimed line.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 6.0, 6.6
 """Inches."""
 _POINTS = 65
-"""Rates at which a claimed or an exact line is drawn: they close in on 0 and 1."""
+"""Number of points of a claimed or exact line; they are denser near 0 and 1."""
 _MOST_ROWS = 16
-"""Categories that are drawn one by one."""
+"""Maximal number of categories in the histogram."""
 _LETTERS = 46
-"""Of a line of the title, and of the name of a target: what is longer is cut."""
+"""Characters per line of the title; a longer name of a target is cut."""
 Line = tuple[tuple[float, ...], tuple[float, ...]]
-"""Errors of the first and of the second kind."""
+"""Errors of the first kind, and of the second kind."""
 
 
 @final
@@ -45,23 +46,23 @@ class Table:
     where: str
     score: str
     edges: tuple[float, ...]
-    """Of the cells; empty for categories."""
+    """Edges of the cells; empty for categories."""
     labels: tuple[str, ...]
     shares: tuple[tuple[float, ...], tuple[float, ...]]
     marks: tuple[int, ...]
     estimated: Line
     certified: Line
     exact: Line
-    """Empty where it is not known."""
+    """Empty if it is not known."""
     claimed: Line
-    """Empty where nothing is claimed."""
+    """Empty if nothing is claimed."""
     confidence: float
     of_one_run: bool
-    """Whether the trade-off function lies somewhere below the certified line, not everywhere."""
+    """Whether the certified line holds only at some α, not at all of them."""
 
 
 def compute(result: AuditResult) -> Table:
-    """Tabulate an audit."""
+    """Tabulate the histograms and the lines of an audit."""
     rule, curve = result.rule, result.curve()
     partition = rule.partition
     if partition.edges is None:
@@ -100,7 +101,7 @@ def _cut(text: str, letters: int) -> str:
 
 
 def _finite(edges: list[float]) -> tuple[float, ...]:
-    """Return edges with infinite ones a little beyond the others: NaN counts as infinite."""
+    """Replace infinite edges, and NaN, by points slightly beyond the finite ones."""
     known = [edge for edge in edges if np.isfinite(edge)] or [0.0]
     margin = 0.05 * ((known[-1] - known[0]) or 1.0)
     return tuple(float(np.clip(edge, known[0] - margin, known[-1] + margin)) for edge in edges)
@@ -111,7 +112,7 @@ def _alphas() -> Any:
 
 
 def _exact(result: AuditResult) -> Line:
-    """Return the trade-off function of the worst pair of a mechanism of this package."""
+    """Return the exact trade-off function, if the target is a mechanism of this package."""
     if result.mechanism is None:
         return (), ()
     alphas = _alphas()[1:-1].tolist()
@@ -135,7 +136,7 @@ def _claimed(result: AuditResult) -> Line:
 
 
 def draw(table: Table) -> Figure:
-    """Draw the histogram, and the trade-off function below it."""
+    """Draw the histograms, with the trade-off function below them."""
     with style.sheet(WIDTH, HEIGHT) as (figure, whole):
         whole.remove()
         above, below = figure.subplots(2, 1, height_ratios=(2, 3))
@@ -148,7 +149,7 @@ def draw(table: Table) -> Figure:
 
 
 def into(table: Table, axes: Axes) -> None:
-    """Draw the trade-off function into some axes."""
+    """Draw the trade-off function into given axes."""
     certified, estimated, exact, claimed = style.CURVES[:4]
     where = "somewhere <" if table.of_one_run else "≤"
     said = f"certified: {where} (at {table.confidence:.7g})"

@@ -58,7 +58,7 @@ def _covariance(mechanism: Mechanism) -> list[list[float]]:
 def _boundary(
     panel: str, curve: str, covariance: list[list[float]], centre: float, points: int
 ) -> list[tuple[object, ...]]:
-    """Return the points L·(cos t, sin t) with L the Cholesky factor of a covariance."""
+    """Return points of the ellipse L·(cos t, sin t), L the Cholesky factor of the covariance."""
     a = math.sqrt(covariance[0][0])
     b = covariance[1][0] / a
     c = math.sqrt(covariance[1][1] - b * b)
@@ -110,7 +110,7 @@ def _draw_1(table: Table) -> style.Figure:
 
 
 _D = 10_000
-"""Dimension: counts that are answered, as in the paper."""
+"""Dimension, the number of counts, as in the paper."""
 
 
 def _compute_2(settings: Settings) -> Table:
@@ -159,7 +159,7 @@ def _draw_2(table: Table) -> style.Figure:
 
 
 def _matrix(axes: Axes, table: Table) -> None:
-    """Write the matrix, with its numbers at two values of C."""
+    """Show the covariance matrix, with its entries at two values of C."""
     symbols = [
         ["(A+B)/4", "A/4", "⋯", "A/2"],
         ["A/4", "(A+B)/4", "⋯", "A/2"],
@@ -183,7 +183,7 @@ def _matrix(axes: Axes, table: Table) -> None:
 
 
 _D_3 = 1000
-"""Dimension: counts that are answered, as in the paper."""
+"""Dimension, the number of counts, as in the paper."""
 _BOUND = 2 * math.sqrt(3) / 4
 
 
@@ -239,7 +239,7 @@ def _draw_3(table: Table) -> style.Figure:
         last = float(_D_3)
         style.finding(
             figure,
-            f"Where a record has all {_D_3} entries, Algorithm 1 needs "
+            f"If a record has all {_D_3} entries, Algorithm 1 needs "
             f"{table.value('algorithm_1_ratio', k=last):.0%} of the standard variance and is "
             f"{table.value('gap', k=last):.1g} above the optimum; Lemma 4.4 proves {_BOUND:.2g}",
         )

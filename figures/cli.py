@@ -50,7 +50,7 @@ _OPTIONS = f"""\
 
 
 def run(options: argparse.Namespace) -> int:
-    """Make or check, and print."""
+    """Make or check the figures, and print the result."""
     from dpassay.figures import registry
 
     settings = _settings(options)
@@ -100,7 +100,7 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 
 def _need_folder(out: Path) -> None:
-    """Make the folder, or say why it cannot be written before anything is computed."""
+    """Create the output folder, or raise before anything is computed."""
     from dpassay.accountant.errors import InvalidInputError
 
     try:
@@ -131,7 +131,7 @@ def _list(names: Sequence[str], options: argparse.Namespace) -> int:
 def _make(
     names: Sequence[str], settings: Settings, options: argparse.Namespace
 ) -> tuple[list[Made], bool]:
-    """Return what was finished, in the order of the list, and whether the run was interrupted."""
+    """Return the finished figures, in order, and whether the run was interrupted."""
     from dpassay.figures import production
 
     found: dict[str, Made] = {}
@@ -154,7 +154,7 @@ def _make(
 def _gallery(
     names: Sequence[str], errors: dict[str, str], options: argparse.Namespace
 ) -> dict[str, Finding]:
-    """Write the page of all figures in the folder, and return the findings about these."""
+    """Write the gallery of all figures in the folder, and return the findings that it shows."""
     from dpassay.figures import gallery, production, registry
 
     there = [n for n in registry.FIGURES if n in names or production.provenance(n, options.out)]
@@ -190,7 +190,7 @@ def _to_json(
 
 
 _SHOWN = 5
-"""Lines of a figure's drift that are printed."""
+"""Maximal number of differences printed per figure."""
 
 
 def _say(made: Sequence[Made], options: argparse.Namespace, *, complete: bool) -> None:
@@ -207,7 +207,7 @@ def _say(made: Sequence[Made], options: argparse.Namespace, *, complete: bool) -
     if not options.quiet:
         for one in finished:
             say(f"{options.out / one.name}.pdf")
-    if not complete:  # the page comes last
+    if not complete:  # there is no page
         return
     count = f"{len(finished)} figure{'s' * (len(finished) != 1)}"
     say(f"{count}: {options.out / 'index.html'}")

@@ -1,10 +1,10 @@
 """Figures of Andersson, Pagh and Torkamani, Count on Your Elders.
 
-Mean squared errors of continual counting: trees of Laplace noise, and Gaussian factorisations.
-
-The square-root factorisation A = M² of the lower-triangular ones has M Toeplitz with the entries
-C(2j, j)/4ʲ. With S_m = Σ_{j<m} (C(2j, j)/4ʲ)² the largest column of M has norm² S_n, and output m
-has variance σ²·S_n·S_m where σ is the deviation of a Gaussian mechanism of sensitivity 1, so
+They show mean squared errors of continual counting, by trees with Laplace noise and by Gaussian
+factorisations. The square-root factorisation of the lower-triangular all-ones matrix, A = M², has a
+Toeplitz matrix M with entries C(2j, j)/4ʲ. Let S_m = Σ_{j<m} (C(2j, j)/4ʲ)². The largest column of
+M has squared norm S_n. If σ is the standard deviation of a Gaussian mechanism of sensitivity 1,
+output m has variance σ²·S_n·S_m, so
 
     MSE = σ² · S_n · (1/n) Σ_{m ≤ n} S_m.
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def tree(arity: int, steps: int, *, signed: bool) -> Tree:
-    """Return the k-ary tree with or without subtraction."""
+    """Return the k-ary tree, with subtraction if `signed`."""
     return Tree(arity, steps, Digits.SIGNED if signed else Digits.PLAIN)
 
 
@@ -48,9 +48,9 @@ def tree_error(arity: int, steps: int, *, signed: bool) -> float:
 def smooth_binary_error(steps: int) -> float:
     """Return the mean squared error of Andersson and Pagh's smooth binary tree (2023), times ε².
 
-    Inputs are at the leaves with as many ones as zeros among h digits, the least h with room for
-    n + 1. An output adds h/2 vertices; the first input is in those above it, 0^i, that some output
-    uses: where at most n leaves begin with 0^i.
+    The inputs are at those leaves whose h binary digits have as many ones as zeros, for the least h
+    with at least n + 1 such leaves. An output is the sum of h/2 vertices. The first input is below
+    the vertices 0^i; such a vertex is used by an output if at most n of the leaves begin with 0^i.
     """
     half = 1
     while math.comb(2 * half, half) <= steps:
@@ -60,7 +60,7 @@ def smooth_binary_error(steps: int) -> float:
 
 
 def root_factor(steps: int) -> float:
-    """Return S_n·(1/n) Σ_{m ≤ n} S_m, the error of the square-root factorisation over σ²."""
+    """Return S_n·(1/n) Σ_{m ≤ n} S_m, the error of the square-root factorisation at σ = 1."""
     sums, means = _root_sums(1 << max(0, steps - 1).bit_length())
     return float(sums[steps - 1] * means[steps - 1])
 
@@ -76,7 +76,7 @@ def _root_sums(steps: int) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def printed_threshold(steps: int, error: float) -> float:
-    """Return ln(1/δ) for which the bound is a given error, times ε²."""
+    """Return the ln(1/δ) at which the printed bound times ε² equals a given error."""
     square = error / (1 + math.log(4 * steps / 5) / math.pi) ** 2
     return square / 4 - 4 / 9 - math.log(math.sqrt(2 / math.pi))
 
@@ -88,9 +88,9 @@ COLUMNS = columns_of(
 
 
 def vertices(panel: str, whole: Tree, height: int, step: int) -> Iterator[tuple[object, ...]]:
-    """Yield every vertex with the inputs below it and the sign with which a prefix has it.
+    """Yield all vertices, with the inputs below them and their signs in a prefix sum.
 
-    The sign is 1 if the vertex is added, −1 if it is subtracted, 0 if it is not used.
+    The sign is 1 if the vertex is added, −1 if it is subtracted, and 0 if it is not used.
     """
     signs = {
         (min(before, after), max(before, after)): 1 if after > before else -1
@@ -107,7 +107,7 @@ def vertices(panel: str, whole: Tree, height: int, step: int) -> Iterator[tuple[
 
 
 def draw(axes: Axes, table: Table, panel: str, step: int) -> None:
-    """Draw a tree with the used vertices marked, and the prefix below the leaves."""
+    """Draw a tree, mark the vertices used, and draw the prefix below the leaves."""
     names = ("level", "first", "last", "sign")
     cells = zip(*(table.numbers(name, panel=panel) for name in names), strict=True)
     top = max(table.numbers("level", panel=panel))
@@ -157,8 +157,8 @@ def _draw_1(table: Table) -> style.Figure:
         draw(axes, table, _PANEL, _STEP)
         style.finding(
             figure,
-            f"The sum of {_STEP} inputs takes {_used(table, _PANEL)} noisy vertices of the tree, "
-            f"at most k − 1 = {_ARITY - 1} on a level",
+            f"The sum of {_STEP} inputs uses {_used(table, _PANEL)} noisy vertices of the tree, "
+            f"at most k − 1 = {_ARITY - 1} per level",
         )
         return figure
 
@@ -201,10 +201,10 @@ _LOOKS = {"k = 3": style.Curve("0.4", "solid", "")} | dict(zip((
     "binary tree", "Honaker", "k = 17", "k = 19, subtraction", "Gaussian, δ = 1e-6",
     "Gaussian, δ = 1e-12", "smooth binary tree", "bridged grids, k = 17",
 ), style.CURVES, strict=False))  # fmt: skip
-"""One look for each counter, in both panels that have it."""
+"""The style of each counter in all panels."""
 _NAMED = {_WITHOUT: {"k = 2": "binary tree", "k = 17": "k = 17"},
           _WITH: {"k = 3": "k = 3", "k = 19": "k = 19, subtraction"}}  # fmt: skip
-"""Arities that are drawn in full and named; the others are grey."""
+"""Labelled curves by panel; other arities are drawn in grey."""
 
 
 def _compute_error_by_length(settings: Settings) -> Table:
@@ -241,7 +241,7 @@ def _compute_error_by_length(settings: Settings) -> Table:
 
 
 def _arities(arity: int, steps: int) -> list[int]:
-    """Return as many equal arities as the stream needs."""
+    """Return the list of equal arities that a stream of this length needs."""
     height = 1
     while arity**height < steps:
         height += 1
@@ -249,7 +249,7 @@ def _arities(arity: int, steps: int) -> list[int]:
 
 
 def _exact(counter: LinearCounter) -> float:
-    """Return the mean squared error at ε = 1, which is rational."""
+    """Return the mean squared error of a counter, which must be rational."""
     error = counter.exact_mean_squared_error().rational
     assert error is not None
     return float(error)
@@ -293,7 +293,7 @@ def _draw_error_by_length(table: Table) -> style.Figure:
 
 
 _LARGEST = 48
-"""Largest arity that is drawn: the best one is far below."""
+"""Largest arity drawn; the best one is much smaller."""
 _STEPS = (1000, 10_000, 1_000_000)
 
 
@@ -393,14 +393,14 @@ def _draw_crossover(table: Table) -> style.Figure:
         )
         style.finding(
             figure,
-            f"At n = {n:,.0f} Laplace noise beats the bound of Theorem 1.2 below "
-            f"δ = {10**bound:.0e}, and the Gaussian noise that is needed below {10**least:.0e}",
+            f"At n = {n:,.0f} Laplace noise beats the bound of Theorem 1.2 for δ below "
+            f"{10**bound:.0e}, and the least Gaussian noise for δ below {10**least:.0e}",
         )
         return figure
 
 
 _PRACTICAL = 1e-5
-"""The δ that the title is about."""
+"""The δ of the title."""
 _EPSILONS = ("1", "0.1", "0.01", "0.001")
 
 
@@ -445,7 +445,7 @@ def _draw_laplace_variance(table: Table) -> style.Figure:
 _SCALE = "5.35"
 _DIMENSIONS = (1, 4, 16, 64, 256)
 _LEAST = -14.0
-"""log₁₀ δ below which nothing is drawn."""
+"""Lower end of the axis, as log₁₀ δ."""
 
 
 def _compute_laplace_guarantee(settings: Settings) -> Table:

@@ -44,18 +44,18 @@ LOOKS = {
     "geometric": _GEOMETRIC,
     "geometric, same P(Z = 0)": _GEOMETRIC,
 }
-"""One look for each noise in all figures."""
+"""The style of each noise in all figures."""
 LEAST = 1e-15
-"""A smaller δ is not plotted."""
+"""Smaller values of δ are not plotted."""
 _RELATION = Adjacency.ADD_REMOVE
-"""The count changes by one."""
+"""Neighbouring counts differ by one."""
 _LP_WIDTH = Fraction(1, 10**10)
 _PROBABILITY = ("probability", 1e-8)
 """Unit and tolerance."""
 
 
 def claimed(epsilon: str, eta: str, support: int) -> float:
-    """Return the printed (2D + 1)δ*, without the minimum with 1."""
+    """Return the printed (2D + 1)δ*, which can exceed 1."""
     star = quantities.value(lambda: arb(CountNoise.of(exact(epsilon), exact(eta), support).delta))
     return (2 * support + 1) * float(star.lower)
 
@@ -73,7 +73,7 @@ def delta(mechanism: Mechanism, epsilon: str) -> float:
 
 
 def shown(value: float) -> float | None:
-    """Return a value that a logarithmic axis shows, else None."""
+    """Return the value, or None if it is too small for the logarithmic axis."""
     return value if value >= LEAST else None
 
 
@@ -83,14 +83,14 @@ def variance(mechanism: Mechanism) -> float:
 
 
 def geometric(eta: float) -> DiscreteLaplace:
-    """Return the geometric law with P(Z = 0) = η: its ratio is (1 − η)/(1 + η)."""
+    """Return the geometric law with P(Z = 0) = η, whose ratio is (1 − η)/(1 + η)."""
     loss = math.log1p(eta) - math.log1p(-eta)
     return DiscreteLaplace(scale=f"{1 / loss:.15g}")
 
 
 @lru_cache(maxsize=256)
 def same_variance(target: float) -> DiscreteGaussian:
-    """Return the discrete Gaussian whose variance, not parameter, is a given number."""
+    """Return the discrete Gaussian with a given variance (not parameter)."""
     low, high = target / 2, 4 * target + 1
     while variance(DiscreteGaussian(parameter=f"{low:.17g}")) > target:
         low /= 2
@@ -108,7 +108,7 @@ def parameter(value: float) -> DiscreteGaussian:
 
 @lru_cache(maxsize=1024)
 def optimum(epsilon: str, eta: str, support: int) -> tuple[float, IntegerNoise]:
-    """Return the least true δ(ε) of any law with P(Z = 0) = η on −D..D, and such a law."""
+    """Return the least δ(ε) of all unbiased laws on −D..D with P(Z = 0) = η, and an optimal law."""
     problem = CountNoiseProblem(eta=eta, support=support, epsilon=epsilon, objective="true-delta")
     found = optimal_count_noise(problem, relative_width=_LP_WIDTH)
     law = found.mechanism()
@@ -117,7 +117,7 @@ def optimum(epsilon: str, eta: str, support: int) -> tuple[float, IntegerNoise]:
 
 
 def masses(mechanism: Mechanism, up_to: int) -> list[float]:
-    """Return P(Z = z) for z = 0, …, from the mechanism's own law."""
+    """Return P(Z = z) for z = 0, …, up_to."""
     if isinstance(mechanism, BoundedCountNoise):
         law, middle = mechanism.masses(0)[0], mechanism.support
     elif isinstance(mechanism, IntegerNoise):
@@ -141,9 +141,9 @@ def _middle(value: Interval) -> float:
 
 _EPSILON, _ETA, _SUPPORT = "2.18", "4/5", 6
 _TILDE = 0.0049
-"""δ̃ as the paper rounds it."""
+"""The paper's rounded δ̃."""
 _BESIDE = 0.12
-"""Between the points of two laws, in records."""
+"""Horizontal offset between the points of two laws."""
 
 
 def _compute_1(settings: Settings) -> Table:
@@ -176,7 +176,7 @@ def _draw_1(table: Table) -> style.Figure:
     names = table.distinct("curve")
     with style.panels(1, 3, height=3.3) as (figure, (plain, log, profile)):
         for axes, shown in ((plain, names[:2]), (log, names)):
-            for place, name in enumerate(shown):  # side by side: each law is on the integers
+            for place, name in enumerate(shown):  # all laws are on the integers: offset them
                 shift = _BESIDE * (place - (len(shown) - 1) / 2)
                 xs, ys = table.points("x", "y", panel="law", curve=name)
                 there = [(x + shift, y) for x, y in zip(xs, ys, strict=True) if y > 0]
@@ -206,7 +206,7 @@ def _draw_1(table: Table) -> style.Figure:
             figure,
             f"Printed (Section III-B): for δ̃ = {_TILDE} the discrete Gaussian needs "
             f"ε = {wrong:.1f}, the mechanism ε = {ours:.2f}. The discrete Gaussian of the same "
-            f"variance needs {same:.2f}: the mechanism is better all the same",
+            f"variance needs {same:.2f}: the mechanism is still better",
         )
         return figure
 
@@ -266,7 +266,7 @@ def _draw_2(table: Table) -> style.Figure:
 
 _EPSILONS = ("1.1", "2.2")
 _SHOWN_SUPPORT_3 = 8
-"""Support of the laws that are drawn."""
+"""Support of the laws in the lower panels."""
 
 
 def _compute_3(settings: Settings) -> Table:
@@ -385,7 +385,7 @@ _EPSILON_COMPOSITION, _ETA_COMPOSITION, _SUPPORT_COMPOSITION = "1.1", "1/2", 6
 _COUNTS = (1, 2, 4, 8)
 _WIDTH = Fraction(1, 10**9)
 _LEAST = 1e-5
-"""Least δ that is drawn."""
+"""Lower end of the axis of δ."""
 
 
 def _compute_composition(settings: Settings) -> Table:

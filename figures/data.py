@@ -1,23 +1,23 @@
-"""The data of the case studies: loaders of the original files, and stand-ins for them.
+"""Data of the case studies: loaders of the original files, and generators of stand-in data.
 
-* Handwritten digits: `mnist.npz` as Keras distributes it, the arrays x_train, y_train, x_test and
-  y_test with images of 28×28 bytes. The stand-in takes the 1797 digits of 8×8 pixels that come
-  with scikit-learn, a sixth of them for testing, scales them to 28×28 by linear interpolation, and
-  repeats each with small seeded shifts until there are as many as in MNIST: the images of one digit
-  are similar, so accuracies are not those of MNIST.
-* Colour images: CIFAR-10 as `cifar10.npz`, the same arrays, images of 32×32×3 bytes. The
-  stand-in's ten classes are gratings of ten directions and two colours, with a random phase,
-  frequency, contrast and place of a bright spot, under noise: a linear classifier learns part.
+* Handwritten digits: `mnist.npz` as distributed by Keras, with the arrays x_train, y_train, x_test
+  and y_test and images of 28×28 bytes. The stand-in uses the 1797 digits of 8×8 pixels in
+  scikit-learn, a sixth of them for testing. It enlarges them to 28×28 by linear interpolation, and
+  repeats them with small random shifts up to the size of MNIST. Since the images of a digit are
+  similar, accuracies differ from those on MNIST.
+* Colour images: CIFAR-10 as `cifar10.npz`, with the same arrays and images of 32×32×3 bytes. The
+  stand-in has gratings of ten directions, one per class, with class-dependent tint, random phase,
+  frequency and bright spot, and noise; a linear classifier learns them in part.
 * Uber pickups in New York, 1 to 3 April 2014, counted on an 89×89 grid: `uber-raw-data-apr14.csv`
-  of fivethirtyeight's uber-tlc-foil-response, a line per pickup with Date/Time, Lat, Lon, Base. The
-  stand-in is drawn from a mixture of normal laws around places of the city, on its land, with as
-  many pickups as give a largest count near the 27 that the paper names.
-* Swarms: UCI's and Kaggle's Swarm Behaviour data (Flocking.csv; Swarm_Behaviour.csv at Kaggle). For
-  boid m the columns x_m, y_m (place), xVel_m, yVel_m, xA_m, yA_m (alignment), xS_m, yS_m
-  (separation), xC_m, yC_m (cohesion), nAC_m, nS_m (neighbours within the two radii), and last the
-  class, 0 or 1; 200 boids, 24016 records. The stand-in simulates Reynolds' boids: every record is a
-  group on a torus after some steps; groups of class 1 steer by the three rules, those of class 0
-  hardly do.
+  of fivethirtyeight's uber-tlc-foil-response, with one line Date/Time, Lat, Lon, Base per pickup.
+  The stand-in is a mixture of normal distributions around places in the city, restricted to land,
+  with enough pickups for a largest count near the paper's 27.
+* Swarms: the Swarm Behaviour data of UCI and Kaggle (Flocking.csv; Swarm_Behaviour.csv at Kaggle).
+  The columns of boid m are x_m, y_m (position), xVel_m, yVel_m, xA_m, yA_m (alignment), xS_m, yS_m
+  (separation), xC_m, yC_m (cohesion), nAC_m, nS_m (neighbours within two radii); the last column is
+  the class, 0 or 1. There are 200 boids and 24016 records. The stand-in simulates Reynolds' boids:
+  a record is a group on a torus after some steps. Groups of class 1 follow the three rules, and
+  those of class 0 hardly do.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from numpy.typing import NDArray
 from dpassay.accountant.errors import InvalidInputError
 
 _STAND_IN = "(stand-in data)"
-"""What a figure says on its face about data that are not the original ones."""
+"""Marks stand-in data in the titles of figures."""
 
 
 def find(folder: Path, *names: str) -> Path:
-    """Return the first of some files that is in a folder or below it.
+    """Return the first of some files that exists in a folder or its subfolders.
 
-    Raises InvalidInputError if there is none of them.
+    Raises InvalidInputError if there is none.
     """
     for name in names:
         for path in [folder / name, *sorted(folder.rglob(name))]:
@@ -48,21 +48,21 @@ def find(folder: Path, *names: str) -> Path:
                 return path
     raise InvalidInputError(
         f"Expected {' or '.join(names)} in the folder {folder}. Put the file there, or leave out "
-        "--data for the stand-in."
+        "--data to use stand-in data."
     )
 
 
 def wrong(path: Path, problem: object) -> InvalidInputError:
-    """Return the error for a file that is not what it should be."""
+    """Return the error for a file with invalid content."""
     return InvalidInputError(f"{path}: {problem}")
 
 
 CLASSES = 10
-"""Digits, and kinds of colour images."""
+"""Number of classes of digits and of colour images."""
 SIDE = 28
-"""Pixels of a side of a digit."""
+"""Side of a digit, in pixels."""
 _LARGEST_SHIFT = 2.0
-"""Pixels by which a stand-in's digit is moved."""
+"""Largest shift of a stand-in digit, in pixels."""
 
 
 @final
@@ -80,9 +80,9 @@ class Images:
 def digits(
     folder: Path | None, rng: np.random.Generator, *, train: int = 60000, test: int = 10000
 ) -> Images:
-    """Return the file's images, or without a folder the stand-in with so many images.
+    """Return the images in the file, or, without a folder, stand-in images of these numbers.
 
-    Raises InvalidInputError if the file is missing, or not what it should be.
+    Raises InvalidInputError if the file is missing or invalid.
     """
     if folder is None:
         return _stand_in(rng, train, test)
@@ -93,7 +93,7 @@ _ARRAYS = ("x_train", "y_train", "x_test", "y_test")
 
 
 def _stored(path: Path, shape: tuple[int, ...], name: str) -> Images:
-    """Return images of a shape, colours last, and their labels: a row has colour after colour."""
+    """Read images of a shape with colours last; in the rows returned, colours come first."""
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             parts = [file[array] for array in _ARRAYS]
@@ -128,7 +128,7 @@ def _stand_in(rng: np.random.Generator, train: int, test: int) -> Images:
 
 
 def _enlarged(images: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.uint8]:
-    """Return 28×28 bytes: linear interpolation of 8×8 pixels, moved by up to two pixels."""
+    """Enlarge images to 28×28 bytes by linear interpolation, with random shifts."""
     shifts = np.linspace(-_LARGEST_SHIFT, _LARGEST_SHIFT, 5)
     factors = np.stack([_interpolation(images.shape[1], shift) for shift in shifts])
     up, across = rng.integers(len(shifts), size=(2, len(images)))
@@ -142,7 +142,7 @@ def _enlarged(images: NDArray[np.float64], rng: np.random.Generator) -> NDArray[
 
 
 def _interpolation(size: int, shift: float) -> NDArray[np.float64]:
-    """Return the 28×size matrix that enlarges a line, with black beyond its ends."""
+    """Return the 28×size matrix that interpolates a line of pixels, with 0 beyond its ends."""
     places = (np.arange(SIDE) + 0.5 - shift) * size / SIDE - 0.5
     weights = 1 - np.abs(places[:, np.newaxis] - np.arange(size))
     return np.asarray(np.maximum(weights, 0))
@@ -151,17 +151,17 @@ def _interpolation(size: int, shift: float) -> NDArray[np.float64]:
 SIDE_OF_COLOURS, COLOURS = 32, 3
 _PIXELS = COLOURS * SIDE_OF_COLOURS**2
 _NOISE = 30.0
-"""Standard deviation of a stand-in's pixels, of 255."""
+"""Standard deviation of the noise on stand-in pixels, which range to 255."""
 _CHUNK = 500
-"""Images that are made at once."""
+"""Number of images generated at a time."""
 
 
 def colour_images(
     folder: Path | None, rng: np.random.Generator, *, train: int = 50000, test: int = 10000
 ) -> Images:
-    """Return the file's images, or without a folder the stand-in with so many images.
+    """Return the images in the file, or, without a folder, stand-in images of these numbers.
 
-    Raises InvalidInputError if the file is missing, or not what it should be.
+    Raises InvalidInputError if the file is missing or invalid.
     """
     if folder is None:
         first, second = (_structured(count, rng) for count in (train, test))
@@ -171,7 +171,7 @@ def colour_images(
 
 
 def halved(images: Images) -> Images:
-    """Return images of half the side: means of 2×2 pixels, rounded."""
+    """Halve the side of colour images: each new pixel is the rounded mean of 2×2 pixels."""
 
     def half(rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
         parts = rows.reshape(len(rows), COLOURS, SIDE_OF_COLOURS // 2, 2, SIDE_OF_COLOURS // 2, 2)
@@ -184,7 +184,7 @@ def halved(images: Images) -> Images:
 def _structured(
     count: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Draw images: brightness 128 + contrast·cos(k·x + phase) in the class's colour, a spot."""
+    """Draw stand-in colour images and labels: gratings in the class's tint, with a bright spot."""
     labels = rng.integers(CLASSES, size=count)
     images = np.empty((count, _PIXELS), np.uint8)
     x, y = np.meshgrid(
@@ -211,13 +211,13 @@ def _structured(
 
 
 CELLS = 89
-"""Cells of a side of the map, as in the paper."""
+"""Number of cells along a side of the map, as in the paper."""
 FIRST, LAST = datetime(2014, 4, 1, 0, 11), datetime(2014, 4, 3, 23, 57)
 LATITUDES, LONGITUDES = (40.60, 40.90), (-74.06, -73.70)
-"""The box of the map, which the paper does not state: Manhattan, Brooklyn, Queens, LaGuardia."""
+"""The range of the map, which the paper does not state: Manhattan, Brooklyn, Queens, LaGuardia."""
 _TIME = "%m/%d/%Y %H:%M:%S"
 _PICKUPS = 3000
-"""Pickups of a stand-in."""
+"""Number of stand-in pickups."""
 _PLACES = (
     # weight, latitude, longitude, spread north, spread east (degrees)
     (0.20, 40.724, -73.999, 0.010, 0.008),  # Soho and the Village
@@ -246,16 +246,16 @@ class Pickups:
 
     counts: NDArray[np.int64]
     valid: NDArray[np.bool_]
-    """Cells that may have pickups: the prior knowledge of the recipient."""
+    """Cells that can have pickups, which is assumed to be public."""
     source: str
 
 
 def pickups(folder: Path | None, rng: np.random.Generator) -> Pickups:
-    """Return the counts of the file in a folder, of the stand-in without a folder.
+    """Return the counts in the file, or, without a folder, stand-in counts.
 
-    The file's valid cells are those with a pickup in the whole month, taken for public.
+    The valid cells are those with a pickup in the whole month.
 
-    Raises InvalidInputError if the folder has no such file, or the file is not what it should be.
+    Raises InvalidInputError if the file is missing or invalid.
     """
     if folder is None:
         return _stand_in_uber(rng)
@@ -276,7 +276,7 @@ def pickups(folder: Path | None, rng: np.random.Generator) -> Pickups:
 
 
 def grid(places: NDArray[Any]) -> NDArray[np.int64]:
-    """Count (latitude, longitude) in the cells of the map; what is outside it is left out."""
+    """Count points (latitude, longitude) in the cells of the map, ignoring those outside."""
     counts, _, _ = np.histogram2d(
         places[:, 0], places[:, 1], bins=CELLS, range=(LATITUDES, LONGITUDES)
     )
@@ -303,7 +303,7 @@ def _stand_in_uber(rng: np.random.Generator) -> Pickups:
 
 
 def _on_land(places: NDArray[Any]) -> NDArray[np.bool_]:
-    """Whether places are on land: in no river, and not west of the Hudson."""
+    """Whether places are on land: not in a river, and east of the Hudson."""
     land = np.ones(len(places), dtype=bool)
     for start, end, width in _RIVERS:
         a, b = np.array(start), np.array(end)
@@ -320,11 +320,11 @@ _BOX = 40.0
 """Side of the torus."""
 _SIGHT, _TOO_CLOSE = 8.0, 3.0
 _SPEED = 1.0
-"""Distance that a boid flies in one step."""
+"""Distance that a boid covers in one step."""
 _STEPS = 40
-"""Steps before a swarm is measured."""
+"""Number of simulated steps."""
 _CHUNK_SWARM = 200_000
-"""Pairs of boids whose distances are formed at once."""
+"""Number of pairs of boids whose distances are computed at a time."""
 
 
 @final
@@ -338,9 +338,9 @@ class Swarms:
 
 
 def swarms(folder: Path | None, rng: np.random.Generator, *, records: int, boids: int) -> Swarms:
-    """Return the file's records, or without a folder simulated ones of so many boids.
+    """Return the records in the file, or, without a folder, simulated ones.
 
-    Raises InvalidInputError if the folder has no such file, or the file is not what it should be.
+    Raises InvalidInputError if the file is missing or invalid.
     """
     if folder is None:
         raw, classes = _simulated(rng, records, boids)
@@ -350,9 +350,9 @@ def swarms(folder: Path | None, rng: np.random.Generator, *, records: int, boids
 
 
 def _scaled(raw: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Map each feature linearly to [−1, 1]; a constant one to 0.
+    """Map each feature linearly to [−1, 1], and a constant feature to 0.
 
-    The range is that of the data, as in the paper, which takes it for public.
+    The range is that of the data. As in the paper, it is assumed to be public.
     """
     low, high = raw.min(axis=0), raw.max(axis=0)
     wide = np.where(high > low, high - low, 1)
@@ -360,7 +360,7 @@ def _scaled(raw: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def columns(boids: int) -> list[str]:
-    """Return the names of the columns of features."""
+    """Return the names of the feature columns."""
     return [f"{feature}{m}" for m in range(1, boids + 1) for feature in FEATURES]
 
 
@@ -396,7 +396,7 @@ def _simulated(
 def _groups(
     rng: np.random.Generator, classes: NDArray[np.int64], boids: int
 ) -> NDArray[np.float64]:
-    """Simulate some groups and return their features, boid by boid."""
+    """Simulate groups of given classes and return their features, boid by boid."""
     count = len(classes)
     place = rng.uniform(0, _BOX, (count, boids, 2))
     angle = rng.uniform(0, 2 * np.pi, (count, boids))
@@ -419,7 +419,7 @@ def _groups(
 def _rules(
     place: NDArray[np.float64], velocity: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], ...]:
-    """Return what each boid is steered by: others' velocity, away from them, to their middle."""
+    """Return alignment, separation, cohesion, and the numbers of near and of close neighbours."""
     between = place[:, np.newaxis] - place[:, :, np.newaxis]
     between -= _BOX * np.rint(between / _BOX)
     distance = np.hypot(between[..., 0], between[..., 1])

@@ -1,6 +1,6 @@
-"""What is said about a figure, and the settings that it is computed with.
+"""Descriptions of figures, and the settings that they are computed with.
 
-The words stand in `figures/words/PAPER.toml`, a table for each figure, in the paper's order.
+The descriptions are in `figures/words/PAPER.toml`, one table per figure, in the paper's order.
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DEFAULT_SEED = 2026
-"""Seed of simulations, so that a figure is drawn twice alike."""
+"""Default seed of simulations, which makes figures reproducible."""
 
 
 class Size(Enum):
-    """How much is computed."""
+    """The size of the computation."""
 
     FAST = "fast"
     """A reduced grid; the figures are watermarked."""
     DEFAULT = "default"
     FULL = "full"
-    """The paper's own sizes, where the default ones are smaller."""
+    """The paper's own sizes, if the default ones are smaller."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a figure may depend on besides its own parameters."""
+    """Settings common to all figures."""
 
     size: Size = Size.DEFAULT
     seed: int = DEFAULT_SEED
     data: Path | None = None
-    """The folder of the original data files, None for the stand-ins."""
+    """The folder with the original data files; None uses stand-in data."""
     column: bool = False
-    """Whether pictures are for the width of a column: the panels below each other."""
+    """Whether the pictures are as wide as a column, with stacked panels."""
 
     def pick(self, fast: T, default: T, full: T | None = None) -> T:
-        """Return the value for the size asked for; without one for FULL, the default."""
+        """Return the value for the current size; FULL without a value of its own is the default."""
         if self.size is Size.FAST:
             return fast
         return full if self.size is Size.FULL and full is not None else default
 
     def thinned(self, values: Iterable[T], step: int) -> list[T]:
-        """Return all values, or at the reduced size every step-th one and the last."""
+        """Return all values; at the reduced size, only every step-th one and the last."""
         everything = list(values)
         if self.size is not Size.FAST:
             return everything
@@ -63,7 +63,7 @@ class Settings:
         return kept if (len(everything) - 1) % step == 0 else [*kept, everything[-1]]
 
     def rng(self, purpose: str) -> Generator:
-        """Return the generator for one purpose: others do not change what it draws."""
+        """Return a generator for one purpose, independent of those for other purposes."""
         import numpy as np
 
         return np.random.default_rng([self.seed, zlib.crc32(purpose.encode())])
@@ -72,38 +72,38 @@ class Settings:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """The words about a figure: a table of `figures/words`."""
+    """The description of a figure: a table in `figures/words`."""
 
     module: str
-    """The module below dpassay.figures that computes and draws it."""
+    """The module in dpassay.figures that computes and draws it."""
     number: str
-    """The figure of the paper ("Figure 1"), or the place in it that a further plot is about."""
+    """The paper's number ("Figure 1"), or the passage that a further plot is about."""
     title: str
     plotted: str
     """What is plotted, in a sentence or two."""
     says: str
-    """The paper's statement about it, in our words."""
+    """The paper's statement about it, paraphrased."""
     quote: str
-    """The paper's own words that the title is about; … is what is left out, or was lost."""
+    """The sentence of the paper that the title refers to; … marks omissions."""
     where: str
-    """The place of these words: a title that says "printed" names it."""
+    """The section of the quotation."""
     alt: str
-    """What one would see: the text in place of the picture."""
+    """Alternative text that describes the picture."""
     claims: tuple[str, ...] = ()
-    """Ids in the paper's ledger of the statements that the figure is about."""
+    """Ids of the claims in the paper's ledger that the figure is about."""
     assumptions_of: str = ""
-    """The figure of the paper whose assumptions come first."""
+    """Another figure of the paper, whose assumptions are included before the own ones."""
     assumptions: tuple[str, ...] = ()
-    """Parameters that the paper does not state, and what was taken for them."""
+    """Values assumed for parameters that the paper does not state."""
     differs: str = ""
-    """How the figure differs from the printed one, and why."""
+    """How and why the figure differs from the printed one."""
     needs: tuple[str, ...] = ()
-    """Modules of optional extras, as (module) names of dpassay.figures.registry.EXTRAS."""
+    """Optional modules that it needs; keys of dpassay.figures.registry.EXTRAS."""
 
 
 @cache
 def described(paper: str) -> dict[str, Description]:
-    """Return the words about the figures of a paper, by the part of an id after the paper."""
+    """Return the descriptions of a paper's figures, by the part of the id after the paper."""
     import msgspec
 
     text = (resources.files("dpassay.figures") / "words" / f"{paper}.toml").read_text("utf-8")
@@ -117,7 +117,7 @@ def described(paper: str) -> dict[str, Description]:
 @final
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A figure: what is said about it, its numbers, and its picture, which computes nothing."""
+    """A figure: its description, and the functions that compute and draw it."""
 
     description: Description
     compute: Callable[[Settings], Table]
@@ -125,4 +125,4 @@ class Plot:
 
 
 Plots: TypeAlias = "Mapping[str, tuple[Callable[[Settings], Table], Callable[[Table], Figure]]]"
-"""What a module declares: compute and draw, by the part of an id after the paper."""
+"""The PLOTS of a module: (compute, draw), by the part of the id after the paper."""

@@ -52,7 +52,7 @@ def _compute_1(settings: Settings) -> Table:
 
 
 def _ratio(sensitivities: list[float]) -> Fraction:
-    """Return d·ΣΔ², over the total variance of the elliptical mechanism, at μ = 1."""
+    """Return the variance of spherical noise, d·ΣΔⱼ², over that of elliptical noise, at μ = 1."""
     exact = [Fraction(x) for x in sensitivities]
     noise = EllipticalGaussian(sensitivities=exact, mu=1)
     mean = quantities.value(noise.mean_squared_error)
@@ -67,7 +67,7 @@ def _draw_1(table: Table) -> style.Figure:
             axes.set_yscale("log")
         for look, curve in zip(
             style.CURVES[3:], table.distinct("curve", panel=_EACH), strict=False
-        ):  # a line where all coordinates have one variance, else marks, which no line joins
+        ):  # a line if all coordinates have the same variance, else markers
             xs, ys = table.points("x", "y", panel=_EACH, curve=curve)
             drawn = look.options() if str(curve).startswith("spherical") else look.dots()
             grid[2].plot(xs, ys, label=str(curve), **drawn)
@@ -85,17 +85,17 @@ def _draw_1(table: Table) -> style.Figure:
         style.finding(
             figure,
             f"Elliptical noise saves more the more the sensitivities differ: {saved:.0f}-fold at "
-            f"d = 100, s = 4. Theorem 1 asks for {formula / least:.1f} times the variance needed",
+            f"d = 100, s = 4. Theorem 1 requires {formula / least:.1f} times the variance needed",
         )
         style.letter(grid, ("power law", "one large", "d = 10, Δⱼ = 1/j"))
         return figure
 
 
 _BATCH = 20
-"""Trials that are drawn at once."""
+"""Number of trials simulated at a time."""
 _D, _N = 10, 1000
 _SHIFT = 0.5
-"""Mean of a coordinate, in its standard deviations."""
+"""Mean of a coordinate, in units of its standard deviation."""
 _PARTS = ("bias²", "clipping", "noise", "total")
 _BOTH = ("elliptical", "spherical")
 
@@ -181,8 +181,8 @@ def _draw_2(table: Table) -> style.Figure:
         ours, same = (table.value("error", noise=z, part="least", x=n) for z in _BOTH)
         style.finding(
             figure,
-            f"Normal data fit no box: clipping biases. In its best box elliptical noise has "
-            f"{same / ours:.1f} times less error than spherical noise at n = {n:,.0f}",
+            "Normal data are unbounded, so clipping is biased. In its best box elliptical noise "
+            f"has {same / ours:.1f} times less error than spherical noise at n = {n:,.0f}",
             "Data: simulated normal records; lines: theory, marks: simulation",
         )
         return figure
@@ -213,11 +213,11 @@ def simulate(
     unit: float,
     rng: Generator,
 ) -> dict[str, list[tuple[float, float, float, float]]]:
-    """Release the clipped sum of correlated normal records many times.
+    """Simulate many releases of the clipped sum of normal records with correlations 0.5^|i−j|.
 
-    Returns, for each kind of noise and each width of the box, the squared bias and the variance
-    of the clipping over the trials, the mean square of the noise, and the mean square of the
-    whole error, each summed over the coordinates. Correlations are 0.5^|i−j|.
+    For each kind of noise and each half-width of the box, returns the squared bias and the variance
+    of the clipping over the trials, the mean square of the noise and the mean squared error, all
+    summed over coordinates.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""The event that refutes a claim, drawn: two laws, and the outcomes that tell them apart."""
+"""The picture of an event that refutes a claim: the laws P and Q, and the outcomes in the event."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     LogDensity: TypeAlias = Callable[[Floats], Floats]
 
 _POINTS = 401
-"""Points of a density."""
+"""Number of points at which a density is drawn."""
 _FAR = 1e6
-"""Where the search for the ends of a density ends, in the pair's own unit."""
+"""Limit of the search for the ends of a density, in the unit of the pair."""
 _DROP = 1e-7
 """Densities are drawn down to this fraction of their largest value."""
 _RARE = 0.02
-"""An event of smaller probability needs a logarithmic scale to be seen."""
+"""An event of smaller probability is drawn on a logarithmic scale."""
 _MOST = 200
-"""Outcomes of a law on integers that are drawn."""
+"""Number of outcomes of a law on the integers that are drawn."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Both laws at some outcomes, and which of these are in the event S."""
+    """Masses or densities of both laws at some outcomes, and which of these are in the event S."""
 
     outcomes: tuple[float, ...]
     p: tuple[float, ...]
@@ -47,11 +47,11 @@ class Table:
     discrete: bool
     rare: bool
     names: tuple[str, ...] = ()
-    """Of the outcomes, where they are no numbers."""
+    """Names of the outcomes, if they are not numbers."""
 
 
 def compute(law: dict[str, Any], loss_above: str) -> Table | None:
-    """Tabulate the two laws that a finding names; None where they are no line."""
+    """Tabulate the two laws of a finding; None if they are not laws on a line."""
     try:
         epsilon = float(exact(loss_above))
         if law["law"] == "finite":
@@ -66,7 +66,7 @@ def compute(law: dict[str, Any], loss_above: str) -> Table | None:
 
 
 def _finite(law: dict[str, Any], epsilon: float) -> Table:
-    """Tabulate two lists of masses; integers are themselves, other outcomes have names."""
+    """Tabulate two finite laws, whose outcomes are integers or have names."""
     sides = ([_number(mass) for mass in law[side]] for side in "pq")
     rows = [row for row in zip(law["outcomes"], *sides, strict=True) if max(row[1:]) > 0]
     outcomes, *masses = zip(*rows, strict=True)
@@ -78,12 +78,12 @@ def _finite(law: dict[str, Any], epsilon: float) -> Table:
 
 
 def _number(value: str | dict[str, str]) -> float:
-    """Return a number of a law, which may be an enclosure."""
+    """Return a parameter of a law as a float; of an enclosure, the lower end."""
     return float(value["lower"] if isinstance(value, dict) else exact(value))
 
 
 def _on_lattice(law: dict[str, Any]) -> Callable[[Any], Floats] | None:
-    """Return the masses of noise on integers; None for any other law."""
+    """Return the probability mass function of integer noise; None for any other law."""
     from scipy import special
 
     match law["law"]:
@@ -108,11 +108,11 @@ _NOISES = {
     "logistic": ("logistic", "distance"),
     "bounded-range": ("logistic", "distance"),
 }
-"""The law of scipy.stats, and the number by which it is moved."""
+"""Maps a law to its name in scipy.stats and the key of its shift."""
 
 
 def _densities(law: dict[str, Any]) -> tuple[LogDensity, LogDensity, Sequence[float]] | None:
-    """Return ln p and ln q, and where one of them is large; None of laws that are no line."""
+    """Return ln p, ln q and points where one of them is large; None if there are no densities."""
     from scipy import special, stats
 
     if law["law"] in _NOISES:
@@ -158,7 +158,7 @@ def _on_the_line(
 
 
 def _end(larger: Callable[[float], float], start: float, way: int, least: float) -> float:
-    """Return where the densities have fallen to `least`."""
+    """Return a point in direction `way` where both densities have fallen to `least`."""
     step = 0.25
     while larger(start + way * step) > least and step < _FAR:
         step *= 1.2
@@ -184,7 +184,7 @@ def _table(
 
 
 def _cut(table: Table) -> Table:
-    """Leave out what is too small to be seen without a logarithmic scale."""
+    """Drop outcomes at both ends that are invisible on a linear scale."""
     if table.rare:
         return table
     least = max(*table.p, *table.q) / 300
@@ -195,7 +195,7 @@ def _cut(table: Table) -> Table:
 
 
 def draw(table: Table) -> Figure:
-    """Draw both laws, the event shaded."""
+    """Draw both laws, with the event shaded."""
     from matplotlib.ticker import MaxNLocator
 
     with style.sheet(WIDTH, HEIGHT) as (figure, axes):
@@ -234,7 +234,7 @@ def draw(table: Table) -> Figure:
 
 
 def _runs(table: Table) -> Sequence[tuple[float, float]]:
-    """Return the intervals of outcomes in S; an integer is half a unit to both sides."""
+    """Return the intervals of outcomes in S; an integer z stands for [z − ½, z + ½]."""
     found: list[tuple[float, float]] = []
     half = 0.5 if table.discrete else 0.0
     last = -math.inf  # the outcome before this one, if it is in S

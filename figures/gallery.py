@@ -1,10 +1,8 @@
-"""The tool's verdicts on the statements that the figures are about.
+"""The gallery page: a card for each figure, with the paper's claims and their verdicts.
 
-The gallery: cards of all figures, each with what the paper says and what is true.
-
-The page is whole in itself: the figures are inline SVG, there is no script and nothing is
-fetched. A card opens to the whole figure, its words, and the verdicts on the claims it is about;
-cards are picked by paper and by verdict.
+The page is self-contained: figures are inline SVG, and there are no scripts or external files. A
+card expands to the full figure, its description, and the verdicts on the claims that it is about.
+Cards can be filtered by paper and by verdict.
 """
 
 from __future__ import annotations
@@ -27,13 +25,13 @@ from dpassay.verifier.verdict import Finding
 
 
 def claims_of(name: str) -> list[str]:
-    """Return the whole ids of the claims of a figure."""
+    """Return the full ids of the claims that a figure is about."""
     claims = registry.description(name).claims
     return [f"{registry.paper(name)}/{claim}" for claim in claims]
 
 
 def decide(names: Sequence[str], *, jobs: int) -> dict[str, Finding]:
-    """Decide the claims of some figures, and return the findings by id in the ledgers' order."""
+    """Decide the claims of some figures; return the findings by id, in the order of the ledgers."""
     wanted = {claim for name in names for claim in claims_of(name)}
     everything = [claim for paper in registry.PAPERS for claim in ledger(paper)]
     claims = with_lemmas(everything, wanted)
@@ -48,7 +46,7 @@ PAGE_NAME = "index.html"
 def write(
     names: Sequence[str], out: Path, findings: Mapping[str, Finding], errors: Mapping[str, str]
 ) -> Path:
-    """Write the page about some figures, finished or not, and return its path."""
+    """Write the page of some figures, finished or not, and return its path."""
     path = out / PAGE_NAME
     path.write_text(page(names, out, findings, errors), encoding="utf-8")
     return path
@@ -57,7 +55,7 @@ def write(
 def page(
     names: Sequence[str], out: Path, findings: Mapping[str, Finding], errors: Mapping[str, str]
 ) -> str:
-    """Return the page."""
+    """Return the page as HTML."""
     shown = cards(names, out, findings, errors)
     papers = Counter(card["paper"] for card in shown)
     by_verdict = Counter(verdict for card in shown for verdict in card["verdicts"])
@@ -72,7 +70,7 @@ def page(
 def cards(
     names: Sequence[str], out: Path, findings: Mapping[str, Finding], errors: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Return what the card of each figure says."""
+    """Return the content of each figure's card."""
     return [_card(name, out, findings, errors.get(name, "")) for name in names]
 
 

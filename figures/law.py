@@ -1,4 +1,4 @@
-"""Laws on a few integers, on a logarithmic scale."""
+"""Plots of laws on a few integers, on a logarithmic scale."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from dpassay.verifier.cli.optimal import Laws
 
 _ROOM = 3.0
-"""Empty space below the least probability, as a factor."""
+"""Factor between the least probability and the lower end of the axis."""
 _LEAST_SHOWN = 1e-300
-"""A smaller probability is no normal float, and is left out."""
+"""Smaller probabilities, which are hardly normal floats, are not drawn."""
 
 
 def draw(found: Laws, ax: Axes | None = None) -> Figure:
-    """Draw laws; what is 0 lies below every scale and is left out."""
+    """Draw laws; probabilities that are 0 are omitted."""
     with style.sheet(ax=ax) as (figure, axes):
         least = 1.0
         for index, (label, lowest, values) in enumerate(found.laws):

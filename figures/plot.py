@@ -1,4 +1,4 @@
-"""`plot`: the picture of a mechanism or of an answer, for notebooks and files."""
+"""`plot`: draw a mechanism or an answer, for notebooks and files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dpassay.verifier.compare import Comparison
 from dpassay.verifier.verdict import Finding
 
 _MOST_MARKS = 3
-"""Points that can be read beside each other."""
+"""Maximal number of labelled points; more would overlap."""
 
 
 @forgiving
@@ -48,26 +48,33 @@ def plot(
     Parameters
     ----------
     thing
-        A mechanism or a `Profile`: δ against ε, from enclosures, with up to three points that were
-        asked. An `Account`: its ε against the releases so far, from estimates. A `Training`: δ
-        against ε, from estimates; `Schemes`: ε against epochs, by sampling. A `Finding`: the errors
-        of the best attack beside what the claim allows. A `Comparison`: its candidates by the
-        metric that ranks. An `AuditResult`: the histogram of both datasets, and the trade-off
-        function, estimated, certified, exact and claimed.
+        * A mechanism or a `Profile`: enclosures of δ against ε, with up to three of the points that
+          were asked.
+        * An `Account`: estimates of ε against the number of releases.
+        * A `Training`: estimates of δ against ε. `Schemes`: ε against epochs, by sampling.
+        * A `Finding`: the trade-off function, and the one that the claim requires.
+        * A `Comparison`: the candidates by the first metric.
+        * An `AuditResult`: the histograms of both datasets, and the estimated, certified, exact and
+          claimed trade-off function.
     path
-        Where to save it as .png, .pdf or .svg; not saved unless given.
+        A .png, .pdf or .svg file to save the figure to.
     adjacency
-        The neighbouring relation of a mechanism whose guarantee depends on it.
+        The neighbouring relation; required for a mechanism whose guarantee depends on it.
     ax
-        Axes of matplotlib to draw into, instead of a figure of its own; of an `AuditResult` the
-        trade-off function alone.
+        matplotlib axes to draw into instead of a new figure. Of an `AuditResult` they show only the
+        trade-off function.
+
+    Returns
+    -------
+    Figure
+        The matplotlib figure.
 
     Raises
     ------
     InvalidInputError
-        If it is none of these, or the file's ending is unknown.
+        If `thing` is none of these, or the suffix of `path` is unknown.
     NotApplicableError
-        If a finding is about no trade-off function.
+        If a finding is not about a trade-off function.
 
     Examples
     --------
@@ -130,8 +137,8 @@ def _(thing: Finding, adjacency: Adjacency | None, ax: Axes | None) -> Figure:
         )
     if table is None:
         raise NotApplicableError(
-            f"The claim {thing.id!r} is about no trade-off function of one mechanism. "
-            "print(finding) says what was decided."
+            f"The claim {thing.id!r} is not about the trade-off function of one mechanism. "
+            "print(finding) shows what was decided."
         )
     return tradeoff.draw(table, ax)
 

@@ -1,7 +1,7 @@
-"""Making figures: compute, draw, write, and compare with the stored tables.
+"""Make figures: compute, draw and write them, or compare them with the stored tables.
 
-A figure is five files, OUT/<paper>/<number>.png, .pdf, .svg, .csv and .json. The last is the
-provenance and is written last: where it is, the others are.
+A figure consists of five files, OUT/<paper>/<number>.png, .pdf, .svg, .csv and .json. The last one
+is the provenance. It is written last, so that its presence shows that the figure is complete.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from dpassay.verifier.processes import workers
 
 PICTURES = (".png", ".pdf", ".svg")
 ABOUT = "about.json"
-"""The file of the stored tables' columns and parameters."""
+"""The file with the columns and parameters of the stored tables."""
 _SCHEMA_VERSION = 1
-"""Version of the records of what was drawn."""
+"""Version of the provenance files."""
 _WATERMARK = "reduced grid"
 _LIBRARIES = ("dpassay", "matplotlib", "numpy", "scipy", "python-flint")
 
@@ -37,14 +37,14 @@ _LIBRARIES = ("dpassay", "matplotlib", "numpy", "scipy", "python-flint")
 @final
 @dataclass(frozen=True)
 class Made:
-    """What became of one figure."""
+    """The outcome for one figure."""
 
     name: str
     seconds: float = 0.0
     error: str = ""
-    """Why there is none."""
+    """Why the figure could not be made, else ""."""
     drift: tuple[str, ...] = ()
-    """Where the recomputed table differs from the stored one."""
+    """Differences of the recomputed table from the stored one."""
 
 
 def files(name: str, out: Path) -> dict[str, Path]:
@@ -53,9 +53,9 @@ def files(name: str, out: Path) -> dict[str, Path]:
 
 
 def make(name: str, settings: Settings, out: Path | None) -> Made:
-    """Compute, draw and write one figure; errors are outcomes.
+    """Compute one figure, then draw and write it; without a folder, compare it with the stored one.
 
-    Without a folder its table is compared with the stored one.
+    Errors are reported in the outcome and not raised.
     """
     started = time.perf_counter()
     try:
@@ -74,7 +74,7 @@ def make(name: str, settings: Settings, out: Path | None) -> Made:
 
 
 def _write(name: str, settings: Settings, table: Table, out: Path, started: float) -> None:
-    """Draw a table, and write all files, the provenance last: whole or not at all."""
+    """Draw a table and write all files, the provenance last and atomically."""
     paths = files(name, out)
     paths[".json"].parent.mkdir(parents=True, exist_ok=True)
     paths[".json"].unlink(missing_ok=True)
@@ -114,7 +114,7 @@ def make_stored(name: str, out: Path) -> Made:
 def make_all(
     names: Sequence[str], settings: Settings, out: Path | None, *, jobs: int
 ) -> Iterator[Made]:
-    """Make figures (or check them, without OUT) and yield each as it is finished."""
+    """Make figures, or check them if `out` is None, and yield each outcome when it is finished."""
     if jobs <= 1 or len(names) <= 1:
         for name in names:
             yield make(name, settings, out)
@@ -127,9 +127,9 @@ def make_all(
 
 
 def stored_table(name: str, size: Size) -> str | None:
-    """Return the CSV that comes with the program, None if there is none of that size.
+    """Return the CSV that is distributed with the program, None if there is none of this size.
 
-    A fast table that is the same as the default one is stored once.
+    A fast table that equals the default one is stored only once.
     """
     stored = resources.files("dpassay.figures") / "tables"
     sizes = (size, Size.DEFAULT) if size is Size.FAST else (size,)
@@ -138,20 +138,20 @@ def stored_table(name: str, size: Size) -> str | None:
 
 
 def stored(name: str) -> Table | None:
-    """Return the default table that comes with the program, with its columns and parameters."""
+    """Return the default table that is distributed with the program, None if there is none."""
     text, about = stored_table(name, Size.DEFAULT), stored_about().get(name)
     return None if text is None or about is None else Table.of_csv(text, **about)
 
 
 @cache
 def stored_about() -> dict[str, dict[str, Any]]:
-    """Return what the CSV of the default tables does not say, by the name of the figure."""
+    """Return the columns and parameters of the default tables, by figure id."""
     path = resources.files("dpassay.figures") / "tables" / ABOUT
     return dict(json.loads(path.read_text("utf-8"))) if path.is_file() else {}
 
 
 def stored_name(name: str, size: Size) -> str:
-    """Return the path of a stored table below figures/tables.
+    """Return the path of a stored table, relative to figures/tables.
 
     >>> stored_name("better-gaussian/1", Size.FAST)
     'better-gaussian/1.fast.csv'
@@ -160,7 +160,7 @@ def stored_name(name: str, size: Size) -> str:
 
 
 def provenance(name: str, out: Path) -> dict[str, Any] | None:
-    """Return what is written about a finished figure, None if there is nothing to read."""
+    """Return the provenance of a finished figure, None if there is no valid one."""
     try:
         data = json.loads(files(name, out)[".json"].read_text("utf-8"))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The privacy profile of one mechanism: δ against ε, both directions where they differ."""
+"""The plot of a privacy profile: δ against ε, with both directions if they differ."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
 
 LEAST_DELTA = Fraction(1, 10**12)
 _POINTS = 96
-"""Points of a curve."""
+"""Number of evenly spaced points of a curve."""
 _NEAR_END = 32
-"""Points that close in on its end, where it may fall steeply."""
+"""Number of points that accumulate at its end, where it can be steep."""
 _WIDTH = Fraction(1, 10**9)
 _END_WIDTH = Fraction(1, 10**15)
 _FALLBACK_END = Fraction(10)
 _SHORTEST = Fraction(1, 1000)
 _LEAST_SHOWN = Decimal("1e-300")
-"""A smaller δ is no float, and is left out."""
+"""Smaller values, which are hardly normal floats, are not drawn."""
 _SHOWN_NAME = 70
-"""Characters of a name in a title."""
+"""Maximal number of characters of a name in a title."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Row:
-    """δ(ε) at one ε, by direction; `add` is None in a table where both are the same."""
+    """δ(ε) at one ε, by direction; `add` is None if both directions agree."""
 
     epsilon: Fraction
     remove: Interval | float
@@ -54,15 +54,15 @@ class Row:
 @final
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What is drawn."""
+    """The profile of a mechanism at a grid of ε."""
 
     mechanism: str
     adjacency: str | None
     rows: tuple[Row, ...]
     marks: tuple[tuple[str, Interval], ...] = ()
-    """Points (ε, δ) to point out."""
+    """Points (ε, δ) to label."""
     estimated: bool = False
-    """Whether the values are floats without proof, which the title says."""
+    """Whether the values are unproved floats, which the title then says."""
 
 
 def compute(
@@ -72,7 +72,7 @@ def compute(
     marks: Sequence[tuple[str, Interval]] = (),
     least: Fraction = LEAST_DELTA,
 ) -> Table:
-    """Tabulate δ(ε) from ε = 0 down to a least δ, more densely where a bounded loss ends it."""
+    """Tabulate enclosures of δ(ε) from ε = 0 to where δ falls below `least`."""
     relation = Adjacency.read(adjacency)
     directions = _directions(mechanism, relation)
     rows = []
@@ -82,13 +82,13 @@ def compute(
             for d in directions
         ]
         rows.append(Row(eps, values[0], values[-1] if values[-1] != values[0] else None))
-    if any(row.add is not None for row in rows):  # both curves are drawn whole, or one is
+    if any(row.add is not None for row in rows):  # then draw both curves completely
         rows = [row if row.add is not None else replace(row, add=row.remove) for row in rows]
     return Table(repr(mechanism), _name(relation), tuple(rows), tuple(marks))
 
 
 def estimate(mechanism: Mechanism, *, adjacency: Adjacency | str | None = None) -> Table:
-    """Tabulate estimates of δ(ε) from ε = 0 down to the least δ, in floats and without proof."""
+    """Tabulate floating-point estimates of δ(ε) from ε = 0 to where δ falls below LEAST_DELTA."""
     relation = Adjacency.read(adjacency)
     end = estimate_epsilon(mechanism, float(LEAST_DELTA), adjacency=relation)
     assert isinstance(end, float)
@@ -110,7 +110,7 @@ def _name(relation: Adjacency | None) -> str | None:
 
 
 def _directions(mechanism: Mechanism, relation: Adjacency | None) -> list[Direction]:
-    """Return the two directions, or one where both are the same."""
+    """Return both directions, or one if their pairs are equal."""
     worst = mechanism.worst_case(relation)
     return [Direction.REMOVE] + [Direction.ADD] * (worst.remove != worst.add)
 
@@ -121,7 +121,7 @@ def _epsilons(
     least: Fraction,
     marks: Sequence[tuple[str, Interval]],
 ) -> list[Fraction]:
-    """Return an even grid up to ε(least) with all marks inside; points accumulate at its end."""
+    """Return a grid from 0 to ε(least) that includes all marks; points accumulate at its end."""
     asked = [Fraction(_number(at)) for at, value in marks if value.lower >= _LEAST_SHOWN]
     start = min([Fraction(0), *asked])
     found = profile.epsilon(mechanism, least, adjacency=relation, relative_width=_END_WIDTH).lower
@@ -133,7 +133,7 @@ def _epsilons(
 
 
 def _beyond_finite_losses(mechanism: Mechanism, relation: Adjacency | None) -> Fraction:
-    """Return a point beyond which a profile that never falls to 0 is level."""
+    """Return a point beyond the largest finite loss, where the profile is constant."""
     try:
         losses = [max_finite_loss(p) for p in mechanism.worst_case(relation).pairs(None)]
     except NotApplicableError:
@@ -143,7 +143,7 @@ def _beyond_finite_losses(mechanism: Mechanism, relation: Adjacency | None) -> F
 
 
 def draw(table: Table, ax: Axes | None = None) -> Figure:
-    """Draw a table: log δ against ε; what is exactly 0 lies below every scale and is left out."""
+    """Draw δ against ε on a logarithmic axis; values that are 0 are omitted."""
     with style.sheet(ax=ax) as (figure, axes):
         two = any(row.add is not None for row in table.rows)
         _curve(axes, table, 0, "remove" if two else None)
@@ -166,7 +166,7 @@ def draw(table: Table, ax: Axes | None = None) -> Figure:
 
 
 def _least_larger(table: Table) -> float:
-    """Return a little less than the least value of the larger curve: it is what counts."""
+    """Return a lower end of the axis: a tenth of the least value of the larger curve."""
     both = [[v for v in map(_shown, (row.remove, row.add)) if v is not None] for row in table.rows]
     marked = [float(value.lower) for _, value in table.marks if value.lower >= _LEAST_SHOWN]
     return min([*(max(values) for values in both if values), *marked], default=0.0) / 10
@@ -183,14 +183,14 @@ def _curve(axes: Axes, table: Table, index: int, label: str | None) -> None:
 
 
 def _shown(value: Interval | float | None) -> float | None:
-    """Return the number to draw, None where there is none or it is no float."""
+    """Return the number to draw, None if there is none or it is too small."""
     if isinstance(value, Interval):
         return float(middle(value)) if value.lower >= _LEAST_SHOWN else None
     return value if value is not None and value >= float(_LEAST_SHOWN) else None
 
 
 def _mark(axes: Axes, at: str, value: Interval) -> None:
-    """Point out one asked value, with its digits."""
+    """Label one point with its value."""
     if value.lower < _LEAST_SHOWN:
         return
     x, y = _number(at), float(middle(value))

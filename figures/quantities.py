@@ -1,4 +1,4 @@
-"""Numbers of mechanisms, to the accuracy that a figure needs."""
+"""Numbers of mechanisms to the accuracy of figures, and grids."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from dpassay.accountant.core.mechanism import Mechanism
 
 WIDTH = Fraction(1, 10**15)
-"""Relative width of enclosures: more than the digits that a table keeps."""
+"""Relative width of enclosures, below the twelve digits of a table."""
 
 
 def value(compute: Callable[[], arb]) -> Interval:
-    """Enclose a number that is computed in balls."""
+    """Enclose a number that is computed in ball arithmetic."""
     return enclose(compute, relative_width=WIDTH)
 
 
@@ -34,12 +34,12 @@ def gaussian_deviation(epsilon: str, delta: str) -> float:
 
 
 def spaced(low: float, high: float, points: int) -> list[float]:
-    """Return so many numbers from low to high, evenly spaced."""
+    """Return evenly spaced numbers from low to high, both included."""
     step = (high - low) / (points - 1)
     return [low + i * step for i in range(points - 1)] + [high]
 
 
 def geometric(low: float, high: float, points: int) -> list[float]:
-    """Return so many numbers from low to high with constant ratio."""
+    """Return numbers from low to high, both included, with constant ratio."""
     ratio = (high / low) ** (1 / (points - 1))
     return [low * ratio**i for i in range(points - 1)] + [high]

@@ -1,25 +1,24 @@
-"""The list of figures, by id; a figure is imported when it is used.
+"""The list of figures by id. A figure's module is imported on first use.
 
 To add a figure:
 
-1. Write its words into `figures/words/PAPER.toml` (`dpassay.figures.description.Description`).
-2. Write two functions into the module that these name, and add them to its PLOTS:
+1. Describe it in `figures/words/PAPER.toml` (`dpassay.figures.description.Description`).
+2. Write two functions in the module that the description names, and add them to its PLOTS:
 
-   * `compute(settings) -> Table`: all numbers that are drawn, in one table of long form (a label
-     column such as `curve` or `panel`, then the coordinates), each column with its unit and the
-     tolerance of `--check`. What the numbers depend on goes into the table's parameters. Chance
-     comes from `settings.rng("what for")` only, sizes from `settings.pick(...)`;
-   * `draw(table) -> Figure`: the picture, with `dpassay.figures.style.panels`; nothing is computed.
-     Its title, by `dpassay.figures.style.finding`, is what a reader shall take away, with numbers
-     of the table; it is kept as "finding" in the provenance.
+   * `compute(settings) -> Table` computes all numbers in one table in long form: label columns such
+     as `curve` or `panel`, then the coordinates, each with its unit and the tolerance of `--check`.
+     Record in the table's parameters what the numbers depend on. Take random numbers only from
+     `settings.rng("purpose")`, and sizes from `settings.pick(...)`.
+   * `draw(table) -> Figure` draws the table with `dpassay.figures.style.panels` and computes
+     nothing. Its title, set by `dpassay.figures.style.finding`, states the main finding with
+     numbers from the table; the provenance keeps it as "finding".
 
-   matplotlib, numpy, scipy and what is heavier are imported inside the functions.
-3. Run `python docs/make_figures.py --only PAPER/ID`: it stores the tables that `--check` compares
+   Import matplotlib, numpy, scipy and heavier modules inside the functions.
+3. Run `python docs/make_figures.py --only PAPER/ID`. It stores the tables that `--check` compares
    with, at the default and the reduced size, in `figures/tables/`, and writes `docs/figures.md`.
-4. Add a test of the table against values from somewhere else, and look at the picture.
+4. Add a test that compares the table with independent values, and look at the picture.
 
-A figure that uses a stand-in for data says so on its face: put the words into the title, and the
-kind of the data into the table's parameters.
+A figure with stand-in data must say so in its title, and name the data in the table's parameters.
 """
 
 from __future__ import annotations
@@ -41,29 +40,29 @@ PAPERS = (
 FIGURES = tuple(f"{paper}/{part}" for paper in PAPERS for part in described(paper))
 """The ids of all figures, in the order of the papers."""
 EXTRAS = {"sklearn": "figures", "threadpoolctl": "figures"}
-"""The extra that brings each module."""
+"""Maps optional modules to the extra that installs them."""
 
 
 def load(name: str) -> Plot:
-    """Import a figure."""
+    """Import the module of a figure and return its functions."""
     about = description(name)
     plots: Plots = import_module(f"dpassay.figures.{about.module}").PLOTS
     return Plot(about, *plots[name.partition("/")[2]])
 
 
 def description(name: str) -> Description:
-    """Return the words about a figure."""
+    """Return the description of a figure."""
     of_paper, _, part = name.partition("/")
     return described(of_paper)[part]
 
 
 def paper(name: str) -> str:
-    """Return the paper of a figure's id."""
+    """Return the paper's part of a figure's id."""
     return name.partition("/")[0]
 
 
 def selected(only: list[str], of_papers: list[str]) -> list[str]:
-    """Return the ids that are asked for by id or by paper, all if nothing is asked for.
+    """Return the ids selected by id or by paper; all ids if both lists are empty.
 
     Raises InvalidInputError if a figure or a paper is unknown.
     """
@@ -82,9 +81,9 @@ def selected(only: list[str], of_papers: list[str]) -> list[str]:
 
 
 def require(needs: Mapping[str, tuple[str, ...]]) -> None:
-    """Do nothing if all modules are there that some figures, by their names, need.
+    """Raise NotApplicableError if a module that one of the figures needs is not installed.
 
-    Raises NotApplicableError if one is missing; the message has the command that installs it.
+    `needs` maps ids to modules. The message contains the command that installs what is missing.
     """
     missing = {
         figure: [name for name in modules if find_spec(name) is None]
@@ -94,7 +93,7 @@ def require(needs: Mapping[str, tuple[str, ...]]) -> None:
     if lacking:
         extras = sorted({EXTRAS[name] for modules in missing.values() for name in modules})
         raise NotApplicableError(
-            f"{', '.join(lacking)}: install what they need with pip install "
+            f"{', '.join(lacking)}: install the modules they need with pip install "
             f"'dpassay[{','.join(extras)}]' (in a clone, pip install '.[{','.join(extras)}]'), or "
-            "name other figures with --only."
+            "choose other figures with --only."
         )

@@ -1,4 +1,4 @@
-"""ε against epochs, by how batches are made: bands where two ends are known."""
+"""The plot of ε against epochs by sampling scheme, with a band if only bounds are known."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _POINTS = 7
-"""Numbers of epochs: each takes up to a second for each sampling."""
+"""Number of points of a curve; each takes up to a second."""
 _LEAST_LAST = 10
-"""Epochs that are shown at least."""
+"""Least number of epochs at which the axis ends."""
 _THIN = 1.01
-"""Upper over lower end of ε up to which a curve is a line: no band would be seen."""
+"""If the upper end of ε is at most this multiple of the lower one, a line is drawn, not a band."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What is drawn."""
+    """ε at some numbers of epochs, by sampling scheme."""
 
     title: str
     epochs: tuple[int, ...]
     rows: tuple[tuple[str, tuple[Interval, ...]], ...]
-    """Each sampling, and ε at these numbers of epochs."""
+    """Each sampling scheme with ε at these numbers of epochs."""
 
 
 def compute(schemes: Schemes) -> Table:
-    """Ask for ε from one epoch to those of the table, with the noise that each row has."""
+    """Enclose ε from one epoch to the number in `schemes`, for the noise of each row."""
     last = max(_LEAST_LAST, round(schemes.epochs))
     epochs = sorted({round(last ** (i / (_POINTS - 1))) for i in range(_POINTS)})
     rows = tuple(
@@ -44,7 +44,7 @@ def compute(schemes: Schemes) -> Table:
 
 
 def draw(table: Table, ax: Axes | None = None) -> Figure:
-    """Draw a table, both axes logarithmic."""
+    """Draw a table with logarithmic axes."""
     with style.sheet(ax=ax) as (figure, axes):
         for curve, (sampling, epsilons) in zip(style.CURVES, table.rows, strict=False):
             low = [float(epsilon.lower) for epsilon in epsilons]

@@ -1,8 +1,7 @@
-"""The house style of figures: colours told apart by everyone and in grey, labelled axes.
+"""The common style of figures.
 
-Every curve has its own colour, lightness, dash pattern and marker, so that no two are told apart
-by colour alone. Nothing here changes matplotlib's global state, and the same table gives the same
-file, byte for byte.
+Curves differ in colour, lightness, dash pattern and marker, so that they can be distinguished
+without colour. matplotlib's global state is not changed, and equal tables give identical files.
 """
 
 from __future__ import annotations
@@ -26,19 +25,19 @@ WIDTH, HEIGHT = 6.0, 4.0
 PAGE = 7.0
 """Width of the text of a two-column paper, in inches."""
 COLUMN = 3.4
-"""Width of one of its columns."""
+"""Width of a column of such a paper, in inches."""
 _TILES, _TILE, _PANEL = 2, 1.75, 1.85
-"""Panels of equal units beside each other in a column; heights of such a panel and of another."""
+"""In a column: panels with equal aspect per row, their height, and the height of other panels."""
 _LETTERS_BESIDE, _LETTERS_ABOVE = 26, 46
-"""Of the label of a vertical axis and of a panel's title in a column."""
+"""In a column: characters per line of a vertical axis label, and of a panel's title."""
 _TINY = 5.0
-"""Points of the cells of a table in a column."""
+"""Font size of a table in a column, in points."""
 _SMALL = 7.5
-"""Points: what is read at the width of a column."""
+"""Font size of figures of the papers, in points."""
 _DOTS_PER_INCH = 200
-"""Of bitmaps."""
+"""Resolution of bitmaps."""
 _LETTERS_PER_INCH = 13.0
-"""Of the bold title: fewer break its lines early, more push it beyond the edge."""
+"""Characters per inch of the bold title, which determine its line breaks."""
 _PARAMETERS: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
@@ -69,7 +68,7 @@ _PRINTED: dict[Any, Any] = _PARAMETERS | {
 @final
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """How one curve of a figure looks."""
+    """The style of a curve."""
 
     colour: str
     dashes: tuple[int, tuple[float, ...]] | str
@@ -80,13 +79,13 @@ class Curve:
         return {"color": self.colour, "linestyle": self.dashes}
 
     def marked(self, points: int, *, marks: int = 8, start: int = 0) -> dict[str, Any]:
-        """Return keyword arguments for a curve of so many points, some of them marked."""
+        """Return keyword arguments for a curve with markers at about `marks` of its points."""
         step = max(1, -(-points // marks))
         every = (min(start, max(points - 1, 0)) % step, step)
         return self.options() | {"marker": self.marker, "markevery": every}
 
     def dots(self) -> dict[str, Any]:
-        """Return keyword arguments for points that no line joins."""
+        """Return keyword arguments for markers without a line."""
         return {"color": self.colour, "linestyle": "none", "marker": self.marker}
 
 
@@ -101,18 +100,18 @@ CURVES = (
     Curve("#cc79a7", (0, (10, 2, 2, 2)), "*"),
     Curve("#7f3c8d", (0, (2, 2)), "<"),
 )
-"""In the order of use: the colours of Okabe and Ito and a violet, neighbours of different
-lightness."""
+"""The styles in order of use: the palette of Okabe and Ito and a violet, ordered so that successive
+colours differ in lightness."""
 
 BEHIND: dict[str, Any] = {"color": "0.75", "linestyle": "solid", "linewidth": 4.0}
-"""For a curve that others are seen to lie on."""
+"""A wide grey line, for a curve that coincides with others."""
 
 
 @contextmanager
 def sheet(
     width: float = WIDTH, height: float = HEIGHT, ax: Axes | None = None
 ) -> Iterator[tuple[Figure, Axes]]:
-    """Open a figure with one pair of axes, or take those of `ax`, in the house style meanwhile."""
+    """Return a new figure with one pair of axes, or those of `ax`, in the common style."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -134,9 +133,9 @@ def panels(
     share_y: bool = False,
     mosaic: str = "",
 ) -> Iterator[tuple[Figure, list[Axes]]]:
-    """Open a figure of a paper's width with a grid of axes, in the house style while it is open.
+    """Return a new figure of a paper's width with a grid of axes, in the common style.
 
-    A mosaic such as "aabb;cdef" takes the place of rows and columns: a letter for each axes.
+    A mosaic such as "aabb;cdef", with a letter for each panel, replaces rows and columns.
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -153,9 +152,10 @@ def panels(
 
 
 def narrow(figure: Figure) -> None:
-    """Stack the panels of a drawn figure for the width of a column, those of equal units in pairs.
+    """Rearrange a drawn figure for the width of a column.
 
-    Letters keep their size: titles, labels and the legend below the panels are broken anew.
+    Panels are stacked; those with equal aspect are placed in pairs. Font sizes are kept, and
+    titles, labels and legends are wrapped again.
     """
     from matplotlib import rc_context
     from matplotlib.gridspec import GridSpec
@@ -179,7 +179,7 @@ def narrow(figure: Figure) -> None:
         for legend in list(figure.legends):
             names = [text.get_text() for text in legend.get_texts()]
             found: dict[str, Any] = dict(zip(names, legend.legend_handles, strict=True))
-            for axes in grid:  # the legend itself has bars of errors as lines without marks
+            for axes in grid:  # legend_handles lack the markers of error bars
                 own = zip(*axes.get_legend_handles_labels(), strict=True)
                 found |= {powers(name): handle for handle, name in own if powers(name) in found}
             legend.remove()
@@ -195,15 +195,15 @@ def narrow(figure: Figure) -> None:
 
 
 def _tile(axes: Axes) -> bool:
-    """Whether a panel has equal units on both axes."""
+    """Whether a panel has equal aspect."""
     return axes.get_aspect() != "auto"
 
 
 def _relabel(axes: Axes, top: Axes, *, first: bool) -> None:
-    """Break the title and label of a stacked panel, which no longer shares those of another."""
+    """Wrap the title and label of a stacked panel, and restore a label that it shared."""
     title = [textwrap.fill(line, _LETTERS_ABOVE) for line in axes.get_title("left").split("\n")]
     axes.set_title("\n".join(title), loc="left", fontsize=axes.title.get_fontsize())
-    for text in axes.texts:  # what is said of a whole row stands in the first column
+    for text in axes.texts:  # rotated text labels a whole row
         text.set_visible(first or text.get_rotation() == 0)
     for cells in axes.tables:
         cells.set_fontsize(_TINY)
@@ -215,7 +215,7 @@ def _relabel(axes: Axes, top: Axes, *, first: bool) -> None:
 
 
 def schematic(axes: Axes) -> None:
-    """Make a plane of equal units without frame, for geometry."""
+    """Give a geometric drawing equal aspect and remove its frame."""
     axes.set_aspect("equal")
     axes.grid(visible=False)
     axes.set_axis_off()
@@ -231,7 +231,7 @@ def curves(
     looks: Mapping[str, Curve] | None = None,
     **where: Value,
 ) -> None:
-    """Draw one line for each curve of a table, in the table's order."""
+    """Draw the curves of a table, in the order of the table."""
     for place, name in enumerate(table.distinct("curve", **where)):
         look = CURVES[place] if looks is None else looks[str(name)]
         xs, ys = table.points(x, y, curve=name, **where)
@@ -241,7 +241,7 @@ def curves(
 def fall(
     axes: Axes, table: Table, x: str, y: str, *, looks: Mapping[str, Curve], **where: Value
 ) -> None:
-    """Let a curve fall to the axis where its next value is 0, with an arrow there."""
+    """Continue each curve down to the axis, with an arrow, where its next value is 0."""
     bottom = axes.get_ylim()[0]
     for name in table.distinct("curve", **where):
         xs, ys = table.points(x, y, curve=name, **where)
@@ -258,14 +258,14 @@ def fall(
 
 
 _TIED = "\u00a0=\u00a0"
-"""An equality that no line breaks."""
+"""An equals sign with no-break spaces."""
 
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def powers(text: str) -> str:
-    """Write the numbers of a text with powers of ten, as axes do.
+    """Write the numbers in a text with powers of ten.
 
     >>> powers("δ = 5e-07 at 1e-05, 2e+10 times")
     'δ = 5·10⁻⁷ at 10⁻⁵, 2·10¹⁰ times'
@@ -280,7 +280,10 @@ def powers(text: str) -> str:
 
 
 def finding(figure: Figure, text: str, note: str = "") -> None:
-    """Write above a figure what is found, and on which data; cards take it from the label."""
+    """Set the title of a figure, the main finding, with a note on the data.
+
+    The text is also stored as the figure's label, for the gallery.
+    """
     text, note = powers(text), powers(note)
     figure.set_label(text)
     width = round(_LETTERS_PER_INCH * figure.get_figwidth())
@@ -291,7 +294,7 @@ def finding(figure: Figure, text: str, note: str = "") -> None:
 
 
 def key(figure: Figure, axes: Sequence[Axes], columns: int = 4) -> None:
-    """Put one legend of all curves below the panels."""
+    """Place one legend for all curves below the panels."""
     found: dict[str, Any] = {}
     for one in axes:
         for handle, name in zip(*one.get_legend_handles_labels(), strict=True):
@@ -300,7 +303,7 @@ def key(figure: Figure, axes: Sequence[Axes], columns: int = 4) -> None:
 
 
 def decades(axes: Axes) -> None:
-    """Write the logarithms on a vertical axis as powers of ten."""
+    """Label a vertical axis that shows log₁₀ with powers of ten."""
     from matplotlib.ticker import MultipleLocator
 
     axes.yaxis.set_major_locator(MultipleLocator(2))
@@ -308,18 +311,18 @@ def decades(axes: Axes) -> None:
 
 
 def tag(axes: Axes, at: tuple[float, float], text: str, *, shift: tuple[float, float]) -> None:
-    """Write a curve's name beside one of its points, in place of a legend."""
+    """Write text next to a point."""
     axes.annotate(text, at, textcoords="offset points", xytext=shift, annotation_clip=False)
 
 
 def letter(axes: Sequence[Axes], titles: Iterable[str]) -> None:
-    """Put (a), (b), … and a title above each pair of axes."""
+    """Set the title of each panel, with (a), (b), … in front."""
     for place, (one, title) in enumerate(zip(axes, titles, strict=True)):
         one.set_title(f"({chr(ord('a') + place)}) {title}", loc="left")
 
 
 def watermark(figure: Figure, text: str) -> None:
-    """Write across a figure that it is not the real one."""
+    """Write a watermark across a figure."""
     figure.text(
         0.5, 0.5, text, ha="center", va="center", rotation=20, fontsize=22, color="0.5", alpha=0.3
     )
@@ -327,7 +330,7 @@ def watermark(figure: Figure, text: str) -> None:
 
 @contextmanager
 def drawn() -> Iterator[None]:
-    """Hold the house style while a figure is written."""
+    """Apply the common style while a figure is written."""
     from matplotlib import rc_context
 
     with rc_context(_PARAMETERS):
@@ -335,7 +338,7 @@ def drawn() -> Iterator[None]:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure in the format of the suffix, without a date."""
+    """Write a figure in the format given by the suffix, without a date."""
     from dpassay.accountant.errors import InvalidInputError
 
     dates = {".png": {"Software": None}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}

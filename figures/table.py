@@ -1,4 +1,4 @@
-"""Tables of plotted numbers: what a figure computes, stores as CSV, and draws."""
+"""Tables of numbers: what a figure computes, stores as CSV and draws."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from typing import Any, TypeAlias, final
 from dpassay.accountant.numbers.interval import Interval
 
 DIGITS = 12
-"""Significant digits that are kept: the last ones of a float depend on the machine."""
+"""Significant digits of a cell; further digits of a float depend on the machine."""
 
 Value = float | str | None
-"""A cell; None where a curve has no point."""
+"""A cell; None marks a gap in a curve."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: what it holds, and how far a recomputed number may be from a stored one.
+    """A column, its unit and its tolerances.
 
-    A number agrees if |found − stored| ≤ absolute + relative·|stored|; a text is the same text.
+    A recomputed number x agrees with the stored y if |x − y| ≤ absolute + relative·|y|. Texts must
+    be equal.
     """
 
     name: str
@@ -42,9 +43,10 @@ Columns: TypeAlias = tuple[Column, ...]
 def columns_of(
     *labels: str, **units: str | tuple[str, float] | tuple[str, float, float]
 ) -> Columns:
-    """Return columns of texts, then of numbers with their units, "1" for a number without one.
+    """Return text columns, followed by number columns with their units.
 
-    A unit may have the relative tolerance behind it, and then the absolute one.
+    The unit of a dimensionless number is "1". Instead of a unit one can give a tuple of unit,
+    relative tolerance and, optionally, absolute tolerance.
     """
     texts = [Column(name, text=True) for name in labels]
     pairs = {name: (unit,) if isinstance(unit, str) else unit for name, unit in units.items()}
@@ -54,10 +56,10 @@ def columns_of(
 @final
 @dataclass(frozen=True)
 class Table:
-    """Columns, rows, and the parameters that they were computed with.
+    """Columns, rows, and the parameters of the computation.
 
-    Numbers are rounded to DIGITS significant digits as the table is made, so that a figure drawn
-    from a table and one drawn from its CSV are the same.
+    Numbers are rounded to DIGITS significant digits, so that a figure drawn from the table equals
+    one drawn from its CSV.
     """
 
     columns: Columns
@@ -68,10 +70,10 @@ class Table:
     def of(
         cls, columns: Iterable[Column], rows: Iterable[Sequence[object]], **parameters: object
     ) -> Table:
-        """Make a table; cells may be any exact or floating number, an Interval, a text or None.
+        """Make a table from cells that are numbers, Intervals, texts or None.
 
-        Raises ValueError if a row has another length than the list of columns, or a number is not
-        finite.
+        Raises ValueError if the length of a row differs from the number of columns, or a number is
+        not finite.
         """
         heads = tuple(columns)
         cells = tuple(
@@ -84,9 +86,9 @@ class Table:
     def of_csv(
         cls, text: str, columns: Sequence[Mapping[str, Any]], parameters: Mapping[str, Any]
     ) -> Table:
-        """Read back what `to_csv` and `about` wrote, of the same table.
+        """Restore a table from its `to_csv` and `about`.
 
-        Raises ValueError if the columns are not those of the CSV.
+        Raises ValueError if the columns do not match the CSV.
         """
         heads = tuple(Column(**column) for column in columns)
         names, *lines = csv.reader(io.StringIO(text))
@@ -99,13 +101,13 @@ class Table:
         return cls(heads, tuple(map(tuple, cells)), parameters)
 
     def about(self) -> dict[str, Any]:
-        """Return the columns and parameters as plain data, floats rounded as cells are."""
+        """Return the columns and parameters as plain data, with floats rounded like cells."""
         columns = [asdict(column) for column in self.columns]
         plain = json.loads(json.dumps(dict(self.parameters)), parse_float=to_float)
         return {"columns": columns, "parameters": plain}
 
     def column(self, name: str, **where: Value) -> list[Value]:
-        """Return the cells of a column, in the rows where other columns have given values."""
+        """Return the cells of a column in the rows whose other columns have given values."""
         index = self._index(name)
         wanted = {self._index(key): value for key, value in where.items()}
         return [
@@ -113,11 +115,11 @@ class Table:
         ]
 
     def numbers(self, name: str, **where: Value) -> list[float]:
-        """Return the numbers of a column, gaps left out."""
+        """Return the numbers of a column, without gaps."""
         return [value for value in self.column(name, **where) if isinstance(value, float)]
 
     def points(self, x: str, y: str, **where: Value) -> tuple[list[float], list[float]]:
-        """Return two columns as coordinates, without the rows where either is missing."""
+        """Return two columns as coordinates, without rows where one of them is a gap."""
         pairs = [
             (a, b)
             for a, b in zip(self.column(x, **where), self.column(y, **where), strict=True)
@@ -126,9 +128,9 @@ class Table:
         return [a for a, _ in pairs], [b for _, b in pairs]
 
     def value(self, name: str, **where: Value) -> float:
-        """Return the number of the only row of that kind.
+        """Return the number in the only row with given values.
 
-        Raises ValueError if there is none, or more than one.
+        Raises ValueError if there is no such row, or several.
         """
         (found,) = self.numbers(name, **where)
         return found
@@ -136,15 +138,15 @@ class Table:
     def values(
         self, name: str, column: str, labels: Iterable[Value], **where: Value
     ) -> list[float]:
-        """Return the number of the only row for each cell of a column."""
+        """Return `value` for each label in a column."""
         return [self.value(name, **{column: one}, **where) for one in labels]
 
     def distinct(self, name: str, **where: Value) -> list[Value]:
-        """Return the different cells of a column, in the order of their first row."""
+        """Return the distinct cells of a column, in order of appearance."""
         return list(dict.fromkeys(self.column(name, **where)))
 
     def to_csv(self) -> str:
-        """Return the table as CSV: a header, then one line per row."""
+        """Return the table as CSV with a header line."""
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow([column.name for column in self.columns])
@@ -156,7 +158,7 @@ class Table:
         return hashlib.sha256(self.to_csv().encode()).hexdigest()
 
     def differences(self, stored: str) -> list[str]:
-        """Say where the table differs from a stored CSV by more than its tolerances."""
+        """Describe the cells that differ from a stored CSV by more than their tolerances."""
         lines = list(csv.reader(io.StringIO(stored)))
         names = [column.name for column in self.columns]
         if not lines or lines[0] != names:
@@ -186,7 +188,7 @@ def _cell(column: Column, value: object) -> Value:
 
 
 def to_float(value: object) -> float:
-    """Return a number as a float of DIGITS significant digits: the middle of an Interval."""
+    """Return a number, or the midpoint of an Interval, rounded to DIGITS significant digits."""
     if isinstance(value, Interval):
         value = (Fraction(value.lower) + Fraction(value.upper)) / 2
     return float(f"{float(value):.{DIGITS}g}")  # type: ignore[arg-type]  # raises for others
@@ -199,7 +201,7 @@ def _text(value: Value) -> str:
 
 
 def _padded(texts: list[str], names: Sequence[object]) -> list[str]:
-    """Return as many cells as there are columns: a file that was cut short differs in them."""
+    """Pad or cut a row to the number of columns, so that a truncated file shows as a difference."""
     return [*texts, *[""] * len(names)][: len(names)]
 
 

@@ -1,7 +1,7 @@
-"""The trade-off function of a mechanism and the one that is claimed.
+"""Plots of the trade-off function of a mechanism and of the one that a claim requires.
 
-Both are drawn as the power of a test against its false positive rate α: a mechanism with the
-claimed guarantee stays below the claimed curve. Lines are estimates in floats; the point of an
+A table has the power 1 − β of tests at false positive rates α. The power of a mechanism with the
+claimed guarantee is at most the claimed one. Curves are floating-point estimates; the point of an
 event that refutes a claim is proved.
 """
 
@@ -27,31 +27,32 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH, HEIGHT = 4.0, 3.1
-"""Inches: the letters are readable where a phone shows a figure at its own width."""
+"""Inches; small enough for the text to be readable on a phone."""
 _POINTS = 33
-"""Points of a curve."""
+"""Number of points of a curve."""
 _PEAK = (0.5, 0.6, 0.75, 0.9, 1.15, 1.35, 1.6, 1.8, 2.0, 2.2, 2.4, 2.6)
-"""Multiples of the false positive rate of an event near which the excess turns."""
+"""Additional points near the maximum of the excess, as multiples of the event's α."""
 _LEAST, _NEAR, _USUAL = 1e-250, 1e-3, 1e-6
-"""What is below every scale; how far below a point a scale goes; where it begins without one."""
+"""The least number drawn; the lower end of a logarithmic axis, relative to the event's α or to δ;
+the lower end if there is neither."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Powers at false positive rates: true ones, claimed ones, and the point of an event."""
+    """True and claimed power at false positive rates α, and the point of an event."""
 
     alphas: tuple[float, ...]
     true: tuple[float, ...]
     claimed: tuple[float, ...]
     near: tuple[tuple[float, float, float], ...]
-    """(α, true, claimed) at small α, for logarithmic scales."""
+    """(α, true, claimed) at small α, for logarithmic axes."""
     claim: str
     epsilon: float | None = None
-    """Of a claim of (ε, δ)-DP with δ > 0."""
+    """ε, if the claim is (ε, δ)-DP with δ > 0."""
     delta: float = 0.0
     point: tuple[float, float] | None = None
-    """Q(S) and P(S)."""
+    """(Q(S), P(S)) of the event S that refutes the claim."""
 
 
 def compute(
@@ -61,7 +62,7 @@ def compute(
     adjacency: str | None = None,
     point: tuple[float, float] | None = None,
 ) -> Table | None:
-    """Tabulate both; None where no trade-off function is claimed or the true one is not known."""
+    """Tabulate both powers; None if the claim implies no trade-off function or none is known."""
     bound, words = _claimed(claimed)
     if bound is None:
         return None
@@ -95,7 +96,7 @@ def compute(
 
 
 def powers(mechanism: Mechanism, alphas: list[float], adjacency: str | None) -> list[float]:
-    """Estimate the power of the best test, or enclose it where there is no estimate."""
+    """Estimate the power of the best test, or return a proved upper end if there is no estimate."""
     try:
         found = np.asarray(estimate_power(mechanism, alphas, adjacency=adjacency))
         return [float(value) for value in found]
@@ -105,7 +106,7 @@ def powers(mechanism: Mechanism, alphas: list[float], adjacency: str | None) -> 
 
 
 def _claimed(claimed: Mapping[str, str]) -> tuple[Callable[[float], float] | None, str]:
-    """Return the largest power that a claim allows at α, and the claim in symbols."""
+    """Return the largest power that a claim allows as a function of α, and the claim as text."""
     if "epsilon" in claimed and "order" not in claimed:
         epsilon, delta = float(claimed["epsilon"]), float(claimed.get("delta", 0))
 
@@ -127,7 +128,7 @@ def _claimed(claimed: Mapping[str, str]) -> tuple[Callable[[float], float] | Non
 
 
 def draw(table: Table, ax: Axes | None = None) -> Figure:
-    """Draw β = 1 − power against α, both from 0 to 1."""
+    """Draw the trade-off function, β = 1 − power against α."""
     true, claimed = ([1 - value for value in side] for side in (table.true, table.claimed))
     point = None if table.point is None else (table.point[0], 1 - table.point[1])
     axes = {"xlim": (0, 1), "ylim": (0, 1.02), "ylabel": "β: false negatives"}
@@ -136,9 +137,9 @@ def draw(table: Table, ax: Axes | None = None) -> Figure:
 
 
 def excess(table: Table) -> list[tuple[float, float]]:
-    """Return α and 1 − β − e^ε·α, of which (ε, δ)-DP claims that it is nowhere above δ.
+    """Return points (α, 1 − β − e^ε·α), whose ordinates are at most δ under (ε, δ)-DP.
 
-    What is far below δ is left out: there is nothing to see.
+    Points far below δ are omitted.
     """
     if table.epsilon is None:
         return []
@@ -148,7 +149,7 @@ def excess(table: Table) -> list[tuple[float, float]]:
 
 
 def draw_excess(table: Table) -> Figure:
-    """Draw the excess, which the table has, and the claimed δ."""
+    """Draw `excess` and the claimed δ."""
     alphas, values = zip(*excess(table), strict=True)
     point = None
     if table.point is not None and table.epsilon is not None:
@@ -160,10 +161,10 @@ def draw_excess(table: Table) -> Figure:
 
 
 def guesses(table: Table) -> list[tuple[float, float, float]]:
-    """Return prior, and how often the best guess whether a record is in the data is right.
+    """Return (prior, true success, claimed success) of membership inference.
 
-    It is the true one and the largest that the claim allows: the best of the tests of the table.
-    See `dpassay.accountant.questions.attack.membership` for the exact number.
+    The success is the probability that the best test in the table guesses correctly whether the
+    record is in the data. `dpassay.accountant.questions.attack.membership` encloses it exactly.
     """
     tests = list(zip(table.alphas, table.true, table.claimed, strict=True)) + list(table.near)
     rows = []
@@ -178,7 +179,7 @@ def guesses(table: Table) -> list[tuple[float, float, float]]:
 
 
 def draw_guesses(table: Table) -> Figure:
-    """Draw how often the best guess is right against the prior, and without a release."""
+    """Draw the success of membership inference against the prior, with and without the release."""
     lines = tuple(zip(*guesses(table), strict=True))
     about = {"xlim": (0, 1), "ylim": (0.48, 1.02), "ylabel": "best guess is right"}
     about["xlabel"] = "prior: the record is in the data"
@@ -191,7 +192,7 @@ def draw_guesses(table: Table) -> Figure:
 
 
 def draw_near(table: Table) -> Figure:
-    """Draw power against α at few false positives, both on logarithmic scales."""
+    """Draw power against small α, both on logarithmic axes."""
     rows = [row for row in table.near if min(row) > _LEAST]
     point = table.point if table.point is not None and min(table.point) > _LEAST else None
     axes = {**_LOGARITHMIC, "xlim": (rows[0][0], 1), "ylabel": "1 − β: true positives"}
@@ -212,7 +213,7 @@ def _drawn(
     legend: Any,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the true and the claimed line; shade where the true one is worse; mark the event."""
+    """Draw the true and the claimed line, shade where the true one is worse, and mark the event."""
     x, true, claimed = lines
     with style.sheet(WIDTH, HEIGHT, ax) as (figure, axes):
         axes.plot(x, true, label="true", **style.CURVES[0].options())

@@ -1,1 +1,1 @@
-"""The mechanisms that the case studies compare with, each with its claimed guarantee."""
+"""Mechanisms that the case studies compare with. Docstrings state their claimed guarantees."""

@@ -28,12 +28,12 @@ from numpy.typing import NDArray
 from dpassay.figures.data import Images
 
 Noise = Callable[[int, np.random.Generator], NDArray[np.float64]]
-"""Draws noise for so many parameters at C = 1."""
+"""Draws noise for a given number of parameters, at C = 1."""
 
 _JUDGED = 5000
-"""Test images by which a model is judged after every epoch."""
+"""Number of images on which a model is evaluated after each epoch."""
 _TINY = 1e-300
-"""In place of a norm of 0, whose gradient stays as it is."""
+"""Lower bound on norms, which avoids division by 0."""
 
 
 class Epoch(NamedTuple):
@@ -69,7 +69,7 @@ def rank_one(sigma_star: float) -> Noise:
 @final
 @dataclass(frozen=True, slots=True)
 class Softmax:
-    """Softmax regression on pixels of [0, 1] less a centre, and a constant; it starts at 0."""
+    """Softmax regression on centred pixels and a constant, starting from 0."""
 
     pixels: int
     classes: int = 10
@@ -99,7 +99,7 @@ class Softmax:
     def predict(
         self, parameters: NDArray[np.float64], images: NDArray[np.uint8]
     ) -> NDArray[np.int64]:
-        """Return the largest scores' classes."""
+        """Return the class of the largest score for each image."""
         scores = self._inputs(images) @ parameters.reshape(-1, self.classes)
         return np.asarray(scores.argmax(axis=1))
 
@@ -108,7 +108,7 @@ class Softmax:
 
 
 def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return probabilities, row by row."""
+    """Return the softmax of each row."""
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
@@ -124,9 +124,9 @@ def train(
     clip: float | None,
     rng: np.random.Generator,
 ) -> list[Epoch]:
-    """Train and return the accuracies after each epoch, E/q steps (rounded down) after E epochs.
+    """Train a model and return the accuracies after each epoch.
 
-    The accuracy on the training records is that on the first of them.
+    Epoch E ends after ⌊E/q⌋ steps. Accuracies are those on the first 5000 training and test images.
     """
     count = len(data.train)
     parameters = model.start(rng)

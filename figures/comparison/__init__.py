@@ -1,1 +1,1 @@
-"""Comparisons of mechanisms: plots, a page, and the command `dpassay compare`."""
+"""The command `dpassay compare`, and the plot and HTML page of a comparison."""

@@ -1,4 +1,4 @@
-"""`dpassay compare`: which mechanism should be used under a budget?"""
+"""`dpassay compare`: find the best mechanism under a privacy budget."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ workloads:
 metrics: variance, rmse, mean-absolute-error, bias, p-exact, quantile:P, max-quantile:P;
 of choices regret:P
 
-* marks the best value of each metric that is shown.
+* marks the best value of each metric.
 """
 _EPILOG = """\
 examples:
@@ -53,23 +53,23 @@ examples:
   dpassay compare budget.toml --json
 """
 _OPTIONS = """\
-question WORKLOAD ?  what is released, with a budget; or a file BUDGET.toml that says both
+question WORKLOAD ?  the query to release; or a file BUDGET.toml with workload and budget
 --epsilon E  a budget of (E, D)-DP
 --delta D  with --epsilon; 0 (pure) if left out
 --mu M  a budget of M-Gaussian DP
 --rho R  a budget of R-zCDP
---profile MECHANISM  a budget: nowhere above this profile
+--profile MECHANISM  a budget: the privacy profile of this mechanism
 --adjacency RELATION  add-remove (the default) or replace-one; the workload's bounds are for it
 --releases N :int  releases that share the budget
 --sampling-prob Q  each release uses a Poisson sample
 --workload WORKLOAD  the same as the argument
---candidate MECHANISM []  judge this one too, with the noise that it has
---only NAME []  only candidates so called
---metric METRIC []  the first one ranks
---published  judge noise by formulas of papers too
+--candidate MECHANISM []  also judge this mechanism, with its own noise
+--only NAME []  only candidates of this name
+--metric METRIC []  metrics to compute; the first one ranks
+--published  also judge noise by published formulas
 --html FILE  write a report with plots and certificates
 --plot FILE  draw the first two metrics
---details  say why each other candidate is left out
+--details  explain why each other candidate is left out
 --certificate FILE  write the certificates
 """
 _HINTS = dict.fromkeys(
@@ -87,11 +87,11 @@ _BUDGET = [
     "sampling_prob",
     "workload",
 ]
-"""What a file BUDGET.toml says itself."""
+"""Options that are not allowed with a file BUDGET.toml, which sets them itself."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compare and print."""
+    """Compare the candidates and print the result."""
     from dpassay.verifier.compare import compare
     from dpassay.verifier.terminal import Line
 
@@ -108,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _document(options: argparse.Namespace) -> Document:
-    """Read the file, or the flags, not both."""
+    """Return the question, from a file or from the options; using both is an error."""
     import msgspec
 
     from dpassay.verifier.compare.comparison import BudgetTable, Document, read_file
@@ -118,7 +118,7 @@ def _document(options: argparse.Namespace) -> Document:
         if flags:
             option = next(iter(flags)).replace("_", "-")
             raise InvalidInputError(
-                f"--{option} is not for a file, which says its own budget and workload. "
+                f"--{option} cannot be used with a file, which sets the budget and the workload. "
                 f"Leave it out, or give a workload in place of {options.question}."
             )
         found = read_file(Path(options.question))
@@ -128,8 +128,8 @@ def _document(options: argparse.Namespace) -> Document:
         if len(workloads) != 1:
             raise InvalidInputError(
                 "Expected one workload and a budget, such as "
-                '"Count()" --epsilon 1 --delta 1e-6, or a file BUDGET.toml; '
-                f"there are {len(workloads)} workloads."
+                '"Count()" --epsilon 1 --delta 1e-6, or a file BUDGET.toml, '
+                f"not {len(workloads)} workloads."
             )
         found = Document(schema_version=1, budget=BudgetTable(**flags), workload=workloads[0])
     return msgspec.structs.replace(
@@ -141,7 +141,7 @@ def _document(options: argparse.Namespace) -> Document:
 
 
 def _is_file(text: str) -> bool:
-    """Whether it names a file: a workload has arguments, or is one word."""
+    """Whether the argument names a file and not a workload."""
     return text.endswith(".toml") or Path(text).is_file()
 
 
@@ -162,7 +162,7 @@ def _print(found: Comparison, options: argparse.Namespace) -> None:
 
 
 def _write(found: Comparison, options: argparse.Namespace) -> None:
-    """Write what the options ask for."""
+    """Write the files that the options name."""
     if options.html is not None:
         from dpassay.figures.comparison import page
 
@@ -181,7 +181,7 @@ def _write(found: Comparison, options: argparse.Namespace) -> None:
 
 
 def _exit_code(found: Comparison) -> int:
-    """Return 130 after an interruption, 1 if a named candidate is refuted, else 0."""
+    """Return 130 after an interruption, 1 if a candidate given by the user is refuted, else 0."""
     from dpassay.verifier.verdict import Verdict
 
     if not found.complete:

@@ -1,4 +1,4 @@
-"""The plot of a comparison, and its page: the decision first, then what it rests on."""
+"""The plot of a comparison, and its HTML page: the recommendation, then its reasons."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 
 _WIDE = 7.0
-"""Inches."""
+"""Width of the plot in inches."""
 _NARROW = 4.4
-"""On a page, where the letters of a phone's figure have to be read."""
+"""Its width on a page, where it must be readable on a phone."""
 _BAR = 0.35
-"""Inches for each candidate."""
+"""Height per candidate, in inches."""
 _TITLE = 75
-"""Letters in a line of the title."""
+"""Characters per line of the title."""
 _MANY_DECADES = 20.0
-"""Ratio of values from which on an axis is logarithmic."""
+"""Ratio of the values above which the axis is logarithmic."""
 
 
 def bars(found: Comparison, *, titled: bool = True, ax: Axes | None = None) -> Figure:
-    """Draw the metric that ranks for every candidate, the best on top; hollow is struck out."""
+    """Draw the first metric of all candidates, the best on top; bars of refuted ones are hollow."""
     name = found.ranked_by.name
     rows = [(row, value) for row in found.rows if (value := row.value(name)) is not None]
     width = _WIDE if titled else _NARROW
@@ -59,7 +59,7 @@ def bars(found: Comparison, *, titled: bool = True, ax: Axes | None = None) -> F
 
 
 def _spans(values: list[float]) -> bool:
-    """Whether positive values need a logarithmic axis."""
+    """Whether values are positive and need a logarithmic axis."""
     return bool(values) and min(values) > 0 and max(values) > _MANY_DECADES * min(values)
 
 
@@ -69,7 +69,7 @@ def _axis(found: Comparison, name: str) -> str:
 
 
 def page(found: Comparison, command: Sequence[str]) -> str:
-    """Return the page; `command` is what reproduces it."""
+    """Return the page as HTML; `command` reproduces it."""
     heads = [entry.name for entry in found.metrics]
     name = found.ranked_by.name
     title = f"{name} of every candidate"
@@ -112,7 +112,7 @@ def _row(found: Comparison, row: Row) -> dict[str, Any]:
 
 
 def _verification(found: Comparison, row: Row) -> str:
-    """Return the command that decides whether one candidate keeps the budget."""
+    """Return the command that verifies whether a candidate keeps the budget."""
     from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho
 
     parts = ["dpassay", "verify", repr(row.found.whole)]

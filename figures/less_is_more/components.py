@@ -22,29 +22,29 @@ if TYPE_CHECKING:
 
 DELTA = "1e-7"
 COMPONENTS = 20
-"""Principal components that classify."""
+"""Number of principal components used for classification."""
 EPSILONS: tuple[str, ...] = ("0.2", "0.4", "0.6", "0.8", "1.0", "1.2", "1.4", "1.6")
 _FEWER = ("0.2", "0.4", "0.8", "1.2", "1.6")
 _TRIALS = 5
-"""Releases of which median and range are shown, at fewer ε by default."""
+"""Number of releases whose median and range are drawn."""
 _TRAINING_SHARE = 0.6
-"""Share of the records that train."""
+"""Fraction of the records used for training."""
 _KINDS = ("printed", "verified")
 _RANGE = ("", "_least", "_most")
 _EXACT = "Gaussian, exact"
 _BESIDE = 0.008
-"""Between the marks of two mechanisms, in nats."""
+"""Horizontal offset between the markers of two mechanisms, in nats."""
 _PPCA = ("printed", "PPCA")
 _SHARE = 0.576
-"""R1SMG's budget at its printed noise, by the others' ε, times the dimension squared."""
+"""R1SMG's ε in the paper is this number times the other mechanisms' ε, divided by M²."""
 NAMES = ("R1SMG", "classic", "analytic", "MVG", "MGM", "PPCA", "MOD-SULQ", "Wishart")
 
 
 def compute(settings: Settings, *, same_budget: bool) -> Table:
     """Tabulate total deviation and accuracy for both kinds of noise.
 
-    With `same_budget` all mechanisms get the small budget of R1SMG as printed, 0.576ε/M². In one
-    thread: more cost more than they save at the sizes of the matrices.
+    With `same_budget` all mechanisms get R1SMG's printed budget, 0.576ε/M². BLAS is limited to one
+    thread, which is fastest for matrices of this size.
     """
     from threadpoolctl import threadpool_limits
 
@@ -52,7 +52,7 @@ def compute(settings: Settings, *, same_budget: bool) -> Table:
 
     boids, records = settings.pick((10, 1201), (20, 2402), (200, 24016))
     data = swarms(settings.data, settings.rng("swarms"), records=records, boids=boids)
-    # Only libraries that are loaded can be limited: numpy is, by the data.
+    # threadpool_limits affects only loaded libraries; loading the data has imported numpy.
     with threadpool_limits(1):
         return _computed(settings, data, same_budget=same_budget)
 
@@ -77,7 +77,7 @@ def _computed(settings: Settings, data: Swarms, *, same_budget: bool) -> Table:
                 budget = f"{float(epsilon) * factor:.6g}" if small else epsilon
                 rng = settings.rng(f"components by {name} at {epsilon}")
                 draw_one = release(kind, name, truth.covariance, truth.records, budget)
-                # Gibbs sampling is slow, and its components hardly differ.
+                # Gibbs sampling is slow, and its results hardly vary.
                 count = 1 if name == "PPCA" else trials
                 judged = [truth.judge(draw_one(rng)) for _ in range(count)]
                 rows.append((kind, name, epsilon, *_summary(judged)))
@@ -94,12 +94,12 @@ def _computed(settings: Settings, data: Swarms, *, same_budget: bool) -> Table:
 
 
 def _summary(judged: list[tuple[float, float]]) -> list[float]:
-    """Return median, least and largest of the deviations, then of the accuracies."""
+    """Return the median, minimum and maximum of the deviations, then of the accuracies."""
     return [f(values) for values in zip(*judged, strict=True) for f in (median, min, max)]
 
 
 class _Truth:
-    """The covariance, its components, and how private components are judged."""
+    """The exact covariance and its components, with which private components are compared."""
 
     def __init__(
         self, features: NDArray[np.float64], classes: NDArray[np.int64], rng: np.random.Generator
@@ -131,7 +131,7 @@ class _Truth:
 def release(
     kind: str, name: str, covariance: NDArray[np.float64], records: int, epsilon: str
 ) -> Callable[[np.random.Generator], NDArray[Any]]:
-    """Return a function that draws private components, the most important first."""
+    """Return a function that draws private components, in order of decreasing eigenvalue."""
     from dpassay.figures.baselines import private_sgd, spectra
 
     size = len(covariance)
@@ -165,14 +165,14 @@ def release(
 
 
 def _leading(noisy: NDArray[Any]) -> NDArray[Any]:
-    """Return the eigenvectors of the symmetric part, largest eigenvalue first."""
+    """Return the eigenvectors of the symmetric part, in order of decreasing eigenvalue."""
     import numpy as np
 
     return np.asarray(np.linalg.eigh((noisy + noisy.T) / 2)[1][:, ::-1])
 
 
 def draw(table: Table) -> style.Figure:
-    """Draw deviation and accuracy for both kinds."""
+    """Draw deviation and accuracy for both kinds of noise."""
     looks = {"non-private": style.Curve("0.6", (0, (1, 1)), "")}
     looks |= dict(zip((*NAMES, _EXACT), style.CURVES, strict=True))
     factor = style.powers(f"{table.parameters['factor']:.2g}")

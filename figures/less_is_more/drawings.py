@@ -1,4 +1,4 @@
-"""Figures 1 to 3 of Ji and Li, Less is More: what is drawn in a plane."""
+"""Figures 1 to 3 of Ji and Li, Less is More: geometric drawings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMNS = columns_of(
     *("panel", "kind", "curve"),
     x="units of Δ, or of the axis", y=("units of Δ, or of the axis", 1e-9, 1e-11),
 )  # fmt: skip
-"""The kind is line, back (a hidden line), arrow, or name."""
+"""The kind of a row is line, back (a hidden line), arrow or name."""
 
 _LOOKS: dict[str, dict[str, Any]] = {
     "n": {"color": style.CURVES[3].colour, "linestyle": "solid"},
@@ -40,25 +40,25 @@ def traced(panel: str, kind: str, curve: str, points: Iterable[Point]) -> list[R
 
 
 def named(panel: str, names: dict[str, Point]) -> list[Row]:
-    """Return the rows of texts at their places."""
+    """Return the rows of texts with their positions."""
     return [(panel, "name", text, *at) for text, at in names.items()]
 
 
 def polar(length: float, degrees: float) -> Point:
-    """Return the point at a length and an angle."""
+    """Return the Cartesian coordinates of a point in polar coordinates."""
     angle = math.radians(degrees)
     return length * math.cos(angle), length * math.sin(angle)
 
 
 def circled(centre: Point, radius: float, points: int = 121) -> list[Point]:
-    """Return points around a circle."""
+    """Return points on a circle."""
     x, y = centre
     angles = [2 * math.pi * i / (points - 1) for i in range(points)]
     return [(x + radius * math.cos(t), y + radius * math.sin(t)) for t in angles]
 
 
 def draw(axes: Axes, table: Table, panel: str) -> None:
-    """Draw a panel without axes: its lines, arrows and names."""
+    """Draw the lines, arrows and names of a panel, without axes."""
     style.schematic(axes)
     for kind in ("line", "back", "arrow"):
         for curve in table.distinct("curve", panel=panel, kind=kind):
@@ -113,7 +113,7 @@ def _noises() -> list[Row]:
 
 
 def _triangle(panel: str, degrees: float) -> list[Row]:
-    """Return a triangle on the side from (−½, 0) to (½, 0) with an angle across, and its circle."""
+    """Return a triangle with base from (−½, 0) to (½, 0) and a given apex angle, and its circle."""
     theta = math.radians(degrees)
     radius = 0.5 / math.sin(theta)
     centre = (0.0, radius * math.cos(theta))
@@ -164,7 +164,7 @@ _DRAWN = {
 }
 _DIMENSIONS = (10, 100, 10_000)
 _DELTA = 1e-5
-"""δ of the drawing."""
+"""The δ of Figure 2."""
 
 
 def _compute_2(settings: Settings) -> Table:
@@ -185,7 +185,7 @@ def probability(dimension: int, epsilon: float) -> float:
 
 
 def _pair(panel: str, share: float, left: float, right: float, directed: bool) -> list[Row]:
-    """Return two arrows from (−½, 0) and (½, 0) that go a share of the way to where they meet."""
+    """Return arrows from (−½, 0) and (½, 0) that cover a fraction of the way to their meeting."""
     slope_left, slope_right = math.tan(math.radians(left)), math.tan(math.radians(right))
     x = (slope_left + slope_right) / 2 / (slope_right - slope_left)
     meet = (x, slope_left * (x + 0.5))
@@ -222,10 +222,10 @@ def _draw_2(table: Table) -> style.Figure:
         place = max(i for i, x in enumerate(xs) if x <= 1)
         style.finding(
             figure,
-            f"No ε is too large for the triangle of Remark 1: its probability is {ys[place]:.2f} "
+            f"The triangle of Remark 1 can occur at every ε: its probability is {ys[place]:.2f} "
             f"at ε = {xs[place]:.2g} and {ys[-1]:.1g} at ε = {xs[-1]:g} ({name}, δ = {_DELTA:g})",
         )
-        style.letter(grid, [*_DRAWN, "how probable a triangle is"])
+        style.letter(grid, [*_DRAWN, "probability of a triangle"])
         return figure
 
 
@@ -234,7 +234,7 @@ _SECOND = (1 / math.sqrt(3), -1 / math.sqrt(3), 1 / math.sqrt(3))
 _AZIMUTH, _ELEVATION = 15.0, 10.0
 _DIMENSIONS_3 = (3, 100, 7921)
 _LIKELY = 0.5
-"""The probability of the strip that the title is about."""
+"""The title names the first width with at least this probability."""
 
 Vector = tuple[float, float, float]
 
@@ -266,7 +266,7 @@ def _plane() -> list[Row]:
 
 
 def _sphere(points: int) -> list[Row]:
-    """Return the outline, the vector and the great circle orthogonal to it, projected."""
+    """Return projections of the sphere's outline, a vector and its orthogonal great circle."""
     panel = "sphere"
     rows = traced(panel, "line", "circle", circled((0, 0), 1))
     a, b = (
@@ -294,7 +294,7 @@ def _sum(s: float, a: Vector, t: float, b: Vector) -> Vector:
 
 
 def _seen(point: Vector) -> Vector:
-    """Return a point in the plane of view, and how far it is in front of it."""
+    """Project a point: return its coordinates in the viewing plane and its distance in front."""
     azimuth, elevation = math.radians(_AZIMUTH), math.radians(_ELEVATION)
     x, y, z = point
     ahead = x * math.cos(azimuth) + y * math.sin(azimuth)
@@ -321,7 +321,7 @@ def _draw_3(table: Table) -> style.Figure:
         place = min(i for i, y in enumerate(ys) if y >= _LIKELY)
         style.finding(
             figure,
-            f"A given direction has no noise with probability 0 (Section 5.4), and nearly none "
+            f"The noise in a given direction is 0 with probability 0 (Section 5.4), but nearly 0 "
             f"with probability {ys[place]:.2f}: |⟨u, v⟩| ≤ {xs[place]:.1g} at {name}",
         )
         style.letter(grid, ("M = 2", "M = 3", "near the null space"))

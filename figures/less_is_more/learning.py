@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 CLIP = 1.0
-"""Norm to which a gradient is clipped."""
+"""Clipping norm of gradients."""
 RATE = 0.25
 """Learning rate."""
 DELTA = "1e-5"
@@ -31,7 +31,7 @@ _CURVES = ("non-private", "DP-SGD", "R1SMG-SGD")
 @final
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """One panel: DP-SGD's σ, the total ε that the paper gives it, and R1SMG's step."""
+    """The parameters of one panel: DP-SGD's σ, the printed total ε, and R1SMG's (ε, δ) per step."""
 
     noise_multiplier: str
     total_epsilon: str
@@ -43,9 +43,9 @@ def compute(
     settings: Settings, name: str, data: Images, *, centre: float = 0.0,
     budgets: tuple[Budget, ...], all_epochs: int, epochs: int,
 ) -> Table:  # fmt: skip
-    """Train by each mechanism for `epochs`, and account for `all_epochs`, the printed number.
+    """Train with each mechanism for `epochs`; account for `all_epochs`, as printed.
 
-    `name` is the figure's id, `centre` what is taken from the pixels, which lie in [0, 1].
+    `name` is the figure's id. `centre` is subtracted from the pixels, which lie in [0, 1].
     """
     from threadpoolctl import threadpool_limits
 
@@ -55,7 +55,7 @@ def compute(
     size = model.start(settings.rng(name)).size
 
     def accuracies(purpose: str, noise: Noise, clip: float | None) -> list[private_sgd.Epoch]:
-        # Threads cost more than they save at the size of a batch.
+        # A single thread is fastest for the small matrices of a batch.
         with threadpool_limits(1):
             return private_sgd.train(
                 model, data, noise=noise, sampling_prob=float(SAMPLING), epochs=epochs, rate=RATE,
@@ -98,7 +98,7 @@ def compute(
 
 
 def exact_epsilon(noise_multiplier: str, steps: int) -> float:
-    """Return the ε of so many steps of DP-SGD at δ = 1e-5, adding or removing a record."""
+    """Return ε of DP-SGD at δ = 1e-5 under add-remove."""
     from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
     from dpassay.accountant.mechanisms.wrappers.composed import Composed
     from dpassay.accountant.mechanisms.wrappers.sampling import PoissonSubsampled
@@ -113,7 +113,7 @@ def exact_epsilon(noise_multiplier: str, steps: int) -> float:
 
 
 def exact_multiplier(total_epsilon: str, steps: int) -> float:
-    """Return the least σ, to six digits, with which so many steps have a total ε at δ = 1e-5."""
+    """Return the least σ, to six digits, for a total ε of DP-SGD at δ = 1e-5."""
     from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
 
     found = calibrate(
@@ -124,10 +124,10 @@ def exact_multiplier(total_epsilon: str, steps: int) -> float:
 
 
 def least_delta_of_a_step(size: int, sigma_star: float, epsilon: str) -> float:
-    """Return the δ at ε of one sampled step with R1SMG noise: no more steps have less.
+    """Return δ(ε) of one sampled step with R1SMG noise, a lower bound for any number of steps.
 
-    With the record in the sample with probability q, max over S of
-    qP(S) + (1 − q)Q(S) − e^ε Q(S) = q·δ(ε'), e^{ε'} = 1 + (e^ε − 1)/q.
+    If the record is in the sample with probability q, then max_S qP(S) + (1 − q)Q(S) − e^ε Q(S) =
+    q·δ(ε') with e^{ε'} = 1 + (e^ε − 1)/q, where δ is the profile of the step without sampling.
     """
     from dpassay.accountant.mechanisms.shapes.general_gaussian import RankOneGaussian
     from dpassay.accountant.questions import profile
@@ -139,7 +139,7 @@ def least_delta_of_a_step(size: int, sigma_star: float, epsilon: str) -> float:
 
 
 def draw(table: Table) -> style.Figure:
-    """Draw the accuracies, printed above verified; solid: test, dashed: training."""
+    """Draw the accuracies (solid: test, dashed: training), printed above verified noise."""
     from matplotlib.lines import Line2D
     from matplotlib.ticker import MaxNLocator
 

@@ -1,7 +1,7 @@
-"""Figures 5 and 9 and Table 1 of Less is More: losses, and the noise that they are due to.
+"""Figures 5 and 9 and Table 1 of Less is More: losses, and the noise that causes them.
 
-The amount of noise of each mechanism is by the paper's formulas, and by the exact guarantee. All
-amounts are for an ℓ2 sensitivity of 1; noise scales with the sensitivity.
+Each mechanism has the amount of noise of the paper's formula ("printed"), and the least amount that
+is (ε, δ)-DP ("verified"). Amounts are for ℓ2 sensitivity 1; noise scales with the sensitivity.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from dpassay.figures.description import Plots, Settings
 from dpassay.figures.table import Table, columns_of
 
 _CLOSE = 1e-6
-"""Relative distance of the two amounts that enclose the least σ_*."""
+"""Relative width of the enclosure of the least σ_*."""
 _MOST_STEPS = 40
-"""Secants to the noise: they settle in a few."""
+"""Maximal number of secant steps; a few are enough."""
 _ACCURACY = Fraction(1, 10**10)
 KINDS = {"printed": "noise by the formulas", "verified": "noise that is (ε, δ)-DP"}
-"""What the two kinds of panels are called."""
+"""Titles of the two kinds of panels."""
 
 
 def log_inverse_psi(dimension: int, delta: float) -> float:
@@ -42,20 +42,20 @@ def sigma_star_of_theorem_5(dimension: int, epsilon: float, delta: float) -> flo
 
 
 def sigma_star(dimension: int, epsilon: str, delta: str, *, printed: bool) -> float:
-    """Return σ_* by Theorem 5, or the least one that is (ε,δ)-DP."""
+    """Return σ_* by Theorem 5, or the least σ_* that is (ε, δ)-DP."""
     if printed:
         return sigma_star_of_theorem_5(dimension, float(epsilon), float(delta))
     return exact_sigma_star(dimension, epsilon, delta)
 
 
 def exact_sigma_star(dimension: int, epsilon: str, delta: str) -> float:
-    """Return the least σ_* at which the mechanism is (ε,δ)-DP, up to a relative 10⁻⁶ above it.
+    """Return the least σ_* at which the mechanism is (ε, δ)-DP, or a number up to 10⁻⁶ above it.
 
-    δ falls about as σ_*^{−1/2}: a secant in the logarithms, on enclosures of δ, needs few of them
-    where `calibrate`, to twelve digits, needs many. The result is certified: δ is at most the
-    target there, and above it at 1 − 10⁻⁶ of it.
+    Since δ falls about like σ_*^{−1/2}, a secant method in logarithms needs few evaluations, while
+    `calibrate`, which aims at twelve digits, needs many. The result is certified: δ(ε) is at most δ
+    at the result, and larger at the result times 1 − 10⁻⁶.
 
-    Raises UndecidedError if the secant does not settle, or its result is not certified.
+    Raises UndecidedError if the method does not converge or the result cannot be certified.
     """
     target = Fraction(delta)
     goal = math.log(float(target))
@@ -74,8 +74,8 @@ def exact_sigma_star(dimension: int, epsilon: str, delta: str) -> float:
     enough = Fraction(_delta(dimension, above, epsilon).upper) <= target
     if not (enough and Fraction(_delta(dimension, below, epsilon).lower) > target):
         raise UndecidedError(
-            f"The least sigma_star for dimension={dimension}, epsilon={epsilon}, delta={delta} "
-            "was not enclosed by the secant. Use calibrate instead."
+            f"The secant method did not enclose the least sigma_star for dimension={dimension}, "
+            f"epsilon={epsilon}, delta={delta}. Use calibrate instead."
         )
     return math.exp(above)
 
@@ -93,9 +93,10 @@ def classic_deviation(epsilon: float, delta: float) -> float:
 def independent_deviation(
     name: str, side: int, sensitivity: float, epsilon: str, delta: str
 ) -> float:
-    """Return the deviation of each entry of a square matrix of independent Gaussian noise.
+    """Return the standard deviation of independent Gaussian noise on each entry of a square matrix.
 
-    That of (ε, δ)-DP, but for the mechanisms that have a condition of their own.
+    "classic", "MVG" and "MGM" use their own formulas; any other name gives the least noise that is
+    (ε, δ)-DP.
     """
     from dpassay.figures.baselines import spectra
 
@@ -111,21 +112,21 @@ def independent_deviation(
 
 
 _CELLS = 89
-"""Cells of a side of the map, as in the paper."""
+"""Number of cells along a side of the map, as in the paper."""
 _SIZE = _CELLS**2
 _EPSILON_ONE, _EPSILON, _DELTA = "1e-5", "0.5", "1e-7"
 _DRAWS = 100
-"""Draws of a loss for every mechanism."""
+"""Number of sampled losses per mechanism."""
 _NAMES = ("R1SMG", "classic", "analytic", "MVG")
 _WORDS = {n: f"{n}, ε = {_EPSILON_ONE if n == 'R1SMG' else _EPSILON}" for n in _NAMES}
 _RANGES = {"R1SMG": (0.0, 6.0)} | dict.fromkeys(_NAMES[1:], (0.94, 1.06))
-"""Losses that are drawn, over the expected one."""
+"""Range of the axis of losses, relative to the expected loss."""
 _FIRST = 0.005
-"""Of a density that is infinite at 0 the least point that is drawn, over the expected loss."""
+"""Least point of a density that is infinite at 0, relative to the expected loss."""
 _BINS = [10 ** (place / 4) for place in range(4, 93)]
-"""Ends of the bins: four in each decade."""
+"""Edges of the histogram's bins, four per decade."""
 _SEEN = 1e-6
-"""A share below it is written as 0."""
+"""Smaller probabilities are printed as 0."""
 _PAPER = {"R1SMG": 1.5e4, "classic": 5e4, "analytic": 5e4, "MVG": 5e4}
 """The means that the paper prints."""
 
@@ -159,9 +160,10 @@ def _compute_5(settings: Settings) -> Table:
 
 
 def _amounts(*, printed: bool) -> dict[str, float]:
-    """Return σ_* of R1SMG and the variances of the others for Δ² = 2.
+    """Return σ_* of R1SMG and the variances of the other mechanisms for Δ² = 2.
 
-    By the theorems, or the least that are (ε, δ)-DP: then the three Gaussian ones are one law.
+    They follow the printed formulas, or are the least amounts that are (ε, δ)-DP, for which the
+    three Gaussian mechanisms coincide.
     """
     names = {name: name if printed else "analytic" for name in _NAMES[1:]}
     star = 2 * sigma_star(_SIZE, _EPSILON_ONE, _DELTA, printed=printed)
@@ -172,7 +174,7 @@ def _amounts(*, printed: bool) -> dict[str, float]:
 
 
 def _losses(name: str, amount: float, draws: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Draw ‖n‖²: σ_* z² for R1SMG, σ² χ² with 7921 degrees of freedom for the others."""
+    """Sample ‖n‖²: σ_* z² for R1SMG, σ² χ² with 7921 degrees of freedom for the others."""
     if name == "R1SMG":
         return amount * rng.standard_normal(draws) ** 2
     return amount * rng.chisquare(_SIZE, draws)
@@ -189,7 +191,7 @@ def _draw_5(table: Table) -> style.Figure:
                     edgecolor=look.colour, label=_WORDS[name],
                 )  # fmt: skip
                 xs = table.numbers("loss", what="paper", **where)
-                height = 104 + 6 * _NAMES.index(name)  # the three printed means are one number
+                height = 104 + 6 * _NAMES.index(name)  # three printed means coincide
                 axes.plot(xs, [height] * len(xs), "X", color=look.colour, markersize=5)
             axes.set(xscale="log", xlim=(1e1, 1e23), ylim=(0, 128), xlabel="L = ‖n‖² (counts²)")
             axes.set_yticks(range(0, _DRAWS + 1, 25))
@@ -227,7 +229,7 @@ def _draw_5(table: Table) -> style.Figure:
         style.finding(
             figure,
             f"Printed (Section 7.1): L is around 1.5·10⁴ for R1SMG and 5·10⁴ for the others. By "
-            f"the theorems it is {printed:.1e}, and {others:.1e} or more; privacy takes "
+            f"the theorems it is {printed:.1e}, and {others:.1e} or more; privacy requires "
             f"{needed:.1e} of R1SMG, whose large losses are the more likely ones",
         )
         return figure
@@ -261,7 +263,7 @@ def _compute_9(settings: Settings) -> Table:
 
 
 def _one_line(table: Table, where: dict[str, Any]) -> bool:
-    """Whether the losses for all ε are within a factor 2: a line on an axis of thirty decades."""
+    """Whether the losses for all ε agree within a factor 2, which is invisible on the axis."""
     losses: dict[float, list[float]] = {}
     for eps in table.distinct("epsilon", **where):
         for m, loss in zip(*table.points("M", "loss", epsilon=eps, **where), strict=True):
@@ -311,9 +313,9 @@ def _draw_9(table: Table) -> style.Figure:
         style.finding(
             figure,
             f"Printed (Appendix B): R1SMG's loss decreases and converges; by Theorem 5 it is "
-            f"{grow['printed']:.2g}-fold from M = {ms[0]:g} to {ms[-1]:.0e}. The loss that privacy "
-            f"takes is {grow['verified']:.0e}-fold, and {ys[-1] / gaussian:.0e} times that of "
-            f"Gaussian noise at ε = {_EPSILONS[0]}",
+            f"{grow['printed']:.2g}-fold from M = {ms[0]:g} to {ms[-1]:.0e}. With noise "
+            f"that is private it grows {grow['verified']:.0e}-fold, to {ys[-1] / gaussian:.0e} "
+            f"times that of Gaussian noise at ε = {_EPSILONS[0]}",
         )
         return figure
 
@@ -323,7 +325,7 @@ _SHAPES = ((3, 1), (10, 10), (89, 89))
 _MECHANISMS_TABLE_1 = ("classic Gaussian", "analytic Gaussian", "MVG", "R1SMG")
 _STABLE = "R1SMG"
 _WRITTEN_OUT = 1e4
-"""Sizes from which on a number is written with a power of ten."""
+"""Larger numbers are printed with a power of ten."""
 
 
 def _compute_table_1(settings: Settings) -> Table:
@@ -401,7 +403,7 @@ def _draw_table_1(table: Table) -> style.Figure:
         style.finding(
             figure,
             f"By Table 1 R1SMG is stable and loses least, {printed:,.0f} Δ² at M = {where['M']}. "
-            f"Privacy takes {true:.2g} Δ² there, {times:.2g} times Gaussian noise, and no loss "
+            f"Privacy requires {true:.2g} Δ² there, {times:.2g} times Gaussian noise, and no loss "
             "varies more, whatever M is",
             f"E L for ε = 1/(2M), which Remark 1 allows, and δ = {_DELTA_TABLE_1}",
         )

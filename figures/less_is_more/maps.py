@@ -1,4 +1,4 @@
-"""Figures 4 and 10 of Less is More: maps of pickups under each mechanism."""
+"""Figures 4 and 10 of Less is More: maps of pickups released by each mechanism."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 DELTA = "1e-7"
 SQUARED_SENSITIVITY = 2
-"""ℓ2 sensitivity squared: a pickup that moves changes two cells."""
+"""Square of the ℓ2 sensitivity: moving a pickup changes two cells."""
 _CELLS = 89
-"""Cells of a side of the map, as in the paper."""
+"""Number of cells along a side of the map, as in the paper."""
 _SIZE = _CELLS**2
 _DRAWS = 9
-"""Releases of which the median is shown: with more, the range is wider and the figure slower."""
+"""Number of releases, of which the one with median error is drawn."""
 EXACT = "Gaussian, exact"
 _LOW = "1e-5"
-"""R1SMG's ε."""
+"""The ε of R1SMG."""
 
 Request = tuple[str, str, str]
-"""Kind (printed, verified), mechanism, ε."""
+"""Kind ("printed" or "verified"), mechanism, ε."""
 
 
 def compute(settings: Settings, requests: Sequence[Request]) -> Table:
-    """Release the counts for each request; at the reduced size every second cell is kept."""
+    """Tabulate a release of the counts for each request; at the reduced size, every second cell."""
     import numpy as np
 
     from dpassay.figures.data import pickups
@@ -81,10 +81,10 @@ def compute(settings: Settings, requests: Sequence[Request]) -> Table:
 def _released(
     data: Pickups, kind: str, mechanism: str, epsilon: str, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Release the counts, with noise by the printed formula or by the exact guarantee.
+    """Release the counts with noise by the printed formula, or with noise that is (ε, δ)-DP.
 
-    A moved pickup is one removed and one added: DAWA and H_b, whose ε is for one of the two, get
-    half of ε when they are verified.
+    Moving a pickup removes one and adds one. DAWA and H_b, whose ε is for one of these changes, get
+    ε/2 when they are verified.
     """
     from dpassay.figures.baselines import histograms, private_sgd
 
@@ -107,7 +107,7 @@ def _released(
 def draw(
     table: Table, rows: int, columns: int, places: dict[tuple[str, str, str], int]
 ) -> style.Figure:
-    """Draw the maps in a grid of panels, with one scale, of square roots, up to 60 pickups."""
+    """Draw the maps in a grid of panels with a common square-root scale, up to 60 pickups."""
     import numpy as np
     from matplotlib.colors import PowerNorm
 
@@ -185,7 +185,7 @@ _DATA = ("data", "non-private", "")
 
 
 def _requests(epsilon: str) -> tuple[Request, ...]:
-    """Return R1SMG at its own ε and the others at one ε, printed and then verified."""
+    """Return requests for R1SMG at its own ε and the others at a common ε, first printed."""
     others = ("classic", "analytic", "MVG", "MGM", "DAWA", "H_b")
     printed = [("printed", name, epsilon) for name in others]
     verified = [("verified", name, epsilon) for name in ("R1SMG", EXACT, "DAWA", "H_b")]

@@ -1,1 +1,1 @@
-"""Pages: self-contained HTML from templates, readable on a phone and by day and night."""
+"""Self-contained HTML pages from templates, with a light and a dark theme, also for phones."""

@@ -1,8 +1,8 @@
-"""Fill the templates of the pages; every text is escaped unless it is made here.
+"""Fill HTML templates, and embed figures in them as SVG.
 
-A page is whole in itself: style and pictures are inline, there is no script, nothing is fetched.
-
-SVG inside a page: with a text alternative, ids of its own, and the colours of the page.
+Pages are self-contained: styles and pictures are inline, and there are no scripts or external
+files. All text is escaped, except markup made in this module. An embedded SVG has alternative text,
+ids that are unique in the page, and the colours of the page's theme.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FOLDER = Path(__file__).parent / "templates"
 
 
 def render(name: str, **values: object) -> str:
-    """Return the page that a template of this folder makes of some values."""
+    """Fill a template of this package and return the page."""
     return _own().get_template(name).render(**values)
 
 
@@ -41,7 +41,7 @@ def _own() -> Environment:
 
 
 def environment(loader: BaseLoader) -> Environment:
-    """Return the environment that fills templates from a place."""
+    """Return a Jinja environment with the given loader and the filters of this module."""
     from jinja2 import Environment, StrictUndefined
 
     made = Environment(
@@ -58,14 +58,14 @@ def environment(loader: BaseLoader) -> Environment:
 
 
 def download(data: Any) -> str:
-    """Return a certificate as a link that saves it as `dpassay verify --certificate` writes it."""
+    """Return a data URL of a certificate, as written by `dpassay verify --certificate`."""
     from dpassay.verifier.prover import canonical
 
     return f"data:application/json;base64,{base64.b64encode(canonical(data)).decode()}"
 
 
 def shell(words: Sequence[str]) -> str:
-    """Return a command, in double quotes what has single ones.
+    """Join the words of a command, with double quotes around words that contain single quotes.
 
     >>> print(shell(["dpassay", "verify", "Laplace('1/3') is 3-DP"]))
     dpassay verify "Laplace('1/3') is 3-DP"
@@ -88,11 +88,11 @@ _THEME = {
     "#e6e6e6": "grid",
     "#0072b2": "blue",
 }
-"""Colours of `dpassay.figures.style` that would be lost by night, and what the page calls them."""
+"""Maps colours of `dpassay.figures.style` that a dark theme must replace to their names."""
 
 _DARK = {"paper": "#15181b", "ink": "#e9e9e6", "faint": "#a9adb1", "grid": "#33383d"}
 _DARK |= {"blue": "#4fb0ea"}
-"""The same by night, for a picture that stands alone."""
+"""The dark theme of a stand-alone picture."""
 
 
 def of(figure: Figure) -> str:
@@ -106,26 +106,26 @@ def of(figure: Figure) -> str:
 
 
 def inline(svg: str, *, slug: str, title: str, alt: str) -> Markup:
-    """Return an SVG file as an element with a text alternative, its ids made unique by a slug."""
+    """Return an SVG file as an element with alternative text and ids that start with the slug."""
     body = _METADATA.sub("", svg[svg.index("<svg") :])
     body = _IDS.sub(lambda match: f"{match[1]}{slug}-", body)
     body = _COLOUR.sub(_themed, body)
     head, _, rest = body.partition(">")
     head = re.sub(r'\s(?:width|height)="[^"]*"', "", head)
     labels = f"{slug}-title {slug}-alt"
-    return Markup(  # all that is not ours is escaped
+    return Markup(  # all foreign text is escaped
         f'{head} role="img" aria-labelledby="{labels}"><title id="{slug}-title">{escape(title)}'
         f'</title><desc id="{slug}-alt">{escape(alt)}</desc>{rest.strip()}'
     )
 
 
 def element(figure: Figure, slug: str, title: str, alt: str) -> Markup:
-    """Return a figure as an element of a page."""
+    """Return a figure as an SVG element."""
     return inline(of(figure), slug=slug, title=title, alt=alt)
 
 
 def alone(svg: str) -> str:
-    """Return an SVG file that follows the reader's choice of light or dark by itself."""
+    """Return a stand-alone SVG file that follows the reader's light or dark theme."""
     head, close, rest = _COLOUR.sub(_themed, _METADATA.sub("", svg)).partition("<defs>")
     light = "".join(f"--{name}: {colour}; " for colour, name in reversed(_THEME.items()))
     dark = "".join(f"--{name}: {colour}; " for name, colour in _DARK.items())
@@ -137,7 +137,7 @@ def alone(svg: str) -> str:
 
 
 def slug(name: str) -> str:
-    """Return a name as part of an id.
+    """Return a name in a form that is valid in an id.
 
     >>> slug("less-is-more/5")
     'less-is-more-5'

@@ -1,4 +1,4 @@
-"""The page of a verdict: the claim, what is true, pictures, the remedy, the proof to take away."""
+"""The page of verdicts: each claim with the true values, plots, a remedy and its certificate."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from dpassay.verifier.verdict import Finding
 
 _DRAWN = 3
-"""So many findings are shown open and with pictures; more are a list to open."""
-_TOLD = {"claim", "in words", "remedy", "correction", "because", "datasets", "event S", "so"}
-_TOLD |= {"P(S), Q(S)"}
-"""Rows of details that the page has elsewhere."""
+"""Up to this number of findings are expanded and have plots; longer lists are collapsed."""
+_SHOWN_ELSEWHERE = {"claim", "in words", "remedy", "correction", "because", "datasets", "event S"}
+_SHOWN_ELSEWHERE |= {"so", "P(S), Q(S)"}
+"""Rows of details that are shown elsewhere on the page."""
 _MEANINGS = {
     "HOLDS": "Proved over everything that the claim ranges over.",
     "ARGUED": "The lemmas were proved; the step from them to the claim is a person's text.",
@@ -39,22 +39,12 @@ _MEANINGS = {
 
 
 def write(path: Path, outcomes: Sequence[Outcome], command: Sequence[str]) -> None:
-    """Write the page.
-
-    Parameters
-    ----------
-    path
-        The HTML file.
-    outcomes
-        The findings and their certificates.
-    command
-        What repeats the run.
-    """
+    """Write the page of some findings and their certificates; `command` repeats the run."""
     path.write_text(page(outcomes, command), encoding="utf-8")
 
 
 def page(outcomes: Sequence[Outcome], command: Sequence[str]) -> str:
-    """Return the page; what is refuted comes first."""
+    """Return the page as HTML, with refuted claims first."""
     found = [(one.finding, one.certificate) for one in outcomes if one.finding is not None]
     order = {f.id: at for at, f in enumerate(report.worst_first([f for f, _ in found]))}
     found.sort(key=lambda one: order[one[0].id])
@@ -87,7 +77,7 @@ def _entry(
         "details": [
             row
             for row in report.details(finding)
-            if row[0] not in _TOLD and not row[0].startswith("true ")
+            if row[0] not in _SHOWN_ELSEWHERE and not row[0].startswith("true ")
         ],
         "certificate": certificate,
         "file": f"{template.slug(finding.id)}.json",
@@ -95,8 +85,8 @@ def _entry(
 
 
 def _pictures(finding: Finding, slug: str) -> list[dict[str, Any]]:
-    """Return the trade-off curves and the event, as far as there are any to draw."""
-    if find_spec("matplotlib") is None:  # as in a browser
+    """Return the plots of the trade-off function and of the event, as far as they exist."""
+    if find_spec("matplotlib") is None:  # such as in a browser
         return []
     from dpassay.figures import event, tradeoff
 
@@ -137,7 +127,7 @@ def _pictures(finding: Finding, slug: str) -> list[dict[str, Any]]:
 
 
 def _attacker(table: Table) -> tuple[str, str, Figure]:
-    """Return the picture of what an attacker gains, with a sentence."""
+    """Return the title, caption and plot of the success of membership inference."""
     from dpassay.figures import tradeoff
 
     _, true, claimed = min(tradeoff.guesses(table), key=lambda row: abs(row[0] - 0.5))

@@ -128,7 +128,7 @@ def test_what_cannot_be_drawn_is_named() -> None:
         dpassay.plot(3)  # type: ignore[arg-type]
     with pytest.raises(AdjacencyError):
         dpassay.plot("PoissonSubsampled(Gaussian(1), 0.1)")
-    with pytest.raises(NotApplicableError, match="no trade-off function"):
+    with pytest.raises(NotApplicableError, match="not about the trade-off function"):
         dpassay.plot(dpassay.verify("Gaussian(1)", rho="0.4"))
     with pytest.raises(InvalidInputError, match=r"\.png"):
         dpassay.plot("Gaussian(1)", "picture.gif")

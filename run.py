@@ -1,16 +1,17 @@
-"""Run dpassay from a clone, in an environment of its own.
+"""Run dpassay from a clone, in its own virtual environment.
 
-    python3 run.py                         the demonstration
-    python3 run.py ARGS                    dpassay ARGS
-    python3 run.py test [PYTEST ARGS]      the tests
-    python3 run.py --setup core|test|dev   only create or refresh the environment
-    python3 run.py --verbose …             the same, and show what the installation says
+    python3 run.py                         run the demonstration
+    python3 run.py ARGS                    run dpassay ARGS
+    python3 run.py test [PYTEST ARGS]      run the tests
+    python3 run.py --setup core|test|dev   only create or update the environment
+    python3 run.py --verbose …             the same, and show the output of the installation
 
-The environment is `.venv` beside this file. It is made from the lock by uv where there is one,
-else by venv and pip, from the same versions and hashes in `requirements/`; and made again when
-`pyproject.toml`, these files, the Python version or the place of the clone has changed. A Python
-too old must still be able to read this file and say so. What the installation says goes to
-`.venv.log`.
+The environment is the folder `.venv` next to this file. It is created from the lock file by uv, if
+uv is available, and otherwise by venv and pip with the same versions and hashes from
+`requirements/`. It is updated when `pyproject.toml`, the lock files, the Python version or the path
+of the clone changes. The output of the installation is written to `.venv.log`.
+
+This file must remain valid for old Python versions, so that it can report that they are too old.
 """
 
 from __future__ import annotations
@@ -35,16 +36,16 @@ PYTHON = VENV / "bin" / "python"
 LOG = ROOT / ".venv.log"
 STAMP = VENV / "dpassay-stamp.json"
 NEWER = ("python3.13", "python3.12", "python3.11", "python3.14")
-EXTRAS = ("core", "test", "dev")  # each contains the one before
-LAST = 15  # lines of the log that are shown after a failure
+EXTRAS = ("core", "test", "dev")  # each includes the one before
+LAST = 15  # number of lines of the log to show after a failure
 INPUTS = ("pyproject.toml", "uv.lock", *(f"requirements/{extra}.txt" for extra in EXTRAS))
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Do what the command line says; it returns only where no other program takes over."""
+    """Run the command line; this returns only for --setup."""
     require_python(sys.version_info[:2])
     if os.name != "posix":
-        raise SystemExit("run.py needs Linux, macOS or WSL. Elsewhere: pip install -e .")
+        raise SystemExit("run.py needs Linux, macOS or WSL. On other systems: pip install -e .")
     arguments = list(arguments)
     if arguments[:1] == ["--verbose"]:
         Progress.verbose = bool(arguments.pop(0))
@@ -56,26 +57,26 @@ def main(arguments: Sequence[str]) -> None:
     elif first == "test":
         ensure("test")
         os.chdir(ROOT)
-        # One process for each core, with consecutive tests; who is done takes some of the others'.
-        # The tests start hundreds of programs: they keep compiled files, whatever the caller set.
+        # One process per core; idle processes take over tests of others. The tests start hundreds
+        # of programs, so compiled files are kept whatever the caller has set.
         replace_by(
             [str(PYTHON), "-m", "pytest", "-n", "auto", "--dist", "worksteal", *rest],
             PYTHONDONTWRITEBYTECODE="",
         )
     else:
-        # Some figures train classifiers, with scikit-learn; the tests have it.
+        # Some figures need scikit-learn, which is part of the extra "test".
         ensure("test" if first == "figures" else "core")
-        # How its advice is to be typed.
+        # DPASSAY_COMMAND is how dpassay spells its own command in advice.
         replace_by([str(VENV / "bin" / "dpassay"), first, *rest], DPASSAY_COMMAND="python3 run.py")
 
 
 def require_python(version: tuple[int, int]) -> None:
-    """Return if this Python is new enough; else go on with a newer one, or end with the remedy."""
+    """Return if this Python is new enough, else switch to a newer one or exit with advice."""
     if version >= (3, 11):
         return
     for name in NEWER:
         found = shutil.which(name)
-        # A shim of a version manager may exist for a Python that is not there.
+        # A version manager may have a shim for a Python that is not installed.
         if found and succeeds([found, "-c", ""]):
             replace_by([found, *sys.argv])
     raise SystemExit(
@@ -86,25 +87,25 @@ def require_python(version: tuple[int, int]) -> None:
 
 
 def ensure(wanted: str) -> None:
-    """Leave an environment that is up to date and has at least the extra `wanted`."""
+    """Make sure that the environment is up to date and includes the extra `wanted`."""
     if is_current(wanted):
         return
     try:
         prepare(wanted)
     except OSError as error:
         raise SystemExit(
-            f"run.py: cannot make .venv in {ROOT}: {error.strerror}. Put the clone into a folder "
-            "that can be written."
+            f"run.py: cannot create .venv in {ROOT}: {error.strerror}. Move the clone to a "
+            "writable folder."
         ) from None
 
 
 def prepare(wanted: str) -> None:
-    """Make the environment, while no other run does."""
+    """Create or update the environment, excluding other runs meanwhile."""
     with locked() as lock:
-        if is_current(wanted):  # another run has just made it
+        if is_current(wanted):  # another run has just finished
             return
         extra = max(wanted, read_stamp()["extra"], key=EXTRAS.index)
-        STAMP.unlink(missing_ok=True)  # an interrupted installation leaves none
+        STAMP.unlink(missing_ok=True)  # so an interrupted installation has no stamp
         LOG.write_text("")
         with Progress(f"preparing .venv ({extra}) with Python {sys.version.split()[0]}"):
             install(extra, lock)
@@ -114,7 +115,7 @@ def prepare(wanted: str) -> None:
 
 
 def fingerprint() -> str:
-    """Return a hash of everything that the environment is a function of."""
+    """Return a hash of everything that the environment depends on."""
     digest = hashlib.sha256(repr((sys.version_info[:2], str(ROOT))).encode())
     for name in INPUTS:
         digest.update(hashlib.sha256((ROOT / name).read_bytes()).digest())
@@ -122,68 +123,68 @@ def fingerprint() -> str:
 
 
 def read_stamp() -> dict[str, str]:
-    """Return what the last finished installation recorded."""
+    """Return the record of the last completed installation."""
     try:
         stamp = json.loads(STAMP.read_text())
         return {"inputs": str(stamp["inputs"]), "extra": EXTRAS[EXTRAS.index(stamp["extra"])]}
-    except (OSError, ValueError, TypeError, KeyError):  # none, or a damaged one
+    except (OSError, ValueError, TypeError, KeyError):  # missing or damaged
         return {"inputs": "", "extra": "core"}
 
 
 def is_current(wanted: str) -> bool:
-    """Tell whether the environment is the one that the lock describes, with the extra."""
+    """Whether the environment is up to date and includes the extra `wanted`."""
     stamp = read_stamp()
     return (
         stamp["inputs"] == fingerprint()
         and EXTRAS.index(stamp["extra"]) >= EXTRAS.index(wanted)
-        and PYTHON.exists()  # a link to a Python that may have been removed
+        and PYTHON.exists()  # it links to a Python that may have been removed
     )
 
 
 def install(extra: str, lock: int) -> None:
-    """Fill `.venv` with the locked versions and this clone (editable)."""
-    # Inside an activated .venv, sys.executable is what may be replaced: use what it came from.
+    """Install the locked versions and this clone (editable) into `.venv`."""
+    # In an activated .venv, sys.executable may be replaced; use the Python it was created from.
     python = getattr(sys, "_base_executable", sys.executable)
     uv = find_uv()
     if uv:
         command = [*uv, "sync", "--frozen", "--inexact", "--reinstall-package", "dpassay"]
         if succeeds(command + ["--python", python] + ["--extra", extra] * (extra != "core"), lock):
             return
-        say("uv did not succeed; trying venv and pip")
+        say("uv failed; trying venv and pip")
 
     pip = [str(PYTHON), "-m", "pip", "install"]
     steps = [
         [*pip, "--require-hashes", "-r", f"requirements/{extra}.txt"],
-        [*pip, "--no-deps", "--no-build-isolation", "-e", "."],  # what builds it is among these
+        [*pip, "--no-deps", "--no-build-isolation", "-e", "."],  # the build backend is installed
     ]
     usable = f"import pip, sys; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
     if not succeeds([str(PYTHON), "-c", usable]):
         steps.insert(0, [*venv_maker(python), "--clear", str(VENV)])
     for step in steps:
         if not succeeds(step, lock):
-            raise SystemExit(f"This step failed; .venv is unfinished: {' '.join(step)}\n{tail()}")
+            raise SystemExit(f"This step failed; .venv is incomplete: {' '.join(step)}\n{tail()}")
 
 
 def find_uv() -> list[str]:
-    """Return the command that is uv, or nothing."""
+    """Return the command that runs uv, or an empty list."""
     candidates = ["uv"], [sys.executable, "-m", "uv"]
     return next((uv for uv in candidates if succeeds([*uv, "--version"])), [])
 
 
 def venv_maker(python: str) -> list[str]:
-    """Return the command that makes an environment with pip in it."""
+    """Return the command that creates a virtual environment with pip."""
     if importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip"):
         return [python, "-m", "venv"]
     if importlib.util.find_spec("virtualenv"):
         return [sys.executable, "-m", "virtualenv", "--python", python]
     raise SystemExit(
-        f"{python} cannot make environments: ensurepip is missing. On Debian and Ubuntu: apt "
-        "install python3-venv. Or install uv (https://docs.astral.sh/uv). Then run this again."
+        f"{python} cannot create virtual environments: ensurepip is missing. On Debian and Ubuntu: "
+        "apt install python3-venv. Or install uv (https://docs.astral.sh/uv). Then run this again."
     )
 
 
 def succeeds(command: Sequence[str], lock: int | None = None) -> bool:
-    """Run a command and tell whether it returned 0; a step of the installation is logged."""
+    """Run a command and return whether its exit code is 0; with a lock, log its output."""
     inherited = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONPATH")}
     try:
         with open(os.devnull if lock is None else LOG, "a") as log:
@@ -195,7 +196,7 @@ def succeeds(command: Sequence[str], lock: int | None = None) -> bool:
                 stdin=subprocess.DEVNULL,
                 stdout=shown,
                 stderr=shown,
-                # Held while the step goes on, come what may.
+                # The step holds the lock even if this process is killed.
                 pass_fds=() if lock is None else (lock,),
             )
     except OSError:
@@ -203,15 +204,15 @@ def succeeds(command: Sequence[str], lock: int | None = None) -> bool:
 
 
 def tail() -> str:
-    """Return the end of the log, or where everything was shown."""
+    """Return the last lines of the log and its path."""
     if Progress.verbose:
-        return "What it said stands above."
+        return "Its output is above."
     lines = LOG.read_text(errors="replace").splitlines() if LOG.exists() else []
-    return "\n".join([*lines[-LAST:], f"Everything that was said: {LOG}"])
+    return "\n".join([*lines[-LAST:], f"The complete output: {LOG}"])
 
 
 class Progress:
-    """One line on stderr that says what goes on, and for how long; a spinner on a terminal."""
+    """A line on stderr with the current action and its duration; on a terminal, with a spinner."""
 
     verbose = False
 
@@ -229,7 +230,7 @@ class Progress:
             say(self.text)
 
     def turn(self) -> None:
-        """Rewrite the line until it is over."""
+        """Rewrite the line until the action is over."""
         for mark in itertools.cycle("|/-\\"):
             seconds = time.monotonic() - self.started
             sys.stderr.write(f"\r\x1b[2Krun.py: {self.text} {mark} {seconds:.0f} s")
@@ -248,26 +249,26 @@ class Progress:
 
 @contextmanager
 def locked() -> Iterator[int]:
-    """Hold the lock that lets one installation at a time into `.venv`."""
+    """Hold a lock, so that only one installation at a time changes `.venv`."""
     import fcntl  # POSIX only
 
     with open(ROOT / ".venv.lock", "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say("waiting for another run that prepares .venv")
+            say("waiting for another run that is preparing .venv")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield file.fileno()
 
 
 def replace_by(command: list[str], **environment: str) -> NoReturn:
-    """Become another program: its output, signals and exit code are the caller's."""
+    """Replace this process by another program, which inherits its output and signals."""
     sys.stdout.flush()
     os.execve(command[0], command, {**os.environ, **environment})
 
 
 def say(text: str) -> None:
-    """Report progress, on stderr."""
+    """Print a progress message to stderr."""
     print("run.py: " + text, file=sys.stderr, flush=True)
 
 

@@ -1,10 +1,10 @@
 """dpassay: is this differential-privacy guarantee true, and how good is it?
 
-The public face. `import dpassay` loads none of the parts: a name is imported when it is first
-used (PEP 562), so the import costs milliseconds and a question pays for what it asks. The rooms
-behind it are `dpassay.accountant`, `.lp`, `.verifier` and `.figures`; accountants for other
-libraries are in `dpassay.integrations.opacus`, `.dp_accounting` and `.jax_privacy`. Arguments may
-have the names that other libraries give them: `dpassay.accountant.aliases` has the table.
+This module is the public interface. `import dpassay` takes milliseconds, because each name is
+imported on first use (PEP 562). The implementation is in `dpassay.accountant`, `.lp`, `.verifier`
+and `.figures`. Drop-in accountants for other libraries are in `dpassay.integrations.opacus`,
+`.dp_accounting` and `.jax_privacy`. Arguments may also have the names that other libraries use,
+which are listed in `dpassay.accountant.aliases`.
 
 >>> import dpassay
 >>> noise = dpassay.Gaussian(standard_deviation=1)
@@ -22,7 +22,7 @@ from dpassay.accountant.core.asking import Askable, Drawable
 
 _ROOMS = ("accountant", "lp", "verifier", "figures", "integrations")
 _WHOLE = ("dpassay.accountant.ask", "dpassay.accountant.mechanisms", "dpassay.verifier.claims")
-"""Modules of which all that they list is public here."""
+"""Modules whose `__all__` is public here."""
 _PUBLIC = {
     "accountant.account": "Account BudgetError Spend",
     "accountant.core.adjacency": "Adjacency Direction",
@@ -51,7 +51,7 @@ _PUBLIC = {
     "verifier.document": "read_file read_paper read_registry",
     "verifier.verdict": "Finding Rigour Verdict",
 }
-"""Public names by their home inside dpassay."""
+"""Further public names, by module."""
 _DAILY = """
     epsilon delta beta power renyi mu rho total_variation profile convert
     membership posterior reconstruction
@@ -63,12 +63,12 @@ _DAILY = """
     calibrate compare Budget Count Counts Histogram Mean
     parse exact plot Adjacency Interval Results Verdict DpassayError
 """
-"""What is typed every day, and shown by `dir(dpassay)`; `__all__` has every public name."""
+"""The most used names, which `dir(dpassay)` lists; `__all__` has every public name."""
 _HOME = {name: f"dpassay.{module}" for module, names in _PUBLIC.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name, and keep it: the next use does not come here."""
+    """Import a public name on first use and cache it."""
     value: Any
     if name == "__version__":
         value = import_module("importlib.metadata").version("dpassay")
@@ -83,7 +83,7 @@ def __getattr__(name: str) -> Any:
         home = next((module for module in homes if name in _listed(module)), None)
         if home is None:
             text = f"module 'dpassay' has no attribute {name!r}{_hint(name)}"
-            raise AttributeError(text, name=name)  # without obj: Python adds no suggestion
+            raise AttributeError(text, name=name)  # with obj=… Python would append a suggestion
         value = getattr(import_module(home), name)
     globals()[name] = value
     return value
@@ -95,12 +95,12 @@ def _listed(module: str) -> list[str]:
 
 
 def _hint(name: str) -> str:
-    """Suggest a public name for one that is not."""
+    """Return a suggestion for an unknown name, to append to the error message."""
     if name.startswith("_"):
         return ""
     suggestion = import_module("dpassay.accountant.errors").suggestion
     found: str = suggestion(name, __getattr__("__all__"), listed=False)
-    return f". {found}" if found else ": dpassay.__all__ lists what it has"
+    return f". {found}" if found else "; dpassay.__all__ lists the public names"
 
 
 def __dir__() -> list[str]:
@@ -108,9 +108,9 @@ def __dir__() -> list[str]:
 
 
 def main() -> int:
-    """Run the command line; return its exit code."""
+    """Run the command line and return its exit code."""
     above = ("dpassay.figures.cli", "dpassay.figures.comparison.cli")
-    commands = (import_module(name).COMMAND for name in above)  # errors are caught below
+    commands = (import_module(name).COMMAND for name in above)  # imported lazily, in run
     try:
         run = import_module("dpassay.verifier.cli").main
     except KeyboardInterrupt:
@@ -121,7 +121,7 @@ def main() -> int:
 
 
 def _draw(*arguments: Any, **options: Any) -> Any:
-    """Draw what has `plot`."""
+    """Draw an object for its method `plot`."""
     return import_module("dpassay.figures.plot").plot(*arguments, **options)
 
 
@@ -130,5 +130,5 @@ Askable.asker = __getattr__
 
 
 def _write_page(*arguments: Any) -> None:
-    """Write the page of a verdict for the command line."""
+    """Write the page of verdicts for the command line."""
     import_module("dpassay.figures.pages.verdict").write(*arguments)

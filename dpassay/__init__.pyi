@@ -1,4 +1,4 @@
-"""The names of `dpassay`, for type checkers; a test holds this list and the table together."""
+"""The names of `dpassay`, for type checkers. A test compares this list with `__init__.py`."""
 
 from dpassay.accountant.account import Account as Account
 from dpassay.accountant.account import BudgetError as BudgetError

@@ -193,7 +193,7 @@ def test_pip_where_there_is_no_uv(
 
 def test_a_failed_step_is_named(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "succeeds", lambda command, lock=None: False)
-    with pytest.raises(SystemExit, match=r"This step failed; \.venv is unfinished: .* venv"):
+    with pytest.raises(SystemExit, match=r"This step failed; \.venv is incomplete: .* venv"):
         run.install("core", 0)
 
 

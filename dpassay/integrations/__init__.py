@@ -1,1 +1,1 @@
-"""Accountants in place of those of other libraries, by the library: `dpassay.integrations`."""
+"""Drop-in accountants for other libraries, one module per library."""

@@ -1,4 +1,4 @@
-"""For dp-accounting: a `PrivacyAccountant`, and what their events stand for."""
+"""dp-accounting: a `PrivacyAccountant`, and the translation of its events to mechanisms."""
 
 from dp_accounting import PrivacyAccountant
 

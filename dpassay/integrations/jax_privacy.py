@@ -1,4 +1,4 @@
-"""For JAX-Privacy: `DpsgdTrainingAccountant(JaxPrivacyConfig())`; its accountants are events'."""
+"""JAX-Privacy: `DpsgdTrainingAccountant(JaxPrivacyConfig())`, which uses dp-accounting's events."""
 
 from dpassay.integrations.dp_accounting import EventAccountant
 from dpassay.verifier.foreign.drop_in import JaxPrivacyConfig

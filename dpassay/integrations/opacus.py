@@ -1,7 +1,7 @@
-"""For Opacus: `PrivacyEngine(accountant="dpassay")`, and what their histories stand for.
+"""Opacus: `PrivacyEngine(accountant="dpassay")`, and the translation of accountant histories.
 
-Importing this module registers the accountant with Opacus under the name "dpassay", so that
-`make_private_with_epsilon` and `get_noise_multiplier` know it too.
+Importing this module registers the accountant with Opacus under the name "dpassay", also for
+`make_private_with_epsilon` and `get_noise_multiplier`.
 """
 
 from importlib import import_module

@@ -1,10 +1,11 @@
-"""Masses of a density between points, enclosed, in the units in which it is written.
+"""Enclosed integrals of a density between points, in the units of its text.
 
-∫ f beyond x is a sum of integrals over panels, each by flint (rigorous for integrands that are
-analytic near the panel, bisected where they are not), and of what `Decay` proves to be left beyond
-the last one. The panels end at the pieces' ends and at distances that double, so that a heavy tail
-takes as many as its digits. Between the two ends of a kink that is no rational number there is at
-most the width times the larger value.
+∫ f beyond x is a sum of integrals over panels and a bound on the tail beyond the last one, which
+`Decay` proves. flint integrates each panel; it is rigorous for integrands that are analytic near
+the panel, and bisects where they are not. Panels end at the ends of pieces and at distances that
+double, so the number of panels of a heavy tail is proportional to the number of its digits. An
+irrational kink is known by two bounds; the integral between these is at most their distance times
+the largest value.
 """
 
 from __future__ import annotations
@@ -29,31 +30,32 @@ from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.numbers.solve import fraction, power_of_two
 
 _MOST_PANELS = 4096
-"""Doubling panels of one tail: 2^4096 is beyond every exponent that is written."""
+"""Most doubling panels of one tail; 2^4096 is beyond every exponent that can be written."""
 _MOST_BITS = 512
-"""Precision from which on refusals are at once: an answer would take minutes."""
+"""Precision above which questions are refused at once; an answer would take minutes."""
 _FARTHEST = 1 << 100
-"""Distance beyond which a tail is bounded, not integrated: flint bisects without end there."""
+"""Distance beyond which a tail is bounded rather than integrated; flint would bisect endlessly."""
 _NOTHING = -(1 << 64)
-"""Bits of a tail that is bounded, not integrated: of e^{−V} as many digits are lost as V has."""
+"""Binary exponent below which a tail is bounded rather than integrated: an integral of e^{−V} loses
+as many bits as V has."""
 _USUAL_BITS = 73
-"""Bits at flint's first precision: those of a width of 1e-14, which sweeps over shifts need, and 24
-that a difference of masses loses. Fewer would make sweeps wider, more would cost time."""
+"""Bits at flint's first precision: those of a relative width of 1e-14, which sweeps over shifts
+need, plus 24 that a difference of masses loses. Fewer make sweeps wider, more cost time."""
 _FIRST_BITS = 64
-"""Bits in which the integral of a text is looked at first: whether it is finite."""
+"""Bits at which the integral of a new density is first tested for being finite."""
 _CLOSEST = 64
-"""Halvings of a panel towards its ends where the size of an integral is looked for."""
+"""Halvings of a panel towards its ends when the size of an integral is estimated."""
 _SPARE = 32
-"""Bits beyond those that are asked for: without any, flint bisects until it is stopped."""
+"""Bits beyond those requested; without any, flint bisects until it is stopped."""
 _STEEP = 256
-"""Slope of ln f times the width of a panel from which on only its beginning counts."""
+"""If the slope of ln f times the width of a panel exceeds this, only its beginning matters."""
 _FEW_LOST = 12
-"""Bits that an integrand may lose: usual densities are no smaller than 2^−4096."""
+"""Bits that an integrand may lose without extra precision; usual densities exceed 2^−4096."""
 _EVALUATIONS = 300
-"""Values of an integrand, for each bit of the precision, after which an integral stays wide: thirty
-times what smooth densities take. They are seconds, and more would be minutes."""
+"""Most evaluations of an integrand per bit of precision, thirty times those of smooth densities.
+An integral that needs more stays wide: these take seconds, more would take minutes."""
 _KEPT = 512
-"""Values that are kept of each kind."""
+"""Most cached values of each kind."""
 
 
 @final
@@ -75,9 +77,9 @@ class Law:
 
     @cached_property
     def axis(self) -> Fraction | None:
-        """The c with f(2c − x) = f(x), proved by the same terms on both sides; else None.
+        """The c with f(2c − x) = f(x), proved by comparing terms; None if this proves no symmetry.
 
-        A reflection that leaves f alone maps its kinks, and the polynomials in it, on each other.
+        A reflection that preserves f permutes its kinks and the polynomials in it.
         """
         places = [each for part in self.pieces.parts for each in centres(part.tree)]
         places += [end for place in self.pieces.breaks for end in (place.low, place.high)]
@@ -94,12 +96,12 @@ class Law:
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether f(−x) = f(x), by the same terms on both sides."""
+        """Whether f(−x) = f(x), proved by comparing terms."""
         return self.axis == 0
 
     @cached_property
     def power_of_tail(self) -> Fraction | None:
-        """The p for which f/x^p lies between two numbers > 0 far out on the right, else None."""
+        """The p for which f/x^p has positive bounds on both sides as x → ∞, else None."""
         if self.pieces.right is None:
             return None
         try:
@@ -110,12 +112,12 @@ class Law:
 
     @cached_property
     def steepest(self) -> Fraction | None:
-        """The supremum of −(ln f)′ where it is its exact limit on the right, else None."""
+        """The supremum of −(ln f)′ if it is exactly the limit at +∞, else None."""
         return steepest(self.pieces)
 
     @cached_property
     def centre(self) -> Fraction:
-        """A point between the tails: 0, or the end nearest to it of what f reaches."""
+        """A point between the tails: 0, or the point of the support's hull nearest to 0."""
         low, high = self.support
         point = Fraction(0)
         if low is not None and low > point:
@@ -124,7 +126,7 @@ class Law:
 
     @cached_property
     def support(self) -> tuple[Fraction | None, Fraction | None]:
-        """The outermost ends of pieces where f is not 0, None for infinite ones."""
+        """The outermost ends of the pieces where f is not 0; None for an infinite end."""
         charged = [part for part in self.pieces.parts if not part.is_zero]
         low, high = charged[0].low, charged[-1].high
         return None if low is None else low.low, None if high is None else high.high
@@ -134,7 +136,7 @@ class Law:
         return self.above(self.centre) + self.mirrored.above(-self.centre)
 
     def mass(self, low: Fraction | None, high: Fraction | None) -> arb:
-        """Return ∫ f between two points, from the tail in which it lies."""
+        """Return ∫ f between two points, from integrals over the tails on their side."""
         centre = self.centre
         if low is not None and high is not None and low >= high:
             return arb(0)
@@ -146,7 +148,7 @@ class Law:
         return left + self.mass(centre, high)
 
     def at_most(self, low: Fraction | None, high: Fraction | None) -> arb:
-        """Return an upper bound of ∫ f: by the width, by a bound of a tail, or the integral."""
+        """Return an upper bound on ∫ f, from the width, a bound on a tail, or the integral."""
         bounds: list[arb | None] = []
         if low is not None and high is not None:
             bounds.append((ball(high - low) * self.largest(low, high)).upper())
@@ -158,7 +160,7 @@ class Law:
         return min(known) if known else self.mass(low, high).upper()
 
     def largest(self, low: Fraction, high: Fraction) -> arb:
-        """Return an upper bound of f between two points; NaN where none is found."""
+        """Return an upper bound on f between two points; NaN if none is found."""
         most = arb(0)
         for part in self.pieces.parts:
             if part.is_zero or (part.low is not None and part.low.low >= high):
@@ -171,7 +173,7 @@ class Law:
         return most.upper()
 
     def above(self, x: Fraction) -> arb:
-        """Return ∫ f from x on, x at least the centre."""
+        """Return ∫ f from x to ∞, for x at or right of the centre."""
         key = (x, goal())
         if key not in self._uppers:
             if len(self._uppers) > _KEPT:
@@ -204,7 +206,7 @@ class Law:
         raise UndecidedError("The mass of a tail was not enclosed.")
 
     def beyond(self, x: Fraction) -> arb | None:
-        """Return ∫ f from x on where it is known by how f falls."""
+        """Return ∫ f from x to ∞ if x lies where a decay of f is proved, else None."""
         tail = self.decay_from(x)
         if tail is None:
             return None
@@ -214,7 +216,7 @@ class Law:
         return value * tail.above(at).union(most) if most.is_finite() else None
 
     def decay_from(self, x: Fraction) -> Decay | None:
-        """Return how f falls from x on, None where it is not known to."""
+        """Return the decay of f from x on, or None if none is proved."""
         known = self.pieces.right
         if known is None or x < known.start:
             return None
@@ -224,7 +226,7 @@ class Law:
         return self._decays[key]
 
     def next_end(self, x: Fraction) -> Fraction | None:
-        """Return where a panel from x on ends: at a piece's end, or at a doubled distance."""
+        """Return where a panel that starts at x ends: at a piece's end or a doubled distance."""
         last = self.support[1]
         if last is not None and x >= last:
             return None
@@ -245,7 +247,7 @@ class Law:
         return sorted({end for place in self.pieces.breaks for end in (place.low, place.high)})
 
     def panel(self, low: Fraction, high: Fraction) -> arb:
-        """Return ∫ f between two points of one piece, or of one kink."""
+        """Return ∫ f between two points within one piece or one kink."""
         key = (low, high, goal())
         if key not in self._panels:
             if len(self._panels) > _KEPT:
@@ -255,7 +257,7 @@ class Law:
 
     def _integral(self, low: Fraction, high: Fraction) -> arb:
         part = self.part(low, high)
-        if part is None:  # between the ends of a kink
+        if part is None:  # between the bounds of a kink
             ends = np.array([number_ends(low)[0]]), np.array([number_ends(high)[1]])
             most = [
                 arb(Ranges(*ends, each.known)(each.tree)[1][0])
@@ -280,7 +282,7 @@ class Law:
         return found
 
     def part(self, low: Fraction, high: Fraction) -> Piece | None:
-        """Return the piece between two points; None between the ends of a kink."""
+        """Return the piece between two points; None between the bounds of a kink."""
         for part in self.pieces.parts:
             starts = part.low is None or part.low.high <= low
             if starts and (part.high is None or high <= part.high.low):
@@ -289,9 +291,9 @@ class Law:
 
 
 def _steep_end(part: Piece, low: Fraction, high: Fraction) -> Fraction:
-    """Return a point from which on f, which falls, adds nothing to ∫ f; else the end of the panel.
+    """Return a point beyond which a falling f contributes nothing to ∫ f, or the panel's end.
 
-    Of e^{−x^100} next to x = 1.9 flint would bisect until it has such points itself.
+    For e^{−x^100} near x = 1.9, flint would bisect until it finds such points itself.
     """
     width, slope = high - low, -real(part.slope, ball(low))
     if not slope * ball(width) > _STEEP:
@@ -316,19 +318,20 @@ def integral(
     beside: arb | None = None,
     share: arb | None = None,
 ) -> arb:
-    """Return ∫ f between two points, to about the bits that are asked for, or a share of its size.
+    """Return ∫ f between two points, to about the requested bits, or to a given relative accuracy.
 
-    They are relative to what a few values of |f| say of it: a limit of 0 for the absolute error
-    would bisect without end next to a point where f is 0. Some lie close to the ends, where all of
-    the integral of a steep f is. They are relative to `beside`, which the integral is added to,
-    where that is larger. Of e^{−V} as many bits are lost as V has, and are spent in addition.
+    The accuracy is relative to an estimate of ∫ |f| from some values of |f|, several of them close
+    to the ends, where the whole integral of a steep f lies. An absolute tolerance of 0 would make
+    flint bisect endlessly next to a zero of f. If the integral is to be added to `beside`, and that
+    is larger, the accuracy is relative to `beside`. An integrand e^{−V} loses as many bits as V
+    has; the precision is raised by these.
     """
     share = negligible() if share is None else share
     a = _point(low)
     size = _size(f, a, _point(high) - a)
     size = size if beside is None else size.max(abs(beside).mid())
     lost = int(size.man_exp()[1]).bit_length() if size.is_finite() else 0
-    spare = _SPARE if ctx.prec > START_PRECISION else 0  # at the first precision there is room
+    spare = _SPARE if ctx.prec > START_PRECISION else 0  # the first precision has bits to spare
     with ctx.workprec(ctx.prec + spare + max(lost - _FEW_LOST, 0)):
         return acb.integral(
             f,
@@ -345,7 +348,7 @@ def _point(x: Fraction | arb) -> arb:
 
 
 def _size(f: Callable[[acb, bool], acb], a: arb, width: arb) -> arb:
-    """Return about how large ∫ |f| is, from values in the middle and close to the ends."""
+    """Estimate ∫ |f| from values in the middle and close to the ends."""
     steps = [(width * i / 8, width) for i in range(1, 8)]
     for step in (width / 2**n for n in range(4, _CLOSEST, 4)):
         steps += [(step, step), (width - step, step)]
@@ -355,9 +358,10 @@ def _size(f: Callable[[acb, bool], acb], a: arb, width: arb) -> arb:
 
 
 def goal() -> int:
-    """Return the bits that masses and integrals are computed to.
+    """Return the bits to which masses and integrals are computed.
 
-    At the first precision they do for usual answers, whose differences of two masses lose some.
+    At the first precision these suffice for usual answers, even if a difference of masses loses
+    some. Raises UndecidedError above the largest precision.
     """
     if ctx.prec > _MOST_BITS:
         raise UndecidedError(
@@ -368,7 +372,7 @@ def goal() -> int:
 
 
 def negligible() -> arb:
-    """Return the share below which a rest is left open."""
+    """Return the relative size below which a remainder is not resolved further."""
     return arb(2) ** -goal()
 
 
@@ -378,13 +382,13 @@ def _nothing() -> arb:
 
 @functools.lru_cache(maxsize=_KEPT)
 def law(text: str, argument: str) -> Law:
-    """Return the law of a text. Raises InvalidInputError where it is no density."""
+    """Return the law of a text; raise InvalidInputError if it is not a density."""
     return law_of(read(text, argument), argument)
 
 
 @functools.lru_cache(maxsize=_KEPT)
 def law_of(tree: Node, argument: str) -> Law:
-    """Return the law of a formula that was read."""
+    """Return the law of a parsed formula; raise InvalidInputError if it is not a density."""
     found = Law(tree, pieces(tree, argument), argument)
     with ctx.workprec(_FIRST_BITS):
         if not found.total().is_finite():

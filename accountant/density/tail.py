@@ -1,17 +1,18 @@
-"""What is proved of an expression at all x ≥ A > 0 at once.
+"""Bounds on an expression that hold for all x ≥ A > 0 at once.
 
-An expression without branches is written there in one of two forms. A `Sum` is
+An expression without branches is written in one of two forms. A `Sum` is
 
     Σ c_p x^p + k ln x + r,  with rational p and k, and a number r(x) in a ball,
 
-where every c_p is `Exact`, a polynomial in numbers such as π; a `Product` is x^k m(x) e^{E(x)} with
-m(x) in a ball and E = Σ c_p x^p over powers p > 0. Both are closed under products, powers,
-exponentials and logarithms. Of a sum of two products one dominates: their quotient is x^k m e^{E},
-whose first power in E decides, and which is monotone from A on where
+where every c_p is `Exact`, a polynomial in constants such as π. A `Product` is x^k m(x) e^{E(x)}
+with m(x) in a ball and E = Σ c_p x^p over powers p > 0. Both forms are closed under products,
+powers, exponentials and logarithms. In a sum of two products one dominates. Their quotient is again
+of the form x^k m e^{E}. The leading term of E decides which one dominates, and the quotient without
+m is monotone from A on if
 
-    k + Σ p c_p x^p  has that sign for all x ≥ A.
+    k + Σ p c_p x^p  has one sign for all x ≥ A.
 
-A larger A decides what a smaller one leaves open, or the expression is none of these.
+If this fails for one A, a larger A may succeed; otherwise the expression has neither form.
 """
 
 from __future__ import annotations
@@ -29,30 +30,30 @@ from dpassay.accountant.density.tree import Node, X, add, at, mul, num, varies
 from dpassay.accountant.numbers.interval import ball
 
 _MOST_TERMS = 40
-"""Of a sum: products of longer ones become balls."""
+"""Most terms of a sum; products of longer sums become balls."""
 _MOST_POWER = 12
-"""Sums are multiplied out up to this power."""
+"""Largest power of a sum that is expanded."""
 _ZERO = Fraction(0)
 
 
 class TailError(Exception):
-    """The forms do not decide it from this A on."""
+    """The forms do not decide the question for this A."""
 
 
 @final
 @dataclass(frozen=True)
 class Exact:
-    """A polynomial with rational coefficients in numbers that formulas without x say.
+    """A polynomial with rational coefficients in constants, which are formulas without x.
 
-    One without terms is 0. Another may be 0 too, if such numbers depend on each other, as √2 and √8
-    do: then its ball contains 0 at any precision, and what needs its sign is refused.
+    Without terms it is 0. With terms it may be 0 too if the constants are dependent, as √2 and √8
+    are. Its ball then contains 0 at every precision, and a question that needs its sign is refused.
     """
 
     terms: Mapping[tuple[Node, ...], Fraction]
 
     @staticmethod
     def of(node: Node) -> Exact:
-        """Read a formula without x."""
+        """Convert a formula without x."""
         match node.op:
             case "num":
                 return Exact({(): node.number} if node.number else {})
@@ -63,7 +64,7 @@ class Exact:
         return Exact({(node,): Fraction(1)})
 
     def __bool__(self) -> bool:
-        """Whether there are terms."""
+        """Whether there are any terms."""
         return bool(self.terms)
 
     def __add__(self, other: Exact) -> Exact:
@@ -87,11 +88,11 @@ class Exact:
 
     @property
     def rational(self) -> Fraction | None:
-        """It, where it is rational by its form."""
+        """The rational value if there is no other constant, else None."""
         return self.terms.get((), _ZERO) if set(self.terms) <= {()} else None
 
     def ball(self) -> arb:
-        """Return a ball around it."""
+        """Return a ball that contains the value."""
         value = arb(0)
         for factors, c in self.terms.items():
             product = ball(c)
@@ -126,7 +127,7 @@ class Product:
 
     @property
     def vanishes(self) -> bool:
-        """Whether it tends to 0."""
+        """Whether the product tends to 0 as x → ∞."""
         return _leading(self.exponent) < 0 if self.exponent else self.power < 0
 
 
@@ -135,22 +136,22 @@ Form: TypeAlias = Sum | Product
 
 @final
 class Tail:
-    """The forms of expressions at x ≥ A."""
+    """The forms of expressions for x ≥ A; an expression without a form raises TailError."""
 
     def __init__(self, start: Fraction) -> None:
         self._start = start
         self._known: dict[Node, Form] = {}
 
     def sign(self, node: Node) -> int:
-        """Return the sign for all x ≥ A. Raises TailError."""
+        """Return the sign for all x ≥ A; TailError if it is not decided."""
         return _sign(self.product(node).size)
 
     def values(self, node: Node) -> arb:
-        """Return a ball of the values at all x ≥ A. Raises TailError where they are unbounded."""
+        """Return a ball that contains the values at all x ≥ A; TailError if they are unbounded."""
         return self._sum(self.product(node)).rest
 
     def product(self, node: Node) -> Product:
-        """Return the expression as a product. Raises TailError."""
+        """Return the expression as a product; TailError if it is not one."""
         return self._product(self._of(node))
 
     def _of(self, node: Node) -> Form:
@@ -183,7 +184,7 @@ class Tail:
         raise TailError(node.op)
 
     def _span(self, power: Fraction) -> arb:
-        """Return the range of x^p, p ≤ 0."""
+        """Return the range of x^p over x ≥ A, for p ≤ 0."""
         if power == 0:
             return arb(1)
         return arb(0).union((ball(self._start).log() * ball(power)).exp())
@@ -217,11 +218,11 @@ class Tail:
         raise TailError("a power")
 
     def _bounded(self, form: Product) -> arb:
-        """Return the range of a product that tends to 0."""
+        """Return the range over x ≥ A of a product that tends to 0."""
         return form.size * arb(0).union(self._most(form))
 
     def _most(self, form: Product) -> arb:
-        """Return the largest x^k e^{E}, of what falls from A on."""
+        """Return the maximum of x^k e^{E} over x ≥ A, its value at A if it falls from A on."""
         if form.exponent:
             first = max(form.exponent)
             rise = ball(form.power) * self._span(-first)
@@ -345,7 +346,7 @@ class Tail:
 @final
 @dataclass(frozen=True)
 class Decay:
-    """−(ln f)'(x) lies in x^power·[low, high], low > 0, for all x ≥ start."""
+    """−(ln f)'(x) lies in x^power·[low, high] with low > 0, for all x ≥ start."""
 
     start: Fraction
     power: Fraction
@@ -353,15 +354,15 @@ class Decay:
     high: arb
 
     def below(self, x: arb) -> arb:
-        """Return an upper bound of ∫ f/f(x) beyond x ≥ A, +∞ where none is known.
+        """Return an upper bound on ∫ f/f(x) over (x, ∞), for x ≥ start; +∞ if none is known.
 
-        −y(ln f)'(y) ≥ α = low·x^{1 + power} for y ≥ x, so that f(y) ≤ f(x)(x/y)^α.
+        −y(ln f)'(y) ≥ α = low·x^{1 + power} for y ≥ x, hence f(y) ≤ f(x)(x/y)^α.
         """
         rate = self.low.lower() * (x.log() * ball(1 + self.power)).exp()
         return (x / (rate - 1)).upper() if rate > 1 else arb.pos_inf()
 
     def drift(self, x: arb, length: arb) -> tuple[arb, arb]:
-        """Return bounds of the integral of −(ln f)′ over any stretch of a length from x on."""
+        """Return bounds on the integral of −(ln f)′ over any interval of a length beyond x."""
         size = (x.log() * ball(self.power)).exp()
         low, high = self.low.lower() * length, self.high.upper() * length
         if self.power > 0:
@@ -371,16 +372,16 @@ class Decay:
         return low.lower(), high.upper()
 
     def above(self, x: arb) -> arb:
-        """Return a lower bound: 0, or what the power law with the largest rate has."""
+        """Return a lower bound on ∫ f/f(x): that of the power law with the largest rate, or 0."""
         if self.power != -1:
             return arb(0)
         return (x / (self.high.upper() - 1)).lower()
 
 
 def decay(slope: Node, start: Fraction) -> Decay:
-    """Return how fast f falls beyond A, from its logarithmic derivative.
+    """Return the decay of f beyond A = `start`, from the slope (ln f)′.
 
-    Raises TailError where it is not proved to fall, integrably, from this A on.
+    Raises TailError unless f is proved to fall, fast enough to be integrable, from this A on.
     """
     tail = Tail(start)
     found = tail.product(slope)
@@ -398,9 +399,9 @@ def decay(slope: Node, start: Fraction) -> Decay:
 
 
 def ratio(slope: Node, start: Fraction, by: Fraction) -> arb:
-    """Return a ball of D(x + by)/D(x) for all x ≥ A, up to ∞. Raises TailError.
+    """Return a ball that contains D(x + by)/D(x) for all x ≥ A, perhaps unbounded; or TailError.
 
-    A slope of −D beyond A and A + by is what it is taken of.
+    `slope` is −D. It must have its form beyond both A and A + by.
     """
     tail = Tail(start)
     form = tail.product(mul(at(slope, add(X, num(by))), tree.power(slope, Fraction(-1))))
@@ -413,7 +414,7 @@ def ratio(slope: Node, start: Fraction, by: Fraction) -> arb:
 
 
 def nearer(slope: Node, start: Fraction, known: Decay) -> Decay:
-    """Return how f falls from a farther place on, which is known more narrowly."""
+    """Return the decay of f from a farther start, with tighter bounds; else the known decay."""
     try:
         return decay(slope, start)
     except TailError:

@@ -1,8 +1,8 @@
-"""A density as text: read into a tree, never evaluated.
+"""The text of a density, parsed into a tree; it is never evaluated as code.
 
-Numbers as written, x, r for abs(x), pi, + − * / **, abs, exp, log, sqrt, cosh, sinh, tanh, min,
-max; pieces as `a if x < 1 else b`, or by a comparison in parentheses as a factor 0 or 1. Conditions
-are joined by and, or, not.
+A formula may contain numbers, x, r for abs(x), pi, + − * / **, and abs, exp, log, sqrt, cosh, sinh,
+tanh, min, max. Pieces are written as `a if x < 1 else b`, or with a comparison in parentheses as a
+factor 0 or 1. Conditions may be combined with and, or, not.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from dpassay.accountant.errors import InvalidInputError, expected, suggestion
 from dpassay.accountant.numbers.exact import exact
 
 LONGEST = 2000
-"""Characters: a longer text makes trees that take minutes."""
+"""Most characters of a text; a longer one makes trees that take minutes."""
 _MOST_NODES = 400
-"""Operations of the text, for the same reason."""
+"""Most nodes of the parsed text, for the same reason."""
 _LARGEST_EXPONENT = 1000
-"""Of a written power: a larger one makes coefficients of as many digits."""
+"""Largest exponent that may be written; a larger one makes coefficients with that many digits."""
 FUNCTIONS = ("abs", "cosh", "exp", "log", "max", "min", "sinh", "sqrt", "tanh")
 _REMEDY = "Write it in x with numbers, + - * / **, abs, exp, log, sqrt, cosh, min, max, and pieces "
 _PIECES = '"a if x < 1 else b".'
 
 
 def formula(name: str, value: str) -> str:
-    """Return the text of an argument, of which nothing else is known yet."""
+    """Return the text of an argument without surrounding space; it is parsed later."""
     if not isinstance(value, str) or value.isspace():
         raise expected(name, value, "to be a text such as 'exp(-abs(x)**3)'")
     return value.strip()
 
 
 def read(text: str, argument: str) -> Node:
-    """Return the tree of a text, or raise InvalidInputError that names what is not read."""
+    """Parse a text into a tree; raise InvalidInputError, which names the part that is refused."""
     if not isinstance(text, str) or not text.strip():
         raise InvalidInputError(
             f"Expected {argument} to be a text such as 'exp(-abs(x)**3)', not {text!r}."
@@ -186,7 +186,7 @@ class _Reader:
                     larger, smaller = (b, a) if isinstance(op, (ast.Lt, ast.LtE)) else (a, b)
                     if isinstance(op, (ast.Lt, ast.Gt)):
                         found = branch(less(larger, smaller), found, no)
-                    else:  # unless the smaller one is larger
+                    else:  # a non-strict comparison: not (smaller > larger)
                         found = branch(less(smaller, larger), no, found)
                 return found
         raise self._refused(

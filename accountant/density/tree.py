@@ -1,7 +1,7 @@
-"""Expressions in x as trees: simplified as they are made, differentiated, and taken logarithms of.
+"""Expressions in x as trees: simplification, differentiation and logarithms.
 
-A sum a + b that is structurally positive has its logarithm as logsum(ln a, ln b), which neither
-under- nor overflows, and whose derivative is a weighted mean of those of ln a and ln b.
+If the structure of a + b shows that it is positive, its logarithm is logsum(ln a, ln b). This form
+neither underflows nor overflows, and its derivative is a weighted mean of those of ln a and ln b.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from dpassay.accountant.numbers.exact import to_fmpq
 class Node:
     """One operation.
 
-    `op` is num, pi, x, add, mul, pow (parts[0] to the rational `number`), exp, log, logsum
-    (ln(e^a + e^b)), sigmoid (1/(1 + e^{−a})); or if, parts (u, a, b): a where u > 0, else b. A join
-    is an if whose branches agree where u = 0.
+    `op` is num, pi, x, add, mul, pow (parts[0] to the rational power `number`), exp, log, logsum
+    (ln(e^a + e^b)), sigmoid (1/(1 + e^{−a})), or if with parts (u, a, b): a where u > 0, else b. A
+    join is an if whose branches agree where u = 0.
     """
 
     op: str
@@ -33,30 +33,30 @@ class Node:
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Hash once: parts are shared, and their paths many."""
+        """Compute the hash once: subtrees are shared, and many paths lead to each."""
         object.__setattr__(self, "_hash", hash((self.op, self.parts, self.number)))
 
     def __hash__(self) -> int:
-        """Return the hash that was made with the node."""
+        """Return the stored hash."""
         return self._hash
 
 
 X, PI = Node("x"), Node("pi")
 _LARGEST_POWER = 64
-"""Numbers are raised to powers up to it at once; a larger one would make long numbers."""
+"""Largest power of a number that is computed, and degree of a polynomial that is expanded."""
 _HIGHEST_DEGREE = 400
-"""Of quotients of polynomials: higher ones take long to factor."""
+"""Largest total degree of a quotient of polynomials; higher ones take long to factor."""
 MOST_BITS = 1 << 14
-"""Of numbers: longer ones take long to write."""
+"""Most bits of a computed number; longer ones take long to write."""
 
 
 def bits(value: Fraction) -> int:
-    """Return how many bits the longer one of numerator and denominator has."""
+    """Return the bit length of the numerator or the denominator, whichever is longer."""
     return max(map(int.bit_length, value.as_integer_ratio()))
 
 
 def num(value: Fraction | int) -> Node:
-    """Return a number."""
+    """Return a constant."""
     return Node("num", (), Fraction(value))
 
 
@@ -75,7 +75,7 @@ def add(a: Node, b: Node) -> Node:
         return ZERO
     if b.op == "num":
         a, b = b, a
-    for one, other in ((a, b), (b, a)):  # numbers are collected, and stand first
+    for one, other in ((a, b), (b, a)):  # constants are collected in front
         if other.op == "add" and other.parts[0].op == "num":
             if one.op == "num":
                 return add(num(one.number + other.parts[0].number), other.parts[1])
@@ -95,7 +95,7 @@ def less(a: Node, b: Node) -> Node:
 
 
 def mul(a: Node, b: Node) -> Node:
-    """Return ab, a number first."""
+    """Return ab, with a constant factor in front."""
     if a.op == b.op == "num":
         return num(a.number * b.number)
     if b.op == "num":
@@ -121,7 +121,7 @@ def mul(a: Node, b: Node) -> Node:
 
 
 def _leads(a: Node) -> bool:
-    """Whether a number times it is one term: sums of such are multiplied out."""
+    """Whether a constant times this is a single term, so that it is distributed over a sum."""
     return a.op in ("num", "x", "pow") or (a.op == "mul" and a.parts[0].op == "num")
 
 
@@ -175,7 +175,7 @@ def logsum(a: Node, b: Node) -> Node:
 
 
 def branch(u: Node, a: Node, b: Node, *, joined: bool = False) -> Node:
-    """Return a where u > 0, b elsewhere; `joined` where both agree if u = 0."""
+    """Return a where u > 0, else b; `joined` means that both agree where u = 0."""
     if u.op == "num":
         return a if u.number > 0 else b
     return a if a == b else Node("join" if joined else "if", (u, a, b))
@@ -204,7 +204,7 @@ def rebuilt(a: Node, parts: tuple[Node, ...]) -> Node:
 
 
 def replaced(a: Node, change: Callable[[Node], Node | None]) -> Node:
-    """Return the tree with what `change` returns in the place of a node, where that is not None."""
+    """Return the tree with each node replaced by `change(node)`, unless that is None."""
     found: dict[Node, Node] = {}
 
     def walk(node: Node) -> Node:
@@ -221,22 +221,22 @@ def replaced(a: Node, change: Callable[[Node], Node | None]) -> Node:
 
 @functools.lru_cache(maxsize=1 << 14)
 def varies(a: Node) -> bool:
-    """Whether x is in it."""
+    """Whether the expression depends on x."""
     return a == X or any(map(varies, a.parts))
 
 
 def at(a: Node, value: Node) -> Node:
-    """Return the tree with another expression for x."""
+    """Return the tree with an expression in place of x."""
     return replaced(a, lambda node: value if node == X else None)
 
 
 def mirrored(a: Node, about: Fraction = Fraction(0)) -> Node:
-    """Return the tree at 2c − x."""
+    """Return the tree at 2c − x, where c = `about`."""
     return at(a, less(num(2 * about), X))
 
 
 def polynomials(a: Node) -> dict[Node, fmpq_poly]:
-    """Return the largest subtrees that are polynomials in x with rational coefficients."""
+    """Return the maximal subtrees that are polynomials in x with rational coefficients."""
     known: dict[Node, fmpq_poly | None] = {}
 
     def walk(node: Node) -> fmpq_poly | None:
@@ -279,13 +279,13 @@ def _polynomial(a: Node, parts: list[fmpq_poly | None]) -> fmpq_poly | None:
 
 
 Quotient: TypeAlias = "tuple[fmpq_poly, fmpq_poly, Node]"
-"""p, q and g of p(x)/q(x)·e^{g(x)}."""
+"""p, q and g in p(x)/q(x)·e^{g(x)}."""
 
 
 def quotient(a: Node) -> Quotient | None:
-    """Return an expression as a quotient of polynomials times an exponential; None if it is none.
+    """Write an expression as a quotient of polynomials times an exponential; None if impossible.
 
-    Exponentials cancel in (ln f)′ = f′/f, and zeros of what is left are exact.
+    The exponential cancels in (ln f)′ = f′/f, and the zeros of the remaining quotient are exact.
     """
     match a.op:
         case "num":
@@ -311,7 +311,7 @@ def quotient(a: Node) -> Quotient | None:
 
 
 def _quotient_of_exp(a: Node) -> Quotient | None:
-    """Return e^a as a quotient of polynomials; None if it is none."""
+    """Return e^a as a quotient of polynomials, or None if it is not one."""
     match a.op:
         case "num" if a == ZERO:
             return quotient(ONE)
@@ -349,9 +349,9 @@ def _reduced(p: fmpq_poly, q: fmpq_poly, grown: Node) -> Quotient | None:
 
 
 def sign_of(a: Node) -> Node | None:
-    """Return a product of polynomials, each once, of the sign of a where a is known as a quotient.
+    """Return a square-free product of polynomials with the sign of a; None if a is no quotient.
 
-    None if it is not one. Factors to even powers are left out: they change no sign.
+    Factors with even powers are dropped, since they do not change the sign.
     """
     found = quotient(a)
     if found is None:
@@ -368,7 +368,7 @@ def sign_of(a: Node) -> Node | None:
 
 
 def centres(a: Node) -> list[Fraction]:
-    """Return the mean of the roots of each polynomial, which is mirrored where f is."""
+    """Return the mean root of each polynomial; a reflection that preserves f preserves this set."""
     return [_fraction(-p[n - 1] / (n * p[n])) for p in polynomials(a).values() if (n := p.degree())]
 
 
@@ -377,7 +377,7 @@ def _fraction(value: fmpq) -> Fraction:
 
 
 def ordered(a: Node) -> Node:
-    """Return the tree with polynomials multiplied out, and terms in one order, whatever it was."""
+    """Return a canonical tree: polynomials expanded, terms sorted."""
     known = {
         node: Node("polynomial", tuple(num(_fraction(c)) for c in p.coeffs()))
         for node, p in polynomials(a).items()
@@ -395,7 +395,10 @@ def ordered(a: Node) -> Node:
 
 
 def derivative(a: Node, *, quotients: bool = False) -> Node:
-    """Return the derivative in x, of branches inside each of them; quotients as one if so asked."""
+    """Return the derivative in x, that of each branch separately.
+
+    With `quotients`, the derivative of a quotient is written as a single quotient.
+    """
     known: dict[Node, Node] = {}
 
     def d(node: Node) -> Node:
@@ -407,7 +410,7 @@ def derivative(a: Node, *, quotients: bool = False) -> Node:
 
 
 def _of_quotient(a: Node, d: Callable[[Node], Node]) -> Node | None:
-    """Return (u′v + r u v′) v^{r − 1} of u v^r, r < 0; None of what is no quotient."""
+    """Return (u′v + r u v′) v^{r − 1}, the derivative of u v^r with r < 0; None for other nodes."""
     for u, v in (a.parts, a.parts[::-1]) if a.op == "mul" else ():
         if v.op == "pow" and v.number < 0:
             base = v.parts[0]
@@ -436,7 +439,7 @@ def _derivative(a: Node, d: Callable[[Node], Node]) -> Node:
         case "logsum":
             left, right = a.parts
             rises = d(left), d(right)
-            if rises[0].op == rises[1].op == "num":  # what grows faster, and the rest
+            if rises[0].op == rises[1].op == "num":  # constant slopes: the larger, and the rest
                 if rises[0].number < rises[1].number:
                     left, right, rises = right, left, rises[::-1]
                 lost = num(rises[1].number - rises[0].number)
@@ -451,7 +454,7 @@ def _derivative(a: Node, d: Callable[[Node], Node]) -> Node:
 
 
 def is_positive(a: Node, known: Mapping[Node, int] | None = None) -> bool:
-    """Whether it is > 0 wherever it is defined, by its structure and the known signs of terms."""
+    """Whether a > 0 wherever it is defined, by its structure and the known signs of terms."""
     if known and known.get(a) == 1:
         return True
     match a.op:
@@ -482,7 +485,7 @@ def _has_exponential(a: Node) -> bool:
 
 
 def log_of(a: Node, known: Mapping[Node, int]) -> Node:
-    """Return ln a of an expression without branches that is > 0."""
+    """Return ln a, for an expression a > 0 without branches."""
     match a.op:
         case "mul" if all(is_positive(part, known) for part in a.parts):
             return add(*(log_of(part, known) for part in a.parts))

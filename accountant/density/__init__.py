@@ -1,1 +1,1 @@
-"""Densities that a user writes: read, differentiated, bounded over ranges, integrated."""
+"""Densities given as text: parsed, differentiated, bounded over ranges and integrated."""

@@ -1,7 +1,6 @@
-"""Moments and quantiles of a density, enclosed.
+"""Enclosed moments and quantiles of a density.
 
-x^n f on the right half-line is a density that is a formula too: its total is enclosed in the same
-way.
+x^n f on a half-line is itself a density given by a formula, so the same code encloses its integral.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from dpassay.accountant.numbers.solve import crossing
 
 
 def mean(found: Law) -> arb:
-    """Return E X; ∞ or NaN where a tail is too heavy."""
+    """Return E X; ±∞ or NaN if a tail is too heavy."""
     return (_half(found, 1, right=True) - _half(found, 1, right=False)) / found.total()
 
 
 def absolute_moment(found: Law, n: int) -> arb:
-    """Return E|X|^n, ∞ where a tail is too heavy."""
+    """Return E|X|^n, +∞ if a tail is too heavy."""
     return (_half(found, n, right=True) + _half(found, n, right=False)) / found.total()
 
 
@@ -47,7 +46,7 @@ def _half(found: Law, n: int, *, right: bool) -> arb:
 
 
 def _last_below(law: Law, x: Fraction) -> arb:
-    """Enclose the largest number up to x below which, next to it, f is not 0."""
+    """Enclose the supremum of the points ≤ x at which f is not 0."""
     last = [part for part in _charged(law) if part.low is None or part.low.low < x][-1]
     if last.high is None or last.high.low >= x:
         return ball(x)
@@ -63,7 +62,7 @@ def _end(place: Break | None, infinite: arb) -> arb:
 
 
 def quantile(law: Law, level: ExactReal, p: arb) -> arb:
-    """Return the least x with F(x) ≥ p."""
+    """Return the least x with F(x) ≥ p, where p is a ball that contains `level`."""
     low, high = law.support
     if law.axis is not None and level.rational == Fraction(1, 2):
         return _last_below(law, law.axis)
@@ -75,7 +74,7 @@ def quantile(law: Law, level: ExactReal, p: arb) -> arb:
     def excess(x: Fraction) -> arb:
         below = law.mass(None, x)
         above = law.mass(x, None)
-        return (1 - p) * below - p * above  # (F − p)·total, without one minus another
+        return (1 - p) * below - p * above  # (F − p)·total, without cancellation in 1 − F
 
     a = -Fraction(1) if low is None else low
     while low is None and not excess(a) < 0:

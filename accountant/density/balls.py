@@ -1,4 +1,4 @@
-"""The value of an expression in balls: at a real point, or at a complex one for integrals."""
+"""Values of an expression in ball arithmetic, at real points and, for integrals, complex ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ZERO = acb(0)
 
 
 def real(node: Node, x: arb) -> arb:
-    """Return a ball that contains the value at every number of x; NaN where it is not known."""
+    """Return a ball that contains the value at every number in x; NaN if it is not known."""
     known: dict[Node, arb] = {}
 
     def of(node: Node) -> arb:
@@ -58,14 +58,14 @@ def _real(node: Node, x: arb, parts: list[arb]) -> arb:
 def _real_power(base: arb, r: Fraction) -> arb:
     if r.denominator == 1:
         return whole_power(base, int(r))
-    if base.contains(0) and r > 0:  # of numbers ≥ 0
+    if base.contains(0) and r > 0:  # the base is known to be ≥ 0
         most = base.upper()
         return arb(0) if most <= 0 else arb(0).union((ball(r) * most.log()).exp())
     return base.sqrt() if r == Fraction(1, 2) else (ball(r) * base.log()).exp()
 
 
 def whole_power(base: arb, n: int) -> arb:
-    """Return base^n by squaring: flint's own is NaN for a ball around 0."""
+    """Return base^n by squaring; flint's own power is NaN for a ball that contains 0."""
     if n < 0:
         return 1 / whole_power(base, -n)
     value, square = arb(1), base
@@ -76,10 +76,11 @@ def whole_power(base: arb, n: int) -> arb:
 
 
 class Holomorphic:
-    """An expression as an integrand of flint: where it must be analytic, NaN where it is not.
+    """An expression as an integrand for flint: NaN if it must be analytic on a ball and is not.
 
-    A sum that is a polynomial, and whose terms cancel to a ball around 0, is expanded about the
-    middle of the ball: next to a narrow peak such as that of 1/(x² − 2x + 1.0001) it is not 0.
+    If a sum that is a polynomial cancels to a ball that contains 0, the polynomial is expanded
+    about the midpoint instead. Near a narrow peak, as that of 1/(x² − 2x + 1.0001), the expansion
+    excludes 0.
     """
 
     def __init__(self, node: Node) -> None:
@@ -127,7 +128,7 @@ class Holomorphic:
                     value = large + (1 + (small - large).exp()).log(analytic=analytic)
                 case "sigmoid":
                     a = values[parts[0]]
-                    rising = a.exp() if a.real.mid() < 0 else (-a).exp()  # small far from 0
+                    rising = a.exp() if a.real.mid() < 0 else (-a).exp()  # at most about 1
                     value = (rising if a.real.mid() < 0 else 1) / (1 + rising)
                 case _:
                     raise ValueError(op)

@@ -1,8 +1,8 @@
-"""Draws from a density in floats, by rejection: for simulation.
+"""Floating-point samples from a density by rejection, for simulation.
 
-Between −R and R cells have upper bounds of f, from its ranges; beyond, f is at most f(R)(R/x)^α
-(`dpassay.accountant.density.tail`), which is drawn by inversion. A point is kept with probability f
-over its bound, so what is kept has the density f, up to the rounding of floats.
+Between −R and R, ranges of f give upper bounds on cells. Beyond R, f is at most f(R)(R/x)^α
+(`dpassay.accountant.density.tail`), and this bound is sampled by inversion. A point is accepted
+with probability f over its bound, so accepted points have density f, up to rounding errors.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from dpassay.accountant.density.ranges import Ranges, number_ends
 from dpassay.accountant.numbers.interval import ball
 
 _CELLS = 4096
-"""Cells between the tails: fewer reject more."""
+"""Number of cells per piece; fewer cells reject more points."""
 _STEEPEST = 1e6
-"""Largest power of a tail's bound: a steeper one is drawn from the bound with this."""
+"""Largest exponent α of a tail's bound; a steeper tail uses the bound with this exponent."""
 _ROUND = 1.2
-"""Points drawn at once for each that is wanted."""
+"""Points drawn at once per accepted point needed."""
 
 
 def draw(law: Law, size: int, rng: np.random.Generator) -> NDArray[Any]:
-    """Draw `size` numbers."""
+    """Draw `size` numbers with density f."""
     lows, highs, bounds = _cells(law)
     tails = [_tail(law), _tail(law.mirrored)]
     weights = np.concatenate([bounds * (highs - lows), [tail[2] for tail in tails]])
@@ -51,7 +51,7 @@ def draw(law: Law, size: int, rng: np.random.Generator) -> NDArray[Any]:
 
 
 def _cells(law: Law) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return cells between the tails, and upper bounds of f on them."""
+    """Return cells between the tails, and upper bounds on f on them."""
     lows, highs, bounds = [], [], []
     for part in law.pieces.parts:
         if part.is_zero:
@@ -77,7 +77,7 @@ def _start(law: Law) -> float:
 
 
 def _tail(law: Law) -> tuple[float, float, float, float]:
-    """Return R, α, the mass of the bound beyond R, and f(R); nothing where f is 0 there."""
+    """Return R, α, the mass of the bound beyond R, and f(R); a mass of 0 if f is 0 there."""
     if law.pieces.right is None:
         return 1.0, 2.0, 0.0, 0.0
     start = 4 * law.pieces.right.start
@@ -91,7 +91,7 @@ def _tail(law: Law) -> tuple[float, float, float, float]:
 
 
 def _values(law: Law, x: NDArray[Any]) -> NDArray[Any]:
-    """Return f at many points."""
+    """Return f at many points, approximately."""
     found = np.zeros_like(x)
     for part in law.pieces.parts:
         low = -np.inf if part.low is None else float(part.low.low)

@@ -1,10 +1,11 @@
 """Where the privacy loss of a shifted density is monotone, and where it exceeds a level.
 
-P has the density f(x − t), Q has f(x), t > 0: the loss is l(x) = ln f(x − t) − ln f(x). Between the
-ends of the pieces of both a sweep proves the sign of l′, from ranges of the slopes of ln f, from
-their values in the middle of a cell and ranges of second derivatives, or from l′ = −t (ln f)″
-between x − t and x. What stays open, about the places where l turns, is so narrow that l hardly
-changes there. Beyond R on both sides l is an integral of the slopes, which `Decay` bounds.
+P has the density f(x − t) and Q has f(x), t > 0: the loss is l(x) = ln f(x − t) − ln f(x). Between
+the ends of the pieces of both densities, a sweep proves the sign of l′. It uses ranges of the
+slopes of ln f, or their values at the midpoint of a cell with ranges of second derivatives, or
+l′ = −t (ln f)″ at a point between x − t and x. Cells that remain undetermined, around turning
+points of l, are so narrow that l hardly changes on them. For |x| > R, l is an integral of the
+slopes, which `Decay` bounds.
 """
 
 from __future__ import annotations
@@ -31,32 +32,33 @@ from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.numbers.solve import crossing, power_of_two
 
 ABOVE, BELOW, OPEN = 1, -1, 0
-"""Whether the loss exceeds a level on a stretch."""
+"""Whether the loss on an interval is above a level, at or below it, or undetermined."""
 _UP, _DOWN, _FLAT = 1, 2, 3
 _CELLS = 64
-"""Cells of an open run whose ranges are joined: more make it narrower where l is flat."""
+"""Cells of an undetermined run whose ranges are combined; more give a narrower range of l."""
 _KEPT = 64
-"""Sets of losses that are kept."""
+"""Most cached sets of losses."""
 _SPARE = 12
-"""Bits of the precision that a crossing is not enclosed to: there the loss has lost them."""
+"""Bits by which a crossing is enclosed less accurately than the precision; the loss has lost
+them."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """An interval, None for an infinite end, and whether the loss exceeds the level there."""
+    """An interval (None: an infinite end), and whether the loss exceeds the level on it."""
 
     low: Fraction | None
     high: Fraction | None
     side: int
     most: arb | None = None
-    """An upper bound of the loss where the side is open; None for +∞."""
+    """An upper bound on the loss if the side is undetermined; None for +∞."""
 
 
 @final
 @dataclass(frozen=True)
 class Run:
-    """A stretch with one kind of loss: `way` is up, down, flat, or 0 for open."""
+    """An interval on which the loss is monotone: `way` is up, down, flat, or 0 if undetermined."""
 
     low: Fraction
     high: Fraction
@@ -64,12 +66,12 @@ class Run:
     p: Piece
     q: Piece
     span: tuple[float, float]
-    """The range of the loss in floats, of an open run."""
+    """The range of the loss in floats, if `way` is 0."""
 
 
 @final
 class Losses:
-    """The losses of f(x − t) against f(x) for |x| ≤ R, and beyond."""
+    """The losses ln f(x − t) − ln f(x) for |x| ≤ R, and bounds on them beyond."""
 
     def __init__(self, law: Law, shift: Fraction, doublings: int) -> None:
         self._law, self.shift = law, shift
@@ -90,7 +92,7 @@ class Losses:
 
     @cached_property
     def runs(self) -> list[Run | Stretch]:
-        """The line up to R in order, with the sign of l′ on every run."""
+        """The intervals up to R in order, with the sign of l′ on each."""
         return [
             run
             for part in self.stretches
@@ -115,7 +117,7 @@ class Losses:
                 yield Run(first, last, 0, p, q, (0.0, 0.0))
 
     def _piece(self, low: Break | None, high: Break | None, shift: Fraction) -> Piece:
-        """Return the piece that holds between two places, moved by the shift."""
+        """Return the piece between two places, after a shift."""
         for part in self._law.pieces.parts:
             ends = [None if end is None else end.moved(shift) for end in (part.low, part.high)]
             starts = ends[0] is None or (low is not None and ends[0].low <= low.high)
@@ -150,11 +152,11 @@ class Losses:
                 yield Run(a, b, int(kind), p, q, span)
 
     def loss(self, run: Run, x: Fraction) -> arb:
-        """Return a ball that contains l(x), by the pieces of a run; NaN where one is 0."""
+        """Return a ball that contains l(x), from the pieces of a run; NaN if a density is 0."""
         return real(run.p.log, ball(x - self.shift)) - real(run.q.log, ball(x))
 
     def against(self, epsilon: arb, sign: int) -> list[Stretch]:
-        """Return the whole line as stretches, by whether l > ε; `sign` is that of ε."""
+        """Partition the line into intervals by whether l > ε; `sign` is the sign of ε."""
         found = []
         if (left := self._left()) is not None:
             side = ABOVE if left[0] > epsilon else BELOW if left[1] <= epsilon else OPEN
@@ -169,13 +171,13 @@ class Losses:
         return found
 
     def missed(self) -> list[Stretch]:
-        """Return the stretches where Q or P has no mass, ABOVE and BELOW, and open kinks."""
+        """Return the intervals where Q (ABOVE) or P (BELOW) has no mass, and kinks (OPEN)."""
         return [run for run in self.stretches if isinstance(run, Stretch)]
 
     def most(self, *, finite: bool = False) -> arb:
-        """Return a ball that contains sup l, or that of the finite losses.
+        """Return a ball that contains sup l, or the supremum of the finite losses.
 
-        From values that l has or tends to.
+        It uses values that l attains or approaches.
         """
         least, most = arb.neg_inf(), arb.neg_inf()
         for run in self.runs:
@@ -203,7 +205,7 @@ class Losses:
         return least.union(most)
 
     def _right(self) -> tuple[arb, arb] | None:
-        """Return bounds of l from R on; None where f is 0 there."""
+        """Return bounds on l for x ≥ R; None if f is 0 there."""
         tail = self.tails[1]
         if tail is None:
             return None
@@ -217,7 +219,7 @@ class Losses:
         return -high, -low
 
     def _around(self, run: Run) -> arb:
-        """Return the range of l on an open run."""
+        """Return the range of l on an undetermined run."""
         x = ball(run.low).union(ball(run.high))
         slope = real(run.p.slope, x - ball(self.shift)) - real(run.q.slope, x)
         middle = (run.low + run.high) / 2
@@ -229,7 +231,7 @@ class Losses:
         return near if near.is_finite() else span
 
     def _cut(self, run: Run, epsilon: arb) -> list[Stretch]:
-        """Return a run as stretches above and below a level."""
+        """Split a run into intervals above and below a level."""
         low, high = run.low, run.high
         if not run.way:
             around = self._around(run)
@@ -255,7 +257,7 @@ class Losses:
         return [part for part in parts if part.low != part.high]
 
     def _crossing(self, run: Run, epsilon: arb, rising: bool) -> tuple[Fraction, Fraction]:
-        """Return points a < b that l crosses the level between, near for the precision."""
+        """Return close points a < b such that l crosses the level between them."""
 
         def rise(x: Fraction) -> arb:
             value = self.loss(run, x) - epsilon
@@ -266,12 +268,12 @@ class Losses:
 
 @functools.lru_cache(maxsize=_KEPT)
 def losses(law: Law, shift: Fraction, doublings: int) -> Losses:
-    """Return the losses as far out as asked."""
+    """Return the losses for a shift, cached; R doubles `doublings` times."""
     return Losses(law, shift, doublings)
 
 
 def _merged(places: list[Break]) -> list[Break]:
-    """Return places in order, those that cannot be distinguished as one."""
+    """Return places in order; places that cannot be told apart are merged."""
     found: list[Break] = []
     for place in sorted(places, key=lambda each: (each.low, each.high)):
         if found and place.low <= found[-1].high:
@@ -284,7 +286,7 @@ def _merged(places: list[Break]) -> list[Break]:
 def _slope(
     lows: Array, highs: Array, shift: tuple[float, float], p: Piece, q: Piece
 ) -> tuple[Array, Array]:
-    """Return the range of l′ on cells: the narrowest of three."""
+    """Return the range of l′ on each cell: the intersection of up to three enclosures."""
     t = (np.full_like(lows, -shift[1]), np.full_like(lows, -shift[0]))
     moved = total((lows, highs), t)
     at_p, at_q = Ranges(*moved, p.known), Ranges(lows, highs, q.known)
@@ -308,7 +310,7 @@ def _less(a: Range, b: Range) -> Range:
 def _span(
     low: float, high: float, shift: tuple[float, float], p: Piece, q: Piece
 ) -> tuple[float, float]:
-    """Return the range of l between two floats, from cells of one width."""
+    """Return the range of l between two floats, from cells of equal width."""
     edges = np.linspace(low, high, _CELLS + 1)
     edges[-1] = high
     lows, highs = edges[:-1], edges[1:]

@@ -1,9 +1,9 @@
-"""A density as pieces without branches, each positive or zero, and whether it has one mode.
+"""A density as pieces without branches, each positive or zero, and a proof that it has one mode.
 
-Every condition of the text is an expression whose sign changes are found with proof (`sweep`), so
-that between them each branch is chosen. Then the sweep looks at the sign of the derivative of ln f
-on every piece, tails included (`tail`): one mode means that f never rises after it fell. Where the
-sign is open the second derivative must be ≤ 0, so that it changes once, from + to −.
+The sign changes of every condition in the text are found with proof (`sweep`); between them each
+branch is fixed. A second sweep determines the sign of (ln f)′ on every piece, including the tails
+(`tail`). f has one mode if it never rises after it has fallen. On a cell where the sign of (ln f)′
+is not determined, (ln f)″ ≤ 0 is required, so that the sign changes at most once, from + to −.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.numbers.solve import fraction
 
 _MOST_PIECES = 66
-"""Pieces, 64 and two of a moment: every one is swept again for every shift."""
+"""Most pieces: 64, and two of a moment. All of them are swept again for every shift."""
 _SIMPLE = 1000
-"""Largest denominator of a slope far out that is tried exactly."""
+"""Largest denominator tried for an exact limit of the slope at infinity."""
 _JUMP_BITS = 256
-"""Bits in which irrational values on both sides of a jump are compared."""
+"""Bits at which irrational values on both sides of a jump are compared."""
 
 
 @final
 @dataclass(frozen=True)
 class Piece:
-    """f between two points, None for an infinite one: a tree that is > 0 inside, or 0."""
+    """f between two points (None: infinite), as a tree that is > 0 inside, or as 0."""
 
     low: Break | None
     high: Break | None
@@ -60,28 +60,28 @@ class Piece:
     slope: Node
     bend: Node
     known: Mapping[Node, int]
-    """Terms inside that are ≥ 0, or ≤ 0, on the whole piece, by their signs."""
+    """The signs, 1 or −1, of terms that are ≥ 0 or ≤ 0 on the whole piece."""
 
     @cached_property
     def integrand(self) -> Holomorphic:
-        """The density, as flint integrates it."""
+        """The density as an integrand for flint."""
         return Holomorphic(self.tree)
 
     @cached_property
     def log_integrand(self) -> Holomorphic:
-        """Its logarithm, in the same way."""
+        """The logarithm of the density as an integrand for flint."""
         return Holomorphic(self.log)
 
     @property
     def is_zero(self) -> bool:
-        """Whether f is 0 here."""
+        """Whether f is 0 on this piece."""
         return self.tree == ZERO
 
 
 @final
 @dataclass(frozen=True)
 class Pieces:
-    """All pieces from left to right, and how f falls far out; None where it is 0 there."""
+    """All pieces from left to right, and the decay of f in each tail; None where f is 0."""
 
     parts: tuple[Piece, ...]
     left: Decay | None
@@ -108,7 +108,7 @@ class Pieces:
 
 
 def turned(end: Break | None, about: Fraction = Fraction(0)) -> Break | None:
-    """Return an end of a piece, mirrored about a point."""
+    """Return the end of a piece, reflected about a point."""
     return None if end is None else Break(2 * about - end.high, 2 * about - end.low)
 
 
@@ -121,7 +121,7 @@ def _piece(tree: Node, low: Break | None, high: Break | None, known: Mapping[Nod
 
 
 def pieces(tree: Node, argument: str) -> Pieces:
-    """Return the pieces of a density. Raises InvalidInputError where it is none."""
+    """Return the pieces of a density; raise InvalidInputError if the formula is not a density."""
     parts: list[Piece] = []
     for low, high, node in resolved(tree, argument):
         known: dict[Node, int] = {}
@@ -144,7 +144,10 @@ def pieces(tree: Node, argument: str) -> Pieces:
 
 
 def _is_continuous(tree: Node, places: Sequence[Break]) -> bool:
-    """Whether nothing jumps: no branch, nor |x|/x, which has no value where it does."""
+    """Whether f is proved continuous: no branch may jump, and f is finite at every break.
+
+    The second condition excludes |x|/x, which has no value where it jumps.
+    """
     if _has(tree, "if"):
         return False
     with ctx.workprec(_JUMP_BITS):
@@ -199,7 +202,7 @@ def _resolved(
 
 
 def _condition(tree: Node) -> Node | None:
-    """Return a condition that has none in what it compares."""
+    """Return a condition whose comparison contains no condition, or None."""
     if tree.op in ("if", "join"):
         return _condition(tree.parts[0]) or tree
     for part in tree.parts:
@@ -211,7 +214,7 @@ def _condition(tree: Node) -> Node | None:
 def _require_real(
     tree: Node, low: Break | None, high: Break | None, argument: str, known: dict[Node, int]
 ) -> None:
-    """Require bases of roots and logarithms to be > 0, and divisors not to be 0, inside."""
+    """Require that bases of roots and logarithms are > 0 inside the piece, and divisors not 0."""
     for part in tree.parts:
         _require_real(part, low, high, argument, known)
     base = tree.parts[0] if tree.op in ("log", "pow") else None
@@ -266,15 +269,14 @@ def _shown(place: Break | None) -> str:
 
 
 UP, DOWN, TURN = 1, 2, 3
-"""Labels of cells on which f rises, falls, or has a logarithm whose slope falls."""
+"""Labels of cells on which f rises, f falls, or (ln f)′ is non-increasing."""
 
 
 def second_rise(found: Pieces) -> float | None:
-    """Return None where f is proved to have one mode, else a place where it may rise again.
+    """Return None if f is proved to have one mode, else a point where it may rise again.
 
-    Between pieces f may jump: up before it fell, or down. Of cells on which the slope of ln f falls
-    those next to a cell where f falls, in the same piece, are such cells themselves; others may
-    be where f turns.
+    Between pieces f may jump up, if it has not fallen yet, or down. On a TURN cell f may change
+    from rising to falling. A TURN cell that follows a falling cell of the same piece falls too.
     """
     fallen = False
     for i, part in enumerate(found.parts):
@@ -284,7 +286,7 @@ def second_rise(found: Pieces) -> float | None:
             if fallen and not step <= 0:
                 return float(part.low.low)
             fallen = fallen or not step >= 0
-        if part.slope == ZERO:  # it neither rises nor falls
+        if part.slope == ZERO:  # f is constant here
             continue
         exact = _turns(part)
         if exact is not None:
@@ -305,9 +307,9 @@ def second_rise(found: Pieces) -> float | None:
 
 
 def _turns(part: Piece) -> list[tuple[float, int]] | None:
-    """Return where stretches begin on which f rises or falls, with a sign; None if it is not known.
+    """Return the points where f begins to rise or fall, with the sign; None if not determined.
 
-    From exact polynomials, so that places where f′ is 0 without f turning are none.
+    Exact polynomials are used, so zeros of f′ at which f does not turn are left out.
     """
     sign = sign_of(part.slope)
     if sign is None:
@@ -321,9 +323,9 @@ def _turns(part: Piece) -> list[tuple[float, int]] | None:
 
 
 def steepest(found: Pieces) -> Fraction | None:
-    """Return s where −(ln f)′ ≤ s everywhere and tends to s on the right, f continuous; else None.
+    """Return s if −(ln f)′ ≤ s everywhere with limit s at +∞ and f is continuous; else None.
 
-    Then ln f(x − t) − ln f(x) ≤ st for every t > 0, and tends to it.
+    Then ln f(x − t) − ln f(x) ≤ st for every t > 0, with limit st as x → ∞.
     """
     right = found.right
     if right is None or right.power != 0 or not right.high.is_finite():
@@ -352,9 +354,9 @@ def steepest(found: Pieces) -> Fraction | None:
 
 
 def jump(before: Node, after: Node, place: Break) -> arb:
-    """Return a ball of after − before at a place: 0 where both are the same expression there.
+    """Return a ball that contains after − before at a place; exactly 0 if both agree there.
 
-    NaN where one has no value, as what divides by 0 may jump there.
+    NaN if one of them has no value there, since a quotient with divisor 0 may jump.
     """
     with ctx.workprec(_JUMP_BITS):
         x = ball(place.low).union(ball(place.high))
@@ -369,7 +371,7 @@ def jump(before: Node, after: Node, place: Break) -> arb:
 
 
 def _slopes(part: Piece, found: Pieces) -> list[tuple[float, float, int]]:
-    """Return cells of a piece with labels, its unbounded ends among them."""
+    """Return labelled cells that cover a piece, including its unbounded ends."""
     change = derivative(part.tree)
 
     def judge(lows: Array, highs: Array) -> Array:

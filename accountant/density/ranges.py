@@ -1,8 +1,8 @@
-"""The range of an expression over many intervals at once, in floats rounded outward.
+"""Ranges of an expression over many intervals at once, in floats rounded outward.
 
-Every operation is monotone, or monotone on both sides of 0, so that its range follows from the
-ends. What NumPy returns is moved outward by `_OFF` units of the last place, and by `_TINY` where a
-product may have underflowed; zeros stay zeros. Where nothing is known the range is all reals.
+Every operation is monotone, or monotone on each side of 0, so its range follows from the ends of
+the intervals. Results of NumPy are moved outward by a relative `_OFF`, and by `_TINY` where a
+product may have underflowed; zeros stay zeros. Where nothing is known, the range is the whole line.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from dpassay.accountant.density.tree import Node
 Range: TypeAlias = "tuple[Array, Array]"
 
 _OFF = 16 * 2.0**-53
-"""Relative error of NumPy's functions, of which at most 4 units are documented, with room."""
+"""Bound on the relative error of NumPy's functions: twice the documented 4 ulp."""
 _SUM = 4 * 2.0**-53
-"""Relative error of one sum or product, with room."""
+"""Bound on the relative error of one sum or product, with a margin."""
 _ROUNDED = 2.0**-52 * 800
-"""Relative error of a power whose exponent is rounded, for each unit of it: |ln x| is below 745."""
+"""Relative error, per unit of the exponent, of a power with a rounded exponent: |ln x| < 745."""
 _TINY = 1e-300
-"""Above what underflows: products below it have lost their relative accuracy."""
+"""Products below this may have underflowed and lost their relative accuracy."""
 _LARGEST = sys.float_info.max
 
 
@@ -39,7 +39,7 @@ class Ranges:
         self._known: dict[Node, Range] = {}
 
     def __call__(self, node: Node) -> Range:
-        """Return the lower and the upper ends."""
+        """Return the lower and the upper ends of the ranges."""
         with np.errstate(all="ignore"):
             return self._of(node)
 
@@ -95,7 +95,7 @@ class Ranges:
 
 
 def number_ends(value: Fraction) -> tuple[float, float]:
-    """Return the nearest floats on both sides of a number."""
+    """Return the nearest floats on both sides of a number; the float twice if it is one."""
     try:
         near = float(value)
     except OverflowError:
@@ -118,13 +118,13 @@ def total(a: Range, b: Range) -> Range:
 def product(a: Range, b: Range) -> Range:
     """Return the range of a product.
 
-    v − e|v| grows with v, so that the least corner, moved, is below every corner moved.
+    v − e|v| increases with v, so it suffices to move the least of the four corner products.
     """
     corners = [_corner(x, y) for x in a for y in b]
     low: Array = np.minimum(np.minimum(*corners[:2]), np.minimum(*corners[2:]))
     high: Array = np.maximum(np.maximum(*corners[:2]), np.maximum(*corners[2:]))
     low, high = low - _lost(low), high + _lost(high)
-    # a product of numbers ≥ 0 is ≥ 0, however small
+    # a product of numbers ≥ 0 is ≥ 0, despite the outward shift
     same = ((a[0] >= 0) & (b[0] >= 0)) | ((a[1] <= 0) & (b[1] <= 0))
     other = ((a[0] >= 0) & (b[1] <= 0)) | ((a[1] <= 0) & (b[0] >= 0))
     zero = ((a[0] == 0) & (a[1] == 0)) | ((b[0] == 0) & (b[1] == 0))
@@ -134,7 +134,7 @@ def product(a: Range, b: Range) -> Range:
 
 
 def _scaled(number: Fraction, x: Range) -> Range:
-    """Return the range of a number ≠ 0 times x: `product` with fewer corners."""
+    """Return the range of a number ≠ 0 times x: as `product`, with fewer corners."""
     ends = number_ends(number)
     if ends[0] != ends[1] or not number:
         return product((np.full_like(x[0], ends[0]), np.full_like(x[0], ends[1])), x)
@@ -149,7 +149,7 @@ def _scaled(number: Fraction, x: Range) -> Range:
 
 
 def _corner(x: Array, y: Array) -> Array:
-    """Return products in which 0·∞, of which alone the sum is ∞, is 0: ∞ is no number."""
+    """Return products of ends, with 0·∞ = 0, since an infinite end stands for finite numbers."""
     with np.errstate(invalid="ignore", over="ignore"):
         value: Array = x * y
     unknown = np.isnan(value)
@@ -157,7 +157,7 @@ def _corner(x: Array, y: Array) -> Array:
 
 
 def _lost(value: Array) -> Array:
-    """Return by how much a product may be off."""
+    """Return a bound on the rounding error of a product."""
     return np.maximum(_share(value, _SUM), np.where(np.abs(value) < _TINY, _TINY, 0.0))
 
 
@@ -170,7 +170,7 @@ def _share(value: Array, error: float) -> Array:
 
 def _power(base: Range, r: Fraction) -> Range:
     low, high = base
-    if r.denominator != 1:  # defined for a base ≥ 0 alone
+    if r.denominator != 1:  # defined only for a base ≥ 0
         low, high = np.maximum(low, 0), np.maximum(high, 0)
     if r < 0:
         return _inverse(_power((low, high), -r))
@@ -209,7 +209,7 @@ def _moved(low: Array, high: Array) -> Range:
 
 
 def _whole(low: Array, high: Array) -> Range:
-    """Return the ends, all reals where one is not a number; beyond floats is not at infinity."""
+    """Return the ends, the whole line if one is NaN; an overflow counts as a finite number."""
     unknown = np.isnan(low) | np.isnan(high)
     if unknown.any():
         low, high = np.where(unknown, -np.inf, low), np.where(unknown, np.inf, high)

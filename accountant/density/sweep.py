@@ -1,8 +1,9 @@
-"""Where an expression without branches changes its sign: every place, with proof.
+"""All sign changes of an expression without branches, with proof.
 
-A sweep splits an interval until a judgement is known on every cell, by ranges in floats. On a cell
-where the sign is open the derivative has one sign, so that exact signs at its ends say whether
-there is a root, and bisection encloses it; a rational root of few digits is found exactly.
+A sweep splits an interval until a label is known on every cell, using ranges in floats. On a cell
+where the sign is not determined, the derivative has one sign. Exact signs at the ends of such a
+cell then decide whether there is a root, and bisection encloses it. A rational root with a small
+denominator is found exactly.
 """
 
 from __future__ import annotations
@@ -22,42 +23,42 @@ from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.numbers.precision import ctx
 
 _FINEST = 2.0**-46
-"""Relative width of the last cells: floats tell no more of a function with a derivative."""
+"""Relative width at which cells are no longer split: floats cannot resolve more."""
 _NEAREST = 2.0**-60
-"""Width at which cells about 0 are given up."""
+"""Absolute width at which cells near 0 are no longer split."""
 _PARTS, _MANY = (32, 4), 64
-"""Cells that an undecided one is split into where there are at most `_MANY`, and where more: a call
-costs as much as a hundred cells, so that few are split into many."""
+"""Number of parts of an undetermined cell, if there are at most `_MANY` such cells, and if there
+are more. A call costs as much as a hundred cells, so a few cells are split into many parts."""
 _MOST_CELLS = 1 << 14
-"""Undecided cells at once: more are no crossing but a curve that is open everywhere."""
+"""Most undetermined cells at once; more are not a crossing but a curve that nothing decides."""
 _GRADES = range(-4, 9, 2)
-"""Powers of 2 at which cells begin to be as wide as they are far out."""
+"""Exponents of the powers of 2 at which the initial cells end, before these keep doubling."""
 _ROOT_BITS = 256
-"""Bits to which an irrational kink is enclosed: what lies between is added to every error."""
+"""Bisections by which an irrational kink is enclosed; the gap between its bounds adds to errors."""
 _SIMPLE = 10**6
 """Largest denominator of a root that is tried exactly."""
 _NARROW = Fraction(1, 10**13)
-"""Width at which a bracket holds one number of such a denominator at most."""
+"""A bracket narrower than this contains at most one number with such a denominator."""
 _PRECISIONS = (64, 256, 1024)
 STARTS = tuple(Fraction(2) ** n for n in (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 30, 40, 60))
-"""Where tails are tried to begin."""
+"""Trial points for the beginning of a tail."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Break:
-    """A point, enclosed; exactly where both ends are equal."""
+    """A point, known by two bounds, or exactly if these are equal."""
 
     low: Fraction
     high: Fraction
 
     def moved(self, by: Fraction) -> Break:
-        """Return the point moved."""
+        """Return the point shifted by a number."""
         return Break(self.low + by, self.high + by)
 
     @property
     def exact(self) -> bool:
-        """Whether the point is known."""
+        """Whether the point is known exactly."""
         return self.low == self.high
 
 
@@ -65,7 +66,10 @@ Cells = list[tuple[float, float, int]]
 
 
 def sweep(low: float, high: float, judge: Callable[[Array, Array], Array]) -> Cells:
-    """Return cells from `low` to `high` with their labels; the narrowest may have 0."""
+    """Split [low, high] into labelled cells; `judge` labels cells, and 0 means undetermined.
+
+    Undetermined cells are split until they are too narrow, so the narrowest may keep the label 0.
+    """
     if not low < high:
         return []
     steps = [s * 2.0**n for n in _GRADES for s in (-1, 1)]
@@ -98,7 +102,7 @@ def _split(lows: Array, highs: Array) -> tuple[Array, Array]:
 
 
 def sign_at(node: Node, point: Fraction) -> int | None:
-    """Return the sign at a point; 0 where the value is exactly 0, None where it is not known."""
+    """Return the sign at a point; 0 only for an exact zero, None if it is not determined."""
     value = at(node, num(point))
     if value.op == "num":
         return (value.number > 0) - (value.number < 0)
@@ -115,7 +119,7 @@ def sign_at(node: Node, point: Fraction) -> int | None:
 def signs(node: Node, low: Break | None, high: Break | None) -> tuple[list[Break], list[int]]:
     """Return the sign changes inside an interval, and the signs before, between and after them.
 
-    Raises UndecidedError where a place stays open.
+    Raises UndecidedError if a sign is not determined somewhere.
     """
     if node.op == "num":
         return [], [(node.number > 0) - (node.number < 0)]
@@ -155,7 +159,7 @@ def signs(node: Node, low: Break | None, high: Break | None) -> tuple[list[Break
 
 
 def _end(node: Node, beyond: Fraction | None, end: Break | None) -> tuple[Fraction, int | None]:
-    """Return where the sign of an unbounded end begins, and the sign; nothing of a bounded one."""
+    """Return where the constant sign of an unbounded end begins, and the sign; None if bounded."""
     if end is not None:
         return Fraction(0), None
     for start in STARTS:
@@ -168,7 +172,7 @@ def _end(node: Node, beyond: Fraction | None, end: Break | None) -> tuple[Fracti
 
 
 def _finite(node: Node, low: Fraction, high: Fraction) -> list[tuple[Fraction, Fraction, int]]:
-    """Return cells on which the sign, or that of the derivative, is known."""
+    """Return cells on which the sign, or that of the derivative, is known (label ±1, or 2)."""
     slope = derivative(node)
 
     def judge(lows: Array, highs: Array) -> Array:
@@ -193,7 +197,7 @@ def _open(at_point: Fraction) -> UndecidedError:
 
 
 def _root(node: Node, low: Fraction, high: Fraction, sign_low: int) -> Break:
-    """Enclose the root between two points with strict, opposite signs."""
+    """Enclose the root between two points with strictly opposite signs."""
     for _ in range(_ROOT_BITS + 16):
         middle = (low + high) / 2
         guess = middle.limit_denominator(_SIMPLE)

@@ -1,24 +1,23 @@
-"""A second route: textbook definitions in mpmath. Nothing here is proved.
+"""A second implementation: textbook definitions evaluated in mpmath. Nothing here is proved.
 
 For two laws P and Q with densities or masses p and q, and L = ln p/q,
 
     H(ε) = ∫ (p − e^ε q)⁺,    D_a = ln ∫ p^a q^{1−a} / (a − 1),    D_1 = ∫ p L.
 
-δ(ε) and the Rényi divergence of a mechanism are the largest of its pairs in both directions; its
-trade-off function is β(α) = sup over ε of 1 − δ(ε) − e^ε α. The laws are written down from the
-definition of each mechanism, the true answers as far apart as the sensitivity says. Nothing is
-shared with the ball arithmetic of the other engines but the reading of numbers and formulas, so
-that an agreement of both routes says something. Integrals are Gauss–Legendre sums between the
-points where a density has a kink; sums run until nothing is added. No error is bounded; answers
-have about twelve digits.
+δ(ε) and the Rényi divergence of a mechanism are the maximum over its pairs in both directions; its
+trade-off function is β(α) = sup over ε of 1 − δ(ε) − e^ε α. The laws follow from the definition of
+each mechanism, with true answers as far apart as the sensitivity allows. To make agreement of the
+two implementations meaningful, they share only the reading of numbers and formulas. Integrals are
+Gauss–Legendre sums between the points where a density has a kink; a sum stops when further terms
+have no effect. No error is bounded; answers have about twelve digits.
 
 *Compositions.* Lists of outcomes are multiplied, and outcomes of equal loss merged. Products of
-Laplace laws have a formula. Where a factor has a smooth density,
+Laplace laws have a formula. If a factor has a smooth density,
 
     H(ε) = (1/2πi) ∫ M(z) e^{−zε} / (z(z + 1)) dz,  Re z > 0,  M(z) = Π ∫ p^{z+1} q^{−z},
 
-the inverse transform of (1 − e^{ε−L})⁺, by the trapezoidal rule on the line through the saddle
-point.
+the inverse transform of (1 − e^{ε−L})⁺, is computed by the trapezoidal rule on the vertical line
+through the saddle point.
 """
 
 from __future__ import annotations
@@ -48,73 +47,75 @@ from dpassay.accountant.errors import AdjacencyError, NotApplicableError, expect
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 
 Real = Any
-"""A number of mpmath."""
+"""An mpmath number."""
 Exact = Fraction | int | ExactReal
 Integrand = Callable[[Real, Real], Real]
 Node = tuple[Real, Real, Real]
-"""A weight, and the densities p and q at the place."""
+"""A weight, and the densities p and q at a node of an integration rule."""
 
 DIGITS = 30
-"""Decimal digits of the calculation."""
+"""Decimal digits of the computation."""
 _CLOSE = mpf("1e-16")
-"""Relative change of a result at which steps are fine enough, and roots near enough."""
+"""Relative change at which a result or a root counts as converged."""
 _SMALL = 1e-18
-"""Relative size of the weights of losses that do not count."""
+"""Relative weight below which a loss is neglected."""
 _ZERO, _STEEPEST = mpf("1e-320"), 2**22
-"""What a float cannot say, and the steepest line."""
+"""A positive number near 0 in floats, and the largest real part of a line of integration."""
 _NOISE, _AGREE = 1e-15, 1e-12
-"""Relative size of the last terms of a line, and of the change by a step of half length."""
+"""Relative size of the last terms on a line, and of the change when its step is halved, at which
+the sum is accepted."""
 _CHUNK = 32
-"""Nodes of a line that are computed at once."""
+"""Nodes on a line that are evaluated at a time."""
 _SHORT = 8
-"""Pieces of one width on an unbounded stretch."""
+"""Pieces of equal width at the beginning of an unbounded interval."""
 _LONG = 32
-"""The same where it is multiplied by e^{itL}: what lies beyond counts for nothing."""
+"""The same for a transform, whose integrand oscillates as e^{itL}; the rest is then negligible."""
 _DOUBLED = 3
-"""Longer ones after them, each twice as long as all before; the last one is unbounded."""
+"""Further pieces, each as long as all pieces before it; the last piece is unbounded."""
 _SAME = 18
-"""Decimal digits of a loss to which outcomes are merged."""
+"""Decimal digits of a loss by which outcomes are merged."""
 _QUIET = 40
-"""Consecutive terms without effect that end a sum."""
+"""Consecutive negligible terms that end a sum."""
 _MOST_OUTCOMES = 20_000
-"""Of a list: products of longer ones take minutes."""
+"""Most outcomes of a list; products of longer lists take minutes."""
 _MOST_COORDINATES = 16
-"""Of a product of Laplace laws: the cases grow like their square, for each distance."""
+"""Most coordinates of a product of Laplace laws; the number of cases grows with their square for
+each distance."""
 _MOST_PIECES = 256
-"""Of one width between two knots: more take minutes."""
+"""Most pieces of one width between two knots; more take minutes."""
 _MOST_NODES = 2_000
-"""On a line: an M that has not fallen by then belongs to a loss with atoms."""
+"""Most nodes on a line; an M that has not decayed by then belongs to a loss with atoms."""
 _SAMPLES = 9
-"""Points of a piece between which L − ε changes its sign at most once."""
+"""Sample points of a piece; L − ε is assumed to change its sign at most once between neighbours."""
 _FAR = 256.0
-"""Largest loss at which a threshold of a test is looked for."""
+"""Largest threshold ε of a test that is tried."""
 _RULE = 5
-"""Degree of the Gauss–Legendre rule of a piece, 3·2^{degree−1} nodes."""
+"""Degree of the Gauss–Legendre rule of a piece, which has 3·2^{degree−1} nodes."""
 
 
 @functools.cache
 def _rule(_precision: int) -> list[tuple[Real, Real]]:
-    """Return nodes and weights on (−1, 1) at mpmath's working precision."""
+    """Return the nodes and weights on (−1, 1) at mpmath's working precision."""
     return list(GaussLegendre(mp).calc_nodes(_RULE, mp.prec))
 
 
 class Law(ABC):
-    """Two laws (P, Q)."""
+    """A pair of laws (P, Q)."""
 
     @abstractmethod
     def integrate(self, integrand: Integrand, epsilon: Real | None = None) -> Real:
-        """Integrate integrand(p, q) over the outcomes with p > e^ε q, or over all of them."""
+        """Integrate integrand(p, q) over the outcomes with p > e^ε q, or over all outcomes."""
 
     @abstractmethod
     def mapped(self, change: Callable[[Real, Real], tuple[Real, Real]]) -> Law:
-        """Return the laws with (p, q) changed at every outcome."""
+        """Return the pair with (p, q) replaced by change(p, q) at every outcome."""
 
     def reverse(self) -> Law:
         """Return (Q, P)."""
         return self.mapped(lambda p, q: (q, p))
 
     def sampled(self, share: Real) -> Law:
-        """Return ((1 − share) Q + share P, Q): the record is used with this probability."""
+        """Return ((1 − share) Q + share P, Q): the record is sampled with probability `share`."""
         return self.mapped(lambda p, q: ((1 - share) * q + share * p, q))
 
     def hockey_stick(self, epsilon: Real) -> Real:
@@ -122,7 +123,7 @@ class Law(ABC):
         return self.integrate(lambda p, q: p - mp.exp(epsilon) * q, epsilon)
 
     def renyi(self, order: Real) -> Real:
-        """Return D_order, order ≥ 1."""
+        """Return D_order, for order ≥ 1."""
         if order == 1:
             return self.integrate(_mean_loss)
         return mp.log(self.integrate(lambda p, q: _power(p, q, order - 1))) / (order - 1)
@@ -142,7 +143,7 @@ class Law(ABC):
         return mp.fsum(w * p for w, p, q in self.nodes() if not q)
 
     def losses(self, c: Real) -> list[tuple[Real, Real]]:
-        """Return (w, L) with M(c + it) = Σ w e^{itL}, without terms that do not count."""
+        """Return pairs (w, L) with M(c + it) = Σ w e^{itL}, without negligible terms."""
         found = [(w * mp.exp(c * loss), loss) for w, loss in self._losses]
         least = max(w for w, _ in found) * _SMALL
         return [(w, loss) for w, loss in found if w > least]
@@ -163,24 +164,24 @@ def _power(p: Real, q: Real, z: Real) -> Real:
 @final
 @dataclass(frozen=True)
 class Line(Law):
-    """Two densities on the line."""
+    """Two densities on the real line."""
 
     densities: Callable[[Real], tuple[Real, Real]]
     knots: tuple[Real, ...]
-    """Where a density has a kink, a jump or its end."""
+    """The points where a density has a kink, a jump or the end of its support."""
     width: Real
-    """Of the first piece beyond an outermost knot."""
+    """The width of the first piece beyond an outermost knot."""
     smooth: bool = False
-    """Whether L has a density: no stretch of positive probability has one loss."""
+    """Whether L has a density: no interval of positive probability has constant loss."""
     bounded: bool = False
-    """Whether nothing is outside the knots."""
+    """Whether the densities are 0 outside the knots."""
 
     def mapped(self, change: Callable[[Real, Real], tuple[Real, Real]]) -> Line:
-        """Return the laws with changed densities."""
+        """Return the pair with changed densities."""
         return replace(self, densities=lambda x: change(*self.densities(x)))
 
     def integrate(self, integrand: Integrand, epsilon: Real | None = None) -> Real:
-        """Integrate piece by piece, each up to the points where L = ε."""
+        """Integrate piece by piece, each between the points where L = ε."""
         total = mpf(0)
         for (low, high), nodes in self._pieces_and_nodes:
             for left, right in self._above(low, high, epsilon):
@@ -191,11 +192,11 @@ class Line(Law):
 
     @functools.cached_property
     def _pieces_and_nodes(self) -> list[tuple[tuple[Real, Real], list[Node]]]:
-        """The nodes of every piece."""
+        """Every piece with its nodes."""
         return [(piece, self._densities(*piece)) for piece in self._pieces()]
 
     def nodes(self) -> list[Node]:
-        """Return nodes that are near enough for the waves of a transform too."""
+        """Return nodes that are dense enough for the oscillations of a transform too."""
         return [node for piece in self._pieces(_LONG) for node in self._densities(*piece)]
 
     def _densities(self, low: Real, high: Real) -> list[Node]:
@@ -222,7 +223,7 @@ class Line(Law):
                 yield pair if side > 0 else pair[::-1]
 
     def _above(self, low: Real, high: Real, epsilon: Real | None) -> list[list[Real]]:
-        """Return the part of a piece with L > ε."""
+        """Return the parts of a piece where L > ε."""
         if epsilon is None:
             return [[low, high]]
         factor, far = mp.exp(epsilon), self.width * 10**12
@@ -250,7 +251,7 @@ class Line(Law):
 
 
 def _cut(low: Real, high: Real, width: Real) -> list[Real]:
-    """Cut a stretch into pieces of at most a width."""
+    """Cut an interval into pieces of at most the given width."""
     pieces = max(1, int(mp.ceil((high - low) / width)))
     if pieces > _MOST_PIECES:
         raise NotApplicableError(
@@ -263,7 +264,7 @@ def _cut(low: Real, high: Real, width: Real) -> list[Real]:
 def _change(
     holds: Callable[[Real], bool], left: Real, right: Real, near: Real | None = None
 ) -> Real:
-    """Return where a statement changes between two points, to the relative error `near`."""
+    """Return where a condition changes between two points, to the relative error `near`."""
     at_left = holds(left)
     near = mp.eps * 2**8 if near is None else near
     while abs(right - left) > near * max(near, abs(left), abs(right)):
@@ -275,12 +276,12 @@ def _change(
 @final
 @dataclass(frozen=True)
 class Outcomes(Law):
-    """Two lists of masses, one entry for each outcome."""
+    """Two lists of masses, with an entry per outcome."""
 
     rows: tuple[tuple[Real, Real], ...]
 
     def mapped(self, change: Callable[[Real, Real], tuple[Real, Real]]) -> Outcomes:
-        """Return the laws with changed masses."""
+        """Return the pair with changed masses."""
         return Outcomes(tuple(change(p, q) for p, q in self.rows))
 
     def integrate(self, integrand: Integrand, epsilon: Real | None = None) -> Real:
@@ -290,11 +291,11 @@ class Outcomes(Law):
         return mp.fsum(integrand(p, q) for p, q in above)
 
     def nodes(self) -> list[Node]:
-        """Return the outcomes."""
+        """Return the outcomes, each with weight 1."""
         return [(mpf(1), p, q) for p, q in self.rows]
 
     def times(self, other: Outcomes) -> Outcomes:
-        """Return the product, outcomes of equal loss merged."""
+        """Return the product, with outcomes of equal loss merged."""
         merged: dict[object, tuple[Real, Real]] = {}
         own, others = self._with_losses(), other._with_losses()
         for (loss, a, b), (more, p, q) in itertools.product(own, others):
@@ -316,7 +317,7 @@ class Outcomes(Law):
         ]
 
     def power(self, count: int) -> Outcomes:
-        """Return the product of `count` such releases."""
+        """Return the product of `count` independent releases."""
         if count == 1:
             return self
         half = self.power(count // 2)
@@ -345,18 +346,18 @@ def integers(mass: Callable[[int], Real], shift: int) -> Outcomes:
 @final
 @dataclass(frozen=True)
 class Product(Law):
-    """Independent releases, one of which has a smooth loss; no list of outcomes."""
+    """Independent releases, at least one with a smooth loss; H comes from their transform."""
 
     factors: tuple[tuple[Law, int], ...]
 
     def mapped(self, change: Callable[[Real, Real], tuple[Real, Real]]) -> Law:
-        """Refuse: only the transform is known."""
+        """Raise NotApplicableError: only the transform is known."""
         raise NotApplicableError(
             'method="mpmath" has no outcomes of a composition with densities. Ask without it.'
         )
 
     def integrate(self, integrand: Integrand, epsilon: Real | None = None) -> Real:
-        """Refuse: H alone is known."""
+        """Raise NotApplicableError: only H is known."""
         raise NotApplicableError(
             'method="mpmath" has delta and epsilon of a composition with densities, nothing else. '
             "Ask without it."
@@ -367,9 +368,10 @@ class Product(Law):
         return Product(tuple((law.reverse(), count) for law, count in self.factors))
 
     def hockey_stick(self, epsilon: Real) -> Real:
-        """Return H(ε): the probability of an infinite loss, and a line by steps that are halved.
+        """Return H(ε): the probability of an infinite loss plus an integral along a line.
 
-        H ≤ M(c) e^{−cε} for every c, which falls for ever where ε is above all finite losses.
+        The step on the line is halved until the sum converges. H ≤ M(c) e^{−cε} for every c; if ε
+        exceeds all finite losses, this bound tends to 0 as c grows.
         """
 
         def log(c: Real) -> Real:
@@ -402,16 +404,16 @@ class Product(Law):
 
 
 def _floats(losses: Sequence[tuple[Real, Real]]) -> tuple[Array, Array]:
-    """Return the weights and the losses."""
+    """Return the weights and the losses as float arrays."""
     return np.array([float(w) for w, _ in losses]), np.array([float(loss) for _, loss in losses])
 
 
 def _trapezoid(
     factors: Sequence[tuple[Array, Array, int]], c: float, epsilon: float, step: float
 ) -> float:
-    """Sum Re Π (M(c + it)/M(c))^n e^{−itε}/((c + it)(c + it + 1)) over t = 0, step, …, from 0 half.
+    """Sum Re Π (M(c + it)/M(c))^n e^{−itε}/((c + it)(c + it + 1)) over t = 0, step, …, halved at 0.
 
-    Floats do: a sum Σ w e^{itL} has the rounding error of Σ w = M(c), its largest value.
+    Floats suffice: the rounding error of a sum Σ w e^{itL} is relative to Σ w = M(c), its maximum.
     """
     total = 0.0
     for start in range(0, _MOST_NODES, _CHUNK):
@@ -432,27 +434,28 @@ def _trapezoid(
 @final
 @dataclass(frozen=True)
 class LaplaceProduct(Law):
-    """Laplace laws of scale 1 at the given distances.
+    """Laplace laws of scale 1, shifted by the given distances.
 
-    A coordinate is beyond P's centre (L = t) with probabilities 1/2 and e^{−t}/2, beyond Q's the
-    other way round, and between them p = (1/4) e^{−t/2} e^{L/2} as a density in L on (−t, t). Of m
-    coordinates between, the sum of losses has V(l) = Π of the indicators of (−t, t), convolved,
+    A coordinate lies beyond P's centre (L = t) with probabilities 1/2 under P and e^{−t}/2 under Q,
+    and beyond Q's centre with these exchanged. Between the centres, p = (1/4) e^{−t/2} e^{L/2} as a
+    density in L on (−t, t). For m coordinates between the centres, the sum of losses has the factor
+    V(l), the convolution of the indicators of (−t, t):
     V(l) = Σ over signs of Π sign · (l + sign·t)₊^{m−1}/(m − 1)!.
     """
 
     distances: tuple[tuple[Real, int], ...]
-    """Each distance, and how many coordinates have it."""
+    """Each distance, and the number of coordinates with it."""
 
     def mapped(self, change: Callable[[Real, Real], tuple[Real, Real]]) -> Law:
-        """Refuse: outcomes of equal loss are merged here."""
+        """Raise NotApplicableError: outcomes of equal loss are merged here."""
         raise NotApplicableError('method="mpmath" has no such mixture. Ask without it.')
 
     def reverse(self) -> LaplaceProduct:
-        """Return the same: the laws are symmetric."""
+        """Return the pair itself, as the laws are symmetric."""
         return self
 
     def integrate(self, integrand: Integrand, epsilon: Real | None = None) -> Real:
-        """Sum over how many coordinates of each distance are on which side."""
+        """Sum over the numbers of coordinates, for each distance, in each of the three regions."""
         total, coordinates = mpf(0), sum(n for _, n in self.distances)
         if coordinates > _MOST_COORDINATES:
             raise NotApplicableError(
@@ -470,7 +473,7 @@ class LaplaceProduct(Law):
                 weight *= ways * mpf(2) ** -(a + b + 2 * m) * mp.exp(-t * (b + m / mpf(2)))
                 start += (a - b) * t
                 between.append((t, m))
-            with mp.workdps(mp.dps + 2 * coordinates):  # signed terms of V cancel
+            with mp.workdps(mp.dps + 2 * coordinates):  # the signed terms of V cancel
                 total += self._case(integrand, epsilon, weight, start, between)
         return total
 
@@ -483,7 +486,7 @@ class LaplaceProduct(Law):
         between: list[tuple[Real, int]],
     ) -> Real:
         order = sum(m for _, m in between)
-        if not order:  # an atom; one within rounding of ε lies at ε
+        if not order:  # an atom; within rounding error of ε it counts as equal to ε
             counted = epsilon is None or start > epsilon + mpf(10) ** (-DIGITS // 2)
             return integrand(weight, weight * mp.exp(-start)) if counted else mpf(0)
         signs: Counter[Real] = Counter({mpf(0): 1})
@@ -509,7 +512,7 @@ class LaplaceProduct(Law):
 
 
 def _spread(signs: Counter[Real], t: Real, m: int) -> Counter[Real]:
-    """Return the signed sums ±t … ±t of m more coordinates, each counted with its sign."""
+    """Return the signed sums ±t … ±t with m further coordinates, each with its signed count."""
     found: Counter[Real] = Counter()
     for at, c in signs.items():
         for k in range(m + 1):
@@ -518,7 +521,7 @@ def _spread(signs: Counter[Real], t: Real, m: int) -> Counter[Real]:
 
 
 def _least(convex: Callable[[Real], Real], high: Real) -> Real:
-    """Return a point near the minimum of a convex function on (0, 2·high), by golden sections."""
+    """Return a point near the minimum of a convex function on (0, ∞), by golden-section search."""
     while convex(high / 2) < convex(high):
         high /= 2
     low, high = high / 2, 2 * high
@@ -526,7 +529,7 @@ def _least(convex: Callable[[Real], Real], high: Real) -> Real:
 
 
 def _golden(convex: Callable[[Real], Real], low: Real, high: Real, steps: int) -> Real:
-    """Return the minimum of a convex function on [low, high], to 0.618^steps of its length."""
+    """Return the minimiser of a convex function on [low, high], to 0.618^steps of its length."""
     ratio = (mp.sqrt(5) - 1) / 2
     for _ in range(steps):
         left, right = high - ratio * (high - low), low + ratio * (high - low)
@@ -540,9 +543,9 @@ _ADD_REMOVE = (
 
 
 def laws(mechanism: Mechanism, adjacency: Adjacency | None = None) -> tuple[list[Law], list[Law]]:
-    """Return the worst pairs of a mechanism when a record is removed, and when one is added.
+    """Return the worst pairs of a mechanism for a removed record and for an added one.
 
-    Raises NotApplicableError for a mechanism whose definition is no pair of densities or masses.
+    Raises NotApplicableError for a mechanism without a definition by densities or masses here.
     """
     match mechanism:
         case kinds.Composed():
@@ -579,7 +582,7 @@ def _unknown(mechanism: Mechanism) -> NotApplicableError:
 
 
 def _product(factors: Sequence[tuple[Law, int]]) -> Law:
-    """Return independent releases of the laws, each as often as it says."""
+    """Return the product of independent releases: pairs of a law and its number of releases."""
     lists = [law.power(n) for law, n in factors if isinstance(law, Outcomes)]
     if len(factors) == 1 and factors[0][1] == 1:
         return factors[0][0]
@@ -595,7 +598,7 @@ def _product(factors: Sequence[tuple[Law, int]]) -> Law:
 
 
 def _laplace(mechanism: kinds.Composed) -> LaplaceProduct | None:
-    """Return the product of Laplace laws; None for others."""
+    """Return the product if all parts are Laplace mechanisms, else None."""
     distances: Counter[Real] = Counter()
     for part, count in mechanism.parts():
         if not isinstance(part, kinds.Laplace):
@@ -605,7 +608,7 @@ def _laplace(mechanism: kinds.Composed) -> LaplaceProduct | None:
 
 
 def _release(mechanism: Mechanism) -> list[Law]:
-    """Return the worst pairs of one release, a record removed."""
+    """Return the worst pairs of one release, for a removed record."""
     match mechanism:
         case kinds.Gaussian():
             mu = mechanism.l2_sensitivity.mpf() / mechanism.standard_deviation.mpf()
@@ -686,7 +689,7 @@ def _release(mechanism: Mechanism) -> list[Law]:
 
 
 def _table(p: Sequence[Exact], q: Sequence[Exact]) -> Outcomes:
-    """Return two lists of exact masses."""
+    """Return the pair of two lists of exact masses."""
     rows = zip(p, q, strict=True)
     return Outcomes(tuple((_number(a), _number(b)) for a, b in rows if a or b))
 
@@ -709,16 +712,16 @@ def _shifted(
     smooth: bool = False,
     bounded: bool = False,
 ) -> Line:
-    """Return noise of a density round t and round 0, in units of its width."""
+    """Return noise of a density around t and around 0, in units of the noise's scale."""
     knots = _knots(*(mpf(k) for k in kinks), *(k + t for k in kinks))
     return Line(lambda x: (density(x - t), density(x)), knots, mpf(1), smooth, bounded)
 
 
 def _staircase(mechanism: kinds.Staircase) -> Outcomes:
-    """Return the masses of the intervals between steps of either density.
+    """Return the masses of the intervals between the steps of both densities.
 
-    Geng and Viswanath (2016), eq. (8): in units of the sensitivity f(x) is a on [0, γ), a e^{−ε} on
-    [γ, 1), and f(|x| + 1) = e^{−ε} f(|x|).
+    Geng and Viswanath (2016), eq. (8): in units of the sensitivity, f(x) is a on [0, γ) and a
+    e^{−ε} on [γ, 1), and f(|x| + 1) = e^{−ε} f(|x|).
     """
     ratio, gamma = mp.exp(-mechanism.epsilon.mpf()), mechanism.gamma.mpf()
     height = (1 - ratio) / (2 * (gamma + ratio * (1 - gamma)))
@@ -740,7 +743,7 @@ def _staircase(mechanism: kinds.Staircase) -> Outcomes:
 
 
 def _chances(mechanism: kinds.UnaryEncoding | kinds.Rappor) -> tuple[Real, Real]:
-    """Return the probabilities that the bit of the true category, and that another one, is sent."""
+    """Return the probabilities that the bit of the true category, and of another one, is 1."""
     if isinstance(mechanism, kinds.Rappor):
         half = _number(mechanism.flip) / 2
         return 1 - half, half
@@ -751,13 +754,13 @@ def _chances(mechanism: kinds.UnaryEncoding | kinds.Rappor) -> tuple[Real, Real]
 
 
 def _two_bits(p: Real, q: Real) -> Outcomes:
-    """Return the two bits that differ: those of the two true categories."""
+    """Return the laws of the two bits that differ: those of the two true categories."""
     own, other = Outcomes(((p, q), (1 - p, 1 - q))), Outcomes(((q, p), (1 - q, 1 - p)))
     return own.times(other)
 
 
 def _subsets(odds: Real, k: int, size: int) -> Outcomes:
-    """Return subsets of a size, e^ε times as probable with the true category in them."""
+    """Return the subsets of a size; one with the true category is e^ε times as probable."""
     total = odds * math.comb(k - 1, size - 1) + math.comb(k - 1, size)
     only = math.comb(k - 2, size - 1) / total
     both = math.comb(k - 2, size - 2) * odds / total if size > 1 else mpf(0)
@@ -766,7 +769,10 @@ def _subsets(odds: Real, k: int, size: int) -> Outcomes:
 
 
 def _own_noise(mechanism: kinds.AdditiveNoise) -> Law:
-    """Return noise of a formula at the full sensitivity, the worst shift of a law with one mode."""
+    """Return noise with a density given as a formula, shifted by the sensitivity.
+
+    This is the worst shift of a density with one mode.
+    """
     node = read(mechanism.density, "density")
     t = (mechanism.sensitivity / mechanism.scale).mpf()
     _require_one_mode(mechanism, lambda x: _value(node, x))
@@ -781,7 +787,7 @@ def _own_noise(mechanism: kinds.AdditiveNoise) -> Law:
 
 
 def _require_one_mode(mechanism: Mechanism, density: Callable[[Real], Real]) -> None:
-    """Refuse a density that rises again after it fell, as seen at many points."""
+    """Refuse a density that rises after it fell, judged by its values at many points."""
     values = [density(x) for x in mp.linspace(-16, 16, 513)]
     steps = [b > a for a, b in itertools.pairwise(values) if a != b]
     if sum(a != b for a, b in itertools.pairwise(steps)) > 1:
@@ -795,7 +801,7 @@ def _nodes(node: tree.Node) -> Iterable[tree.Node]:
 
 
 def _kinks(node: tree.Node) -> list[Real]:
-    """Return where the condition of a piece changes, as seen at many points."""
+    """Return where the conditions of pieces change, judged by their signs at many points."""
     conditions = {found.parts[0] for found in _nodes(node) if found.op in ("if", "join")}
     points = [x + mpf("0.001") for x in mp.linspace(-64, 64, 2049)]
     return [
@@ -811,7 +817,7 @@ def _holds(condition: tree.Node, x: Real) -> bool:
 
 
 def _value(node: tree.Node, x: Real) -> Real:
-    """Return the value of a formula."""
+    """Return the value of a formula at x."""
     if node.op in ("if", "join"):
         u, a, b = node.parts
         return _value(a if _value(u, x) > 0 else b, x)
@@ -842,7 +848,7 @@ def _value(node: tree.Node, x: Real) -> Real:
 
 @dataclass(frozen=True)
 class Reference:
-    """The pairs of a mechanism, for several questions."""
+    """The pairs of a mechanism, and the questions that they answer."""
 
     pairs: tuple[Law, ...]
 
@@ -852,7 +858,7 @@ class Reference:
         adjacency: Adjacency | str | None = None,
         direction: Direction | str | None = None,
     ) -> Reference:
-        """Write down the pairs of one direction, or of both. The relation is not checked."""
+        """Define the pairs of one direction, or of both; the relation is not checked."""
         side = Direction.read(direction)
         with mp.workdps(DIGITS):
             remove, add = laws(mechanism, Adjacency.read(adjacency))
@@ -864,15 +870,15 @@ class Reference:
         return self._asked(lambda: self._delta(exact(epsilon, "epsilon").mpf()))
 
     def epsilon(self, delta: Number) -> float:
-        """Return the least ε ≥ 0 with δ(ε) ≤ δ, +∞ where there is none up to 2^10."""
+        """Return the least ε ≥ 0 with δ(ε) ≤ δ, or +∞ if it exceeds 2^10."""
         return self._asked(lambda: self._epsilon(exact(delta, "delta").mpf()))
 
     def beta(self, alpha: Number) -> float:
-        """Return β(α), the least type II error at the type I error α in [0, 1]."""
+        """Return β(α), the least type II error at type I error α in [0, 1]."""
         return self._asked(lambda: self._beta(exact(alpha, "alpha").mpf()))
 
     def renyi(self, order: Number) -> float:
-        """Return the Rényi divergence, order ≥ 1; at 1 the mean of the loss."""
+        """Return the Rényi divergence of an order ≥ 1; order 1 is the mean loss."""
         at = exact(order, "order")
         if not at >= exact(1):
             raise expected("order", order, "≥ 1")
@@ -895,7 +901,7 @@ class Reference:
             high *= 2
             if high > 2**10:
                 return mp.inf
-        if not delta:  # δ(ε) is 0 from the largest loss on: bisection
+        if not delta:  # δ(ε) is 0 from the largest loss on, so bisect
             return _change(lambda x: self._delta(x) > 0, mpf(0), high, _CLOSE)
 
         low = mpf(0)
@@ -917,12 +923,12 @@ class Reference:
 
 
 def _least_error(law: Law, alpha: Real) -> Real:
-    """Return 1 − H(ε) − e^ε α at the ε with Q(L > ε) = α, its maximum (Neyman and Pearson)."""
+    """Return the maximum of 1 − H(ε) − e^ε α, at the ε with Q(L > ε) = α (Neyman and Pearson)."""
 
     def excess(x: float) -> float:
         return float(law.integrate(lambda _, q: q, mpf(x)) - alpha)
 
-    if excess(-_FAR) <= 0:  # Q has no more outside {L = −∞}
+    if excess(-_FAR) <= 0:  # Q(L > −∞) ≤ α: rejecting there has no type II error
         return mpf(0)
     at = mpf(brentq(excess, -_FAR, _FAR, xtol=1e-15, rtol=1e-15)) if excess(_FAR) < 0 else _FAR
     return 1 - law.hockey_stick(at) - mp.exp(at) * alpha

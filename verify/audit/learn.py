@@ -63,37 +63,33 @@ from dpassay.verifier.audit.guarantees import Guarantee, Point
 Array: TypeAlias = NDArray[Any]
 
 MAIN = 0.95
-"""The part of the significance of the event that promises most: 1 % less of ε at 10⁵ runs."""
+"""The most promising event has this share of the significance: it costs 1 % of ε at 10⁵ runs."""
 _RARE = 0.02
-"""The largest part of the training runs that a rare event holds."""
+"""A rare event holds at most this share of the training runs."""
 _FEWEST = 2
-"""Training runs that an event needs."""
+"""Training runs that a rare event must hold."""
 
 
 _FINE = 500
-"""Quantiles at which a feature is cut: an event is off its best by 0.2 % of the runs at most."""
+"""Quantiles at which a feature is cut: an event misses its best threshold by 0.2 % of the runs."""
 _FEW = 8
-"""Values of a feature that count as few: all their events are examined."""
+"""A feature with at most this many values has few events, and all of them are examined."""
 LUCK = 3.0
-"""Standard deviations by which the training counts may have been lucky."""
-_LUCK_OF_FEW = 0.0
-"""The same for a feature of few values: few events, which share most of their runs."""
-_DOUBT_OF_FEW = 4.0
-"""Runs that may have been lucky, instead: rare events are doubted more than common ones."""
-_LUCK_OF_SETS = 5.0
-"""The same for sets of many categories, of which there are far more than intervals."""
+"""Standard deviations by which the training counts may have been lucky, unless values are few."""
+
+
 _MOST_ENTRIES, _LEAST_JUDGES = 2_000_000, 10_000
-"""Entries, and the least runs on each side, that judge slow features of wide outputs: fewer choose
-a worse one, more cost seconds for each million."""
+"""Features of bits are judged on so many entries of wide outputs, and at least so many runs on each
+side. Each million entries takes seconds."""
 
 _LEAST_CELLS = 18
-"""Cells with runs: fewer are no curve."""
+"""A line is fitted to at least so many cells with runs."""
 _STEPS = 12
-"""Newton steps: they double the digits of the weights."""
+"""Steps of Newton's method, each of which doubles the digits of the weights."""
 _SINGULAR = 1e10
-"""Condition of the information of the weights from which on they are not known."""
+"""Largest condition number of the information matrix with which the weights count as known."""
 _CONTRADICTION = 4.0
-"""Standard deviations between fit and counts, at the worst of 500 cells, that are no chance."""
+"""Standard deviations between fit and counts, at the worst of 500 cells, that refute the fit."""
 
 
 @final
@@ -107,9 +103,8 @@ class Cells:
     first: Array
     second: Array
     luck: float
-    """Standard deviations by which these counts may have been lucky."""
-    doubt: float = 0.0
-    """Training runs that may have been on the wrong side of an event."""
+    """Standard deviations by which the best of these events may exceed its mean by luck."""
+
     share: float = 1.0
     """The part of the training runs that was counted."""
     ends: tuple[float, float] = (-np.inf, np.inf)
@@ -121,7 +116,7 @@ class Cells:
 def cells_of(feature: Feature, first: Matrix, second: Matrix, *, tails: bool) -> list[Cells]:
     """Return the training runs of both datasets in the cells of a feature.
 
-    Smoothed ones come with them where rare events, in the `tails`, may be best.
+    Where rare events may be best, in the `tails`, the counts of a fit are returned as well.
     """
     runs = len(first)
     if feature.kind in features.OF_BITS and first.shape[1] > 1:
@@ -137,7 +132,7 @@ def cells_of(feature: Feature, first: Matrix, second: Matrix, *, tails: bool) ->
 
 
 def _intervals(feature: Feature, a: Values, b: Values, share: float) -> Cells:
-    """Cut values that are taken in order at quantiles, and at far ones of both tails."""
+    """Cut ordered values at quantiles, and at extreme ones in both tails."""
     both = np.sort(np.concatenate([a, b]))
     total = len(both)
     far = np.unique(np.geomspace(1, total / 2, 120).astype(int))
@@ -148,18 +143,17 @@ def _intervals(feature: Feature, a: Values, b: Values, share: float) -> Cells:
         np.bincount(np.searchsorted(edges, side, side="right"), minlength=len(edges) + 1)
         for side in (a, b)
     )
-    luck, doubt = (LUCK, 0.0) if len(p) > _FEW else (_LUCK_OF_FEW, _DOUBT_OF_FEW)
-    ends = float(both[0]), float(both[-1])
-    return Cells(feature, edges, p, q, luck, share=share, doubt=doubt, ends=ends)
+    luck = LUCK if len(p) > _FEW else 0.0
+    return Cells(feature, edges, p, q, luck, share, ends=(float(both[0]), float(both[-1])))
 
 
 def _smoothed(cells: Cells) -> Cells | None:
     """Return the cells with the counts of a fitted straight line of the log-likelihood ratio.
 
-    The runs of both datasets together say how often a value occurs, and a logistic regression of
-    the dataset on the value says which of the two it speaks for: far in the tail, where few runs
-    are, that is known much better than from the counts there. None where there are few cells, or
-    the counts contradict the line, as those of other noise than Gaussian do.
+    How often a value occurs is known from the runs of both datasets together, and which dataset it
+    favours from a logistic regression of the dataset on the value. Far out in the tail, where there
+    are few runs, that is much more precise than the counts. Returns None if there are few cells, or
+    if the counts contradict the line, as with noise that is not Gaussian.
     """
     hits, total = cells.first, cells.first + cells.second
     places = np.append(cells.ends[0], cells.bounds)
@@ -180,11 +174,11 @@ def _smoothed(cells: Cells) -> Cells | None:
     if np.max(np.abs(off) / (spread + 1)) > _CONTRADICTION:
         return None
     first, second = total * share, total * (1 - share)
-    return replace(cells, first=first, second=second, luck=0.0, doubt=0.0, is_fitted=True)
+    return replace(cells, first=first, second=second, luck=0.0, is_fitted=True)
 
 
 def _categories(feature: Feature, a: Values, b: Values, of: float) -> Cells:
-    """Put categories in order by half of the runs and count the other half, where they are many.
+    """Sort categories by their likelihood ratio; of many, count other runs than those that sort.
 
     An order that is found and judged on the same runs always looks like a leak.
     """
@@ -195,13 +189,12 @@ def _categories(feature: Feature, a: Values, b: Values, of: float) -> Cells:
     p, q = (np.bincount(side[ranking], minlength=len(values)) for side in sides)
     order = np.argsort(np.log((p + 1.0) / (q + 1.0)), kind="stable")
     p, q = (np.bincount(side[counted], minlength=len(values)) for side in sides)
-    luck, doubt = (_LUCK_OF_FEW, _DOUBT_OF_FEW) if few else (_LUCK_OF_SETS, 0.0)
-    share = of if few else of / 2
-    return Cells(feature, values[order], p[order], q[order], luck, share=share, doubt=doubt)
+    luck, share = (0.0, of) if few else (LUCK, of / 2)
+    return Cells(feature, values[order], p[order], q[order], luck, share)
 
 
 def rare_ends(cells: Cells, claim: Claimed) -> Iterable[Candidate]:
-    """Yield for either dataset the rare end of some cells that exceeds the claim most."""
+    """Yield for either dataset the rare end of the cells that exceeds the claim most."""
     if cells.is_fitted:
         return  # no counts
     sides, size = (cells.first, cells.second), len(cells.first)
@@ -222,7 +215,7 @@ def rare_ends(cells: Cells, claim: Claimed) -> Iterable[Candidate]:
 
 
 def luck(size: int) -> float:
-    """Return about how many standard deviations the luckiest of so many events is off."""
+    """Return about how many standard deviations the largest of so many normal deviates is."""
     return math.sqrt(2 * math.log(size))
 
 
@@ -236,9 +229,9 @@ def _clearest(a: Array, b: Array, runs: float, claim: Claimed) -> tuple[float, P
 
 
 def rare_outcomes(first: Matrix, second: Matrix, claim: Claimed) -> Iterable[Rule]:
-    """Yield for either dataset the value of an entry that exceeds the claim most, if it is rare.
+    """Yield for either dataset the rare value of an entry that exceeds the claim most.
 
-    With it go the other values of that entry that exceed the claim beyond all chance.
+    The event has the other rare values of that entry that clearly exceed the claim, too.
     """
     best: dict[int, tuple[float, Rule]] = {}
     for index in features.coordinates(first, second):
@@ -268,7 +261,7 @@ def rare_outcomes(first: Matrix, second: Matrix, claim: Claimed) -> Iterable[Rul
 
 
 def hedged(rule: Rule, rare: Sequence[Rule], share: float) -> Rule:
-    """Return a rule that has a share of the significance, of which rare events get some."""
+    """Return a rule that shares its part of the significance with rare events."""
     kept = list({each.digest(): each for each in rare if each.digest() != rule.digest()}.values())
     if not kept:
         return replace(rule, share=share)
@@ -278,13 +271,13 @@ def hedged(rule: Rule, rare: Sequence[Rule], share: float) -> Rule:
 
 
 class Tested(NamedTuple):
-    """The event that tells most, and what it tells."""
+    """The clearest event, and what its counts show."""
 
     rule: Rule
     histogram: Histogram
     counts: Counts
     p_value: float
-    """Over the share of its event in the significance."""
+    """The p-value of the event over its share of the significance."""
     spared: float
     epsilon: float
     delta: float
@@ -297,10 +290,10 @@ class Tested(NamedTuple):
 
 
 def decide(rule: Rule, histogram: Histogram, significance: float) -> Tested:
-    """Test every event at its share of the significance; keep the one that tells most.
+    """Test every event at its share of the significance; return the clearest one.
 
-    Of those that refute one point of (ε, δ) that is the one of the largest ε, otherwise the one
-    with the least p-value.
+    If the claim is one point and events refute it, that is the one with the largest bound of ε;
+    otherwise the one with the least p-value.
     """
     tested: list[Tested] = []
     columns = 0
@@ -326,20 +319,18 @@ def decide(rule: Rule, histogram: Histogram, significance: float) -> Tested:
 VALUES: tuple[Proposer, ...] = (features.plain, features.geometry)
 BITS: tuple[Proposer, ...] = (features.bits,)
 GLANCE: tuple[Proposer, ...] = (features.glance,)
-"""Of bits that are no part of the claim."""
+"""For bits that are not part of the claim."""
 _PAIRS = 72
 """Cuts of each kind in the first look at pairs of cuts, which are 72² / 2."""
-_FEW_POINTS = 4
-"""Points of a claim for which all events are scored: for more, those that others beat are dropped
-first."""
+
 _CURVE = 32
-"""Cells that estimates of the curve keep of a fine feature; each costs counts in all results."""
+"""Cells into which the curve groups a fine feature; results keep the counts of each."""
 _FEWEST_BEYOND = 60
 """Training runs of both sides beyond the outermost cut of the curve."""
 
 
 _FOR_LEARNING = 0.6
-"""The part of the training runs that teaches features of vectors; the others pick one."""
+"""The share of the training runs that learns features of vectors; the others choose among them."""
 
 
 @final
@@ -360,7 +351,7 @@ class Candidate:
 
     @property
     def marks(self) -> NDArray[np.int8]:
-        """What each cell speaks for, as `Rule.marks` has it."""
+        """Which dataset each cell favours, as in `Rule.marks`."""
         event, other = (1, -1) if self.upper_is_event else (-1, 1)
         if self.design is Design.SIDES:
             event, other = max(event, 0), max(other, 0)
@@ -373,7 +364,7 @@ class Candidate:
 @final
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """How the significance of an audit is divided, so that all that it says holds together."""
+    """How the significance of an audit is divided, so that all of its statements hold together."""
 
     values: float
     bits: float
@@ -384,11 +375,11 @@ class Shares:
 
 
 OF_A_CLAIM = Shares(0.95, 0.05)
-"""Leaks of last bits are gross or none: a small share shows them and costs 1 % of ε elsewhere."""
+"""Leaks in last bits are usually large: a small share shows them, and costs 1 % of ε elsewhere."""
 WITH_BITS = Shares(0.5, 0.5)
 """Where last bits are part of the claim."""
 OF_AN_ESTIMATE = Shares(0.75, 0.05, 0.15, 0.05)
-"""The curve has some 200 bounds, each of which hardly feels its share."""
+"""The curve has some 200 bounds; what its share is hardly changes any of them."""
 
 
 def bits_of(bits: bool | None) -> tuple[Proposer, ...]:
@@ -413,9 +404,9 @@ def choose(
     shares: Shares = OF_A_CLAIM,
     mixed: bool = False,
 ) -> Chosen:
-    """Return the rules that promise most for tests on `runs` fresh runs on each side.
+    """Return the most promising rules for tests on `runs` fresh runs on each side.
 
-    Between codes of texts, which rows are `mixed` of, there are no directions and no distances.
+    `mixed` rows hold codes of texts, between which there are no directions and no distances.
     """
     if mixed:
         plain = partial(features.plain, codes=range(1, 1 + first.shape[1] // 2))
@@ -440,7 +431,7 @@ def choose(
 
 
 class _Search:
-    """The training runs of one pair, and what was found in them."""
+    """The search in the training runs of one pair."""
 
     def __init__(self, first: Matrix, second: Matrix, claim: Claimed, runs: int) -> None:
         wide = first.shape[1] > 1
@@ -450,12 +441,12 @@ class _Search:
         self.picking = (first[cut:], second[cut:])
         self.rare: dict[int, Candidate] = {}
         self.widest: tuple[float, Cells] | None = None
-        """The cells of values that show most of the whole curve."""
+        """The cells that show most of the curve, and how much."""
 
     def best(
         self, proposers: Sequence[Proposer], significance: float, *, of_values: bool = False
     ) -> Candidate | None:
-        """Return the event of some features that promises most at a significance."""
+        """Return the most promising event of some features at a significance."""
         claim, scale = self.claim, Scale.of(len(self.picking[0]), self.runs, significance)
         tails = bool(claim.deltas.any())
         best: Candidate | None = None
@@ -467,7 +458,7 @@ class _Search:
         return best
 
     def _note(self, cells: Cells) -> None:
-        """Keep the cells if they show more, and their rare ends."""
+        """Keep the rare ends of the cells, and the cells if they show more of the curve."""
         for end in rare_ends(cells, self.claim):
             known = self.rare.get(end.favoured)
             if known is None or end.objective > known.objective:
@@ -483,7 +474,7 @@ def _objective(candidate: Candidate | None) -> float:
 
 
 def _area(cells: Cells) -> float:
-    """Return the sum of the δ(ε) that the ends of ordered cells show, some luck taken off."""
+    """Return the sum over a grid of ε of the δ(ε) that ends of ordered cells show, less luck."""
     below = np.stack([_cumulative(side)[1:-1] / side.sum() for side in (cells.first, cells.second)])
     runs = float(min(cells.first.sum(), cells.second.sum()))
     found = 0.0
@@ -498,7 +489,7 @@ def _area(cells: Cells) -> float:
 
 
 def _ranked(cells: Cells) -> Ranked:
-    """Return some groups of cells, in the order in which they speak for the first dataset."""
+    """Group the cells, in the order in which they favour the first dataset."""
     both = cells.first + cells.second
     share = np.cumsum(both)[:-1] / both.sum()
     tails = 2.0 ** -np.arange(6, max(6, math.log2(max(2.0, both.sum() / _FEWEST_BEYOND))))
@@ -543,7 +534,7 @@ class Scale:
 
 
 def candidates(cells: Cells, claim: Claimed, scale: Scale) -> Iterable[Candidate]:
-    """Yield the best event of each design: by its bound, of several points by its excess."""
+    """Yield the best event of each design: by its bound, or for several points by its excess."""
     size = len(cells.first)
     if size < 2:
         return
@@ -569,7 +560,7 @@ def _ordered(lows: Array, highs: Array) -> tuple[Array, Array]:
 @final
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Cumulative counts of both sides, scaled to the fresh runs: entry k counts cells …, k − 1."""
+    """Cumulative counts of both sides, scaled to the fresh runs: entry k is of cells 0 to k − 1."""
 
     cells: Cells
     factor: float
@@ -584,11 +575,9 @@ class _Sums:
     def best(
         self, claim: Claimed, design: Design, favoured: int, low: Array, high: Array
     ) -> Candidate:
-        """Return the best of some events: what is beyond `high`, against or with what is below."""
+        """Return the best of some events: cells from `high` on, and those below `low`."""
         a, b = _ends(self.totals, design, favoured, low, high)
-        if len(claim.points) > _FEW_POINTS:
-            held = _frontier(a, b)
-            a, b, low, high = a[held], b[held], low[held], high[held]
+
         value, point, index = largest(self._promise(design, a, b, claim), claim)
         bottom, top = int(low[index]), int(high[index])
         upper = design is Design.GUESSES or top < len(self.cells.first)
@@ -596,9 +585,8 @@ class _Sums:
 
     def _promise(self, design: Design, a: Array, b: Array, claim: Claimed) -> Array:
         """Return what events promise at every point, shape (points, events)."""
-        sides, doubt = design is Design.SIDES, self.cells.doubt * self.factor
+        sides = design is Design.SIDES
         runs = float(self.totals[0][-1]) * (1 if sides else 2)
-        a, b = np.maximum(a - doubt, 0.0), b + doubt
         if self.level is None:
             return excess(design, a, b, runs, claim)
         bound = promised_by_sides if sides else promised_by_guesses
@@ -612,22 +600,14 @@ def _cumulative(counts: Array) -> Array:
 def _ends(
     sums: tuple[Array, Array], design: Design, favoured: int, low: Array, high: Array
 ) -> tuple[Array, Array]:
-    """Return what speaks for the favoured dataset, and what speaks against it."""
+    """Return the counts for the favoured dataset, and those against it."""
     p, q = sums[favoured], sums[1 - favoured]
     against = (q, p) if design is Design.GUESSES else (p, q)
     return p[-1] - p[high] + against[0][low], q[-1] - q[high] + against[1][low]
 
 
-def _frontier(a: Array, b: Array) -> Array:
-    """Return the events than which none has more for and less against: the best is among them."""
-    order = np.lexsort((-a, b))
-    most = np.maximum.accumulate(a[order])
-    found: Array = order[np.append(True, most[1:] > most[:-1])]
-    return found
-
-
 def _rule(best: Candidate) -> Rule:
-    """Cut the feature as coarsely as the event and the estimates need."""
+    """Return the rule of a candidate, its feature cut no finer than event and estimates need."""
     cells, marks = best.cells, best.marks
     if cells.feature.discrete:
         order = np.argsort(cells.bounds)
@@ -648,7 +628,7 @@ def _rule(best: Candidate) -> Rule:
 
 
 def _constant(point: Point, first: Matrix, second: Matrix) -> Candidate:
-    """Return the empty event: every output was the same."""
+    """Return the empty event, for outputs that are all the same."""
     cells = Cells(
         features.whole_row(),
         np.unique(features.whole_row()(np.concatenate([first, second])))[:1],
@@ -662,7 +642,7 @@ def _constant(point: Point, first: Matrix, second: Matrix) -> Candidate:
 _LARGEST_EPSILON = 40.0
 """In place of an infinite bound: no counts promise more."""
 _LARGEST_EXPONENT = 700.0
-"""Up to which e^ε is a double; nothing is beyond such a claim."""
+"""Largest ε whose e^ε is a double; no event exceeds such a claim."""
 
 
 class Claimed(NamedTuple):
@@ -716,7 +696,7 @@ def promised_by_sides(a: Array, b: Array, n: float, point: Point, level: float) 
 
 
 def _bounds(factor: Array, short: Array) -> Array:
-    """Return ln(factor); how far the excess over ε = 0 is from the level where there is none."""
+    """Return ln(factor); where that is not positive, how far the excess is below the level."""
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.minimum(np.log(factor), _LARGEST_EPSILON)
     return np.where(factor > 1, found, np.minimum(short, 0.0) * 1e-3)
@@ -753,7 +733,7 @@ def guess_score(right: Array, wrong: Array, runs: float, factor: Any, delta: Any
 
 
 def _share_of_guesses(guesses: Array, runs: float, delta: Any) -> Array:
-    """Return the part of the guesses that δ does not excuse."""
+    """Return the share of the guesses that δ does not account for."""
     if not np.any(delta):
         return np.ones_like(guesses)
     least = np.maximum(guesses - 3.3 * np.sqrt(guesses), 0.0) / runs

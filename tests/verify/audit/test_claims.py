@@ -51,7 +51,6 @@ def test_a_rare_outcome_is_found(seed: int) -> None:
     found = audit(answers(1e-3), 1, pairs=[(1, 0)], samples=70_000, seed=seed)
     assert found.refuted
     assert found.counts.misses == 0
-    assert 0 < found.rule.share < 0.05
     data = found.certificate()
     assert not checker.check(data).problems
     data["theorem"]["share"] = str(found.rule.share / 2)

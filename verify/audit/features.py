@@ -1,33 +1,31 @@
-"""From outputs to numbers: outputs as rows of one matrix, and features, of which events are made.
+"""From outputs to events: outputs as rows of a matrix, features of rows, and rules on features.
 
-*Rows.* Scalars and vectors stay what they are, in their own number format (a float leak lives in
-the last bits); a complex number is two entries, its real and its imaginary part. Whatever else a
-mechanism may return (strings, None, truth values, tuples of them, lists whose length changes) is
-written as a row
+*Rows.* Numbers and vectors keep their number format, since floats leak by their last bits; a
+complex number becomes two entries, its real and its imaginary part. Anything else that a mechanism
+returns (strings, None, truth values, tuples of them, lists of different lengths) becomes a row
 
     length, code₁, …, code_w, value₁, …, value_w
 
-where an entry that is a number has code 0 and its value, any other entry the code of its text and
-value 0, and a missing entry code −1. A number that is no double (a long integer, a fraction, a
-decimal) is three entries, the nearest double, what is left, and its text. The row is a function of
-the single output, so that an event on rows is an event on outputs; `Alphabet` remembers which text
-a code represents.
+A number has code 0 and its value, any other entry the code of its text and value 0, and a missing
+entry code −1. A number that is not a double (a long integer, a fraction, a decimal) becomes three
+entries: the nearest double, the remainder, and its text. A row is a function of a single output, so
+that an event on rows is an event on outputs. `Alphabet` keeps the text of each code.
 
-*Features.* A feature is plain data and a function of the single output, so that {feature ≥ t} and
-{feature in a set} are events. Every proposer is asked for features once, on the training runs
-alone, and may learn whatever it likes from them; the events that come out are then tested on
-fresh runs, so that nothing a proposer does can make a test invalid.
+*Features.* A feature is plain data that defines a function of a single output, so that
+{feature ≥ t} and {feature in a set} are events. Proposers return features that they may have
+learned from the training runs. The events are tested on fresh runs, so that no proposer can
+invalidate a test.
 
-*Vectors.* A linear score is best for noise of Gaussian shape around shifted answers, l1 distances
-to the medians for Laplace noise; distances to the points where runs are densest show noise that is
-thin in some direction or has a spike at the true answer.
+*Vectors.* A linear score is best for Gaussian noise, and the l1 distances to the medians for
+Laplace noise. Distances to the points where runs are densest show noise that is narrow in some
+direction or has a spike at the true answer.
 
-*Bits.* A value plus noise in floating point is rounded to the grid of its own magnitude, and the
-noise came from a grid of its own; which bits of the sum can be set tells what the value was
+*Bits.* In floating point the sum of a value and noise is rounded to the grid of its magnitude, and
+the noise lies on a grid of its own. Which bits of the sum can be set depends on the value
 (Mironov, "On significance of the least significant bits for differential privacy", 2012; Jin et
 al., "Are we there yet? Timing and floating-point attacks on differential privacy systems", 2022).
-The features of this channel are the lowest set bit of an entry or of a difference of entries, the
-same with the binade of the value, and the values that occur repeatedly.
+The features of this channel are the lowest set bit of an entry or of a difference of entries,
+alone and together with the binade of the value, and the values that occur repeatedly.
 """
 
 from __future__ import annotations
@@ -57,19 +55,19 @@ Sides: TypeAlias = tuple[Matrix, Matrix]
 """Runs on the first and on the second dataset."""
 
 _WIDEST = 64
-"""Entries of a mixed output that are kept; its length counts them all."""
+"""Entries that are kept of a mixed output; its length counts all of them."""
 _EXACT = 2**53
-"""Integers up to here are doubles."""
+"""All integers up to this one are doubles."""
 _EXPONENTS = 300
-"""Powers of ten of decimals that are read as numbers: beyond, doubles end."""
+"""Largest exponent of ten of a decimal that is read as a number: doubles end near 10³⁰⁸."""
 _MOST_NAMES = 10_000
-"""Texts that are remembered for reports; further ones appear by their number."""
+"""Texts that are kept for reports; others appear by their codes."""
 
 
 @final
 @dataclass
 class Alphabet:
-    """How outputs that are no plain vectors are written; the same for both datasets."""
+    """How outputs that are not plain vectors are written; the same for both datasets."""
 
     width: int | None = None
     """Entries per row of the mixed form; None while every output was a vector of one length."""
@@ -187,7 +185,7 @@ def _entries(output: Any) -> Sequence[Any]:
 
 
 def _exact_entries(number: int | Fraction | Decimal) -> Sequence[Any]:
-    """Return a number as a double where it is one, else with what is left of it and as text."""
+    """Return a number as a double; if it is none, with the remainder and the text."""
     if isinstance(number, Decimal):
         if not number.is_finite():
             return [str(number)] if number.is_nan() else [float(number)]
@@ -217,19 +215,19 @@ def joined(before: Sides | None, more: Sides) -> Sides:
 Values: TypeAlias = NDArray[np.float64]
 
 _MOST_COORDINATES = 24
-"""Entries that are all looked at; of more, the six that differ most."""
+"""Entries that are all examined; of more, the six that differ most."""
 _ROWS_LOOKED_AT = 4000
-"""Training runs on each side that tell whether outputs repeat, and all that wide outputs show."""
+"""Training runs on each side that show whether outputs repeat, and what wide outputs show."""
 _ROWS_RANKED = 20_000
-"""Training runs on each side that rank the entries of wide outputs: it shows 0.03 deviations."""
+"""Training runs on each side that rank the entries of wide outputs: they show 0.03 deviations."""
 _WIDE = 256
-"""Entries from which on rows are sorted and compared in part only."""
+"""Rows with more entries are sorted and compared in part only."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Feature:
-    """A number for every output: plain data, which workers are sent and certificates have."""
+    """A number for every output: plain data that workers are sent and certificates have."""
 
     kind: str
     """Which function of `_COMPUTED` it is."""
@@ -238,7 +236,7 @@ class Feature:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """What the function takes besides the outputs."""
     discrete: bool = False
-    """Whether its values are taken one by one (categories, bits) rather than in order."""
+    """Whether its values are categories, such as bits, rather than ordered."""
 
     def __call__(self, outputs: Matrix) -> Values:
         """Return one number per row; no NaN."""
@@ -267,7 +265,7 @@ def coordinate(index: int, *, discrete: bool = False) -> Feature:
 
 
 def whole_row() -> Feature:
-    """Return the whole output as one category: a number that represents its entries."""
+    """Return the whole output as one category."""
     return Feature("row", "the whole output", discrete=True)
 
 
@@ -296,16 +294,16 @@ _ODD: dict[str, Callable[[Matrix], NDArray[np.bool_]]] = {
     "infinite": np.isinf,
     "-0.0": lambda outputs: (outputs == 0) & np.signbit(outputs),
 }
-"""Numbers that an order of values does not tell from others."""
+"""Numbers that have no place of their own among ordered values."""
 
 
 def _binned(outputs: Matrix, of: Feature, edges: tuple[float, ...]) -> Values:
-    """Return the cell of another feature: an event may take any cells (for laws with gaps)."""
+    """Return the cell of another feature: an event may be any cells, as for laws with gaps."""
     return np.searchsorted(edges, of(outputs), side="right").astype(np.float64)
 
 
 def plain(first: Matrix, second: Matrix, *, codes: range = range(0)) -> Iterable[Feature]:
-    """Propose entries, cells, whole rows and special values; entries that are codes one by one."""
+    """Propose entries, cells, whole rows and special values; `codes` are categories."""
     width = first.shape[1]
     if width > _WIDE:
         first, second = (side[:_ROWS_LOOKED_AT] for side in (first, second))
@@ -337,13 +335,13 @@ def plain(first: Matrix, second: Matrix, *, codes: range = range(0)) -> Iterable
 
 
 def coordinates(first: Matrix, second: Matrix) -> Iterable[int]:
-    """Return the entries that differ most between the datasets, all of a short output."""
+    """Return the entries that differ most between the datasets; all entries of a short output."""
     width = first.shape[1]
     return range(width) if width <= _MOST_COORDINATES else most_shifted(first, second)[:6]
 
 
 def most_shifted(first: Matrix, second: Matrix) -> list[int]:
-    """Return all entries, those first whose means differ most in standard deviations."""
+    """Return all entries, sorted by how many standard deviations their means differ."""
     a, b = (np.nan_to_num(side[:_ROWS_RANKED].astype(np.float64)) for side in (first, second))
     with np.errstate(over="ignore", invalid="ignore"):  # infinities became the largest doubles
         spread = np.sqrt(a.var(axis=0) + b.var(axis=0)) + 1e-300
@@ -357,15 +355,15 @@ def _no_nan(values: Any) -> Values:
 
 
 _MOST_FOR_COVARIANCE = 400
-"""Entries up to which a covariance is learned: it costs their square in runs."""
+"""Largest number of entries of which a covariance is learned: that takes its square in runs."""
 _SPIKE_RUNS = 5_000
-"""Training runs that show a densest point: each step looks at all of them."""
+"""Training runs in which a densest point is searched: each step uses all of them."""
 _SPIKE_STEPS = 25
-"""Steps to a densest point, each of which brings it closer by a factor."""
+"""Steps to a densest point, each of which reduces the distance by a factor."""
 _PLACES = 30
-"""Bits of a distance that differences keep: rounding spoils a dozen of the 53."""
+"""Bits of a distance that differences keep: rounding errors are in the last dozen of the 53."""
 _FEWEST = 20
-"""Finite training runs on each side: fewer have no direction."""
+"""Finite training runs on each side from which directions are learned."""
 
 
 def linear(weights: Values, how: str, offset: float = 0.0) -> Feature:
@@ -378,7 +376,7 @@ def _linear(outputs: Matrix, weights: Values, offset: float) -> Values:
 
 
 def _nearer(outputs: Matrix, centres: tuple[Values, Values], order: float, ratio: bool) -> Values:
-    """Return how much nearer the output is to the first centre than to the second, in a norm."""
+    """Return how much closer the output is to the first centre than to the second, in a norm."""
     far, near = (_norm(outputs - centre, order) for centre in centres[::-1])
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.log(far) - np.log(near) if ratio else _rounded(far - near, far)
@@ -392,10 +390,10 @@ def _size(outputs: Matrix, order: float) -> Values:
 
 
 def _rounded(differences: Values, of: Values) -> Values:
-    """Return differences without the digits in which only rounding shows.
+    """Return differences without the digits that are rounding errors.
 
-    Where one distance is the other plus a constant for many outputs, its last digits would tell
-    the last bits of the outputs, which are no part of their values.
+    Where two distances differ by a constant for many outputs, the last digits of the difference
+    would show the last bits of the outputs, which are not part of their values.
     """
     places = np.frexp(np.where(np.isfinite(of), of, 1.0))[1] - _PLACES
     found: Values = np.ldexp(np.rint(np.ldexp(differences, -places)), places)
@@ -419,7 +417,7 @@ def nearer(
 
 
 def distances_to(pair: tuple[Any, Any]) -> Proposer:
-    """Return what compares distances to both datasets, where they look like answers themselves."""
+    """Return a proposer that compares distances to both datasets, where these look like answers."""
 
     def propose(first: Matrix, _: Matrix) -> Iterable[Feature]:
         try:
@@ -483,9 +481,9 @@ def direction(how: str, a: Matrix, b: Matrix) -> Feature | None:
 def spike(runs: Matrix) -> Values:
     """Return a point where many runs are close to each other.
 
-    Steps to the mean weighted by 1/distance² (whose fixed points maximise Π 1/distance): in many
-    dimensions noise with a density that is infinite at the true answer is found where it is, long
-    before a mean is good enough.
+    Each step is to the mean weighted by 1/distance², whose fixed points maximise Π 1/distance. For
+    noise with a density that is infinite at the true answer this finds the answer with far fewer
+    runs than a mean does.
     """
     runs = runs[:_SPIKE_RUNS]
     centre = runs.mean(axis=0)
@@ -501,7 +499,7 @@ def spike(runs: Matrix) -> Values:
 Codes: TypeAlias = NDArray[np.int64]
 
 OF_ZERO = 1200
-"""Code of 0, which has no lowest set bit; any number beyond those of doubles would do."""
+"""Code of 0, which has no lowest set bit: beyond the exponents of doubles."""
 OF_INFINITY = 1300
 """Code of ±∞."""
 OF_NAN = 1301
@@ -526,7 +524,7 @@ class View(NamedTuple):
         return entry if self.other is None else f"({entry} - output[{self.other}])"
 
     def __call__(self, outputs: Matrix) -> Values:
-        """Return it of each output; NaN, a code of its own, for two infinities."""
+        """Return its value for each output; NaN where both entries are the same infinity."""
         entry = np.asarray(outputs[:, self.entry], dtype=np.float64)
         if self.other is None:
             return entry
@@ -535,7 +533,7 @@ class View(NamedTuple):
 
 
 def lowest_bit(values: Any) -> Codes:
-    """Return e where the number is an odd multiple of 2^e; codes of their own for 0, ±∞ and NaN."""
+    """Return e where the number is an odd multiple of 2^e, and codes for 0, ±∞ and NaN."""
     array = np.ascontiguousarray(values, dtype=np.float64)
     bits = array.view(np.int64)
     biased = (bits >> _STORED) & _EXPONENT
@@ -570,7 +568,7 @@ def _bit_cell_in_words(code: float, edges: Values) -> str:
 
 
 def _atom(outputs: Matrix, view: View, values: Values) -> Values:
-    """Return the place of a view among the values that occurred repeatedly, −1 for another one."""
+    """Return the index of a view among the values that occurred repeatedly; −1 for any other."""
     found = view(outputs)
     place = np.minimum(np.searchsorted(values, found), len(values) - 1)
     return np.where(values[place] == found, place, -1).astype(np.float64)
@@ -593,34 +591,34 @@ _COMPUTED: dict[str, Callable[..., Values]] = {
 
 
 def in_words(feature: Feature, code: float) -> str:
-    """Say what a value of a feature of bits represents."""
+    """Say what a value of a feature of bits means."""
     if feature.kind == "bit-cell":
         return _bit_cell_in_words(code, feature.arguments["edges"])
     return "none of them" if code < 0 else repr(float(feature.arguments["values"][int(code)]))
 
 
 _MOST_VIEWS = 128
-"""Entries of wide outputs whose bits are examined one by one: each costs a histogram."""
+"""Entries of wide outputs whose bits are examined: each costs a histogram."""
 _MOST_DIFFERENCES = 64
 """Differences from the first and from the last entry: they double the cost of each entry."""
 _MOST_ENTRIES, _LEAST_ROWS = 2_000_000, 2000
-"""What teaches features of bits: more costs time and adds little to tables of few codes."""
+"""Entries, and the least rows, from which features of bits are learned: more adds little."""
 _GLANCED = 20_000
-"""Entries of a side, or a few thousand runs, that are enough for bits that nobody claims."""
+"""Entries of a side that are enough for bits that are not part of the claim."""
 _LISTED = 12
-"""Views, those with the clearest contrast, that get features of their own; each costs three."""
+"""Views that become features, those with the clearest contrast; each gives up to three."""
 _BINADES = 12
-"""Powers of two between which cells lie, from the largest down: below are few outputs."""
+"""Powers of two that separate cells, from the largest down: few outputs lie below."""
 _LEAST_ATOM = 4
-"""Times that a value occurs before it is one that repeats, by chance hardly ever among doubles."""
+"""A value that occurs so often is one that repeats: doubles hardly ever do so by chance."""
 _VALUES_LOOKED_AT = 4000
-"""Entries that show whether all are integers."""
+"""Entries of each side that show whether all are integers."""
 _SMALL = 2.0**40
-"""Doubles below this have twelve bits for what is no integer."""
+"""Doubles below this have at least twelve bits for the fraction."""
 
 
 def glance(first: Matrix, second: Matrix) -> Iterable[Feature]:
-    """Propose features of bits that nobody claims: learned from fewer runs where there are many."""
+    """Propose features of bits that are not part of the claim, learned from fewer runs."""
     rows = max(_LEAST_ROWS, _GLANCED // max(1, first.shape[1]))
     return bits(first[:rows], second[:rows])
 
@@ -651,7 +649,7 @@ def _rows(width: int) -> int:
 
 
 def bounded(outputs: Matrix) -> str:
-    """Say on how much of the training outputs the bits were examined; nothing where on all."""
+    """Say on which part of the training outputs bits were examined; nothing if on all of them."""
     runs, width = outputs.shape
     if not width or outputs.dtype.kind != "f" or (runs <= _rows(width) and width <= _MOST_VIEWS):
         return ""
@@ -710,7 +708,7 @@ def _are_whole(first: Matrix, second: Matrix) -> bool:
     return bool((both == np.rint(both)).all() and (np.abs(both) < _SMALL).all())
 
 
-# --- Rules: a feature cut into cells, each of which speaks for one dataset, the other, or neither
+# --- Rules: a feature cut into cells, each of which favours one dataset, the other, or neither ----
 # Everything that is tested or estimated is a function of the two histograms of the cells, so that
 # runs are counted and forgotten: 10¹⁰ of them need no more memory than 10⁶.
 #
@@ -756,7 +754,7 @@ class Partition:
         return cells
 
     def describe(self, cells: Sequence[int], texts: Mapping[float, str]) -> str:
-        """Say which values a set of cells holds, in the words that some of them have."""
+        """Say which values a set of cells holds, by the texts of those that have one."""
         if self.edges is not None and not texts:
             return " or ".join(_ranges(list(self.edges), sorted(cells)))
         if self.edges is not None:
@@ -816,8 +814,8 @@ def _number(value: float) -> str:
 class Rule:
     """An event (or two) with what it is tested for.
 
-    `marks` is +1 in the cells of the event E that speaks for the dataset `favoured`, −1 in the
-    cells of F that speaks for the other one (guesses only), 0 elsewhere.
+    `marks` is +1 in the cells of the event E that favours the dataset `favoured`, −1 in those of
+    the event F that favours the other one (guesses only), and 0 elsewhere.
     """
 
     feature: Feature
@@ -828,13 +826,13 @@ class Rule:
     """0: E is likelier on the first dataset; 1: on the second."""
     point: Point
     predicted: float
-    """What the training runs promised: a lower bound of ε at δ, or standard deviations."""
+    """What the training runs promise: a lower bound of ε at δ, or standard deviations."""
     share: float = 1.0
     """The part of the significance that its test may use."""
     hedges: tuple[Rule, ...] = ()
-    """Other events, tested with other parts of it (`learn`)."""
+    """Further events, tested with their own shares of it (see `learn`)."""
     texts: Mapping[float, str] = field(default_factory=dict)
-    """What values of the feature represent, where they are codes (`worded`)."""
+    """What the values of the feature mean, where they are codes (`worded`)."""
     label: str = ""
     """What the report calls the feature, where that is not its name."""
 
@@ -881,7 +879,7 @@ class Rule:
         return found
 
     def digest(self) -> str:
-        """Return a short digest of what is counted, and for which test."""
+        """Return a digest of what is counted and how it is tested."""
         return _digest(
             self.event()["feature"],
             self.partition.to_json(),
@@ -903,7 +901,7 @@ class Rule:
 @final
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """A feature whose cells are put in groups: the later ones speak for the first dataset."""
+    """A feature whose cells are grouped: the later groups favour the first dataset."""
 
     feature: Feature
     partition: Partition
@@ -927,7 +925,7 @@ class Chosen:
     bits: Rule | None
     """That of the last bits of floats; None where outputs have none, or they are left out."""
     ranked: Ranked
-    """What bounds the whole curve."""
+    """The feature whose groups bound the whole curve."""
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -936,7 +934,7 @@ class Chosen:
 
     @property
     def design(self) -> Design:
-        """Whether fair coins choose the dataset of every run: where one test needs them."""
+        """Whether fair coins choose the dataset of every run: if one of the tests needs that."""
         fair = any(rule.design is Design.GUESSES for rule in self.rules)
         return Design.GUESSES if fair else Design.SIDES
 
@@ -1038,7 +1036,7 @@ def _codes(feature: Feature, width: int | None, texts: Mapping[int, str]) -> dic
 
 
 def _bits(rule: Rule) -> dict[float, str]:
-    """Return what the codes of bits represent, and the places of values that repeat."""
+    """Return what the codes of bits mean, and which values repeat."""
     codes = rule.partition.values
     if codes is None or rule.feature.kind not in OF_BITS:
         return {}

@@ -3,12 +3,10 @@ r"""One-run audits: many canaries, each included by a fair coin of its own, one 
 An auditor who sees the output guesses some of the coins; more right guesses than a claim allows
 refute it.
 
-The largest probability of so many right guesses of one run under a claim.
-
-An auditor who sees the output of one run M(S), S uniform on {−1, 1}^m, guesses r of the m coins (a
-number fixed beforehand; which ones, and how, may depend on the output). Let V be the number of
-right guesses, W ~ Bin(r, e^ε/(1 + e^ε)), β = P(W ≥ v) and w = P(W = v). Over all (ε, δ)-DP M, for
-neighbours that differ in one canary, and v ≥ 1,
+*One point of a claim.* An auditor who sees the output of one run M(S), S uniform on {−1, 1}^m,
+guesses r of the m coins (a number fixed beforehand; which ones, and how, may depend on the output).
+Let V be the number of right guesses, W ~ Bin(r, e^ε/(1 + e^ε)), β = P(W ≥ v) and w = P(W = v). Over
+all (ε, δ)-DP M, for neighbours that differ in one canary, and v ≥ 1,
 
     max P(V ≥ v) = min(1, β + m δ β(1 − β)/(v w)).                                            (1)
 
@@ -42,12 +40,10 @@ them together. A claim of a whole curve δ(ε), such as μ-GDP, implies (ε, δ(
 (1) bounds one event {V ≥ v}: the least bound over a set of ε is one too, without any correction.
 So is the one that uses another ε at every count: the less is taken.
 
-Guesses of one run against a whole curve: a bound that uses another point of it at every count.
-
-Now with p_k = P(V = k). Averaged over coins and
-canaries, P(V = k, canary i is guessed right) = (k/m) p_k. Take the event that i is guessed right
-and at least j guesses are. With the coin of i flipped the same outputs guess i wrong, and have one
-right guess less, so that (ε, δ)-DP in both orders says for every j ≥ 1
+*A whole curve*, with another point of it at every count. Let p_k = P(V = k). Averaged over coins
+and canaries, P(V = k, canary i is guessed right) = (k/m) p_k. Take the event that i is guessed
+right and at least j guesses are. With the coin of i flipped the same outputs guess i wrong, and
+have one right guess less, so that (ε, δ)-DP in both orders says for every j ≥ 1
 
     R_j ≤ e^ε H_{j−1} + δ,    R_j = Σ_{k ≥ j} (k/m) p_k,    H_j = Σ_{k ≥ j} ((r − k)/m) p_k.   (4)
 
@@ -69,7 +65,7 @@ nothing negative occurs, and rounding stays relative. So
 
     P(V ≥ v) ≤ min(1, (1 + Σ λ_j δ_j) m (r − v + 1)/X_v)    at ν = 1.                          (6)
 
-Any points of the curve make (6) true. Good ones are those at which the inequalities bind when
+(6) holds for any points of the curve. Good ones are those at which the inequalities are tight when
 P(V ≥ v) is the level: there H_{j−1} is the largest (R_j − δ)/e^ε along the curve, and p_{j−1}
 follows from H_{j−1} − H_j.
 """
@@ -113,13 +109,13 @@ from dpassay.verifier.audit.samples import real_numbers
 Floats: TypeAlias = NDArray[np.float64]
 
 _MOST_STEPS = 1000
-"""Inequalities that are used: those of far smaller counts add next to nothing."""
+"""Inequalities that are used; those of much smaller counts add next to nothing."""
 _LEVELS = 8
-"""Levels that are tried: each is the bound that the one before gave."""
+"""Levels that are tried, each of which is the bound found at the one before."""
 _LARGE = 1e200
-"""Where multipliers are scaled down, lest they overflow."""
+"""Larger multipliers are scaled down, so that they do not overflow."""
 _ROUNDING = 1e-9
-"""Relative, of sums and products of some thousand positive numbers."""
+"""Relative rounding error of sums and products of some thousand positive numbers."""
 
 
 @final
@@ -141,7 +137,7 @@ class BothOrders(NamedTuple):
 def curve_bound(
     right: int, guesses: int, canaries: int, curve: BothOrders, level: float
 ) -> tuple[float, list[int]]:
-    """Return (3) rounded up, least near a level, and its points for j = v, v − 1, …"""
+    """Return (6), rounded up, for points that make it small near a level; and these points."""
     best: tuple[float, list[int]] = 1.0, []
     for _ in range(_LEVELS):
         points = binding(right, guesses, canaries, curve, level)
@@ -169,7 +165,7 @@ def binding(right: int, guesses: int, canaries: int, curve: BothOrders, level: f
 
 
 def bound(right: int, guesses: int, canaries: int, curve: BothOrders, points: list[int]) -> float:
-    """Return (3) for points of a curve, those of j = v, v − 1, …, rounded up."""
+    """Return (6), rounded up, for points of a curve: those of j = v, v − 1, …"""
     if not points:
         return 1.0
     m, r = float(canaries), guesses
@@ -190,16 +186,16 @@ may also represent equation (1)."""
 
 
 LARGEST_EPSILON = 60.0
-"""Where bounds of ε end: as many canaries as any machine holds prove no more."""
+"""The largest bound of ε: no machine holds enough canaries to prove more."""
 _LEAST = 1e-290
-"""Probabilities below it are close to where doubles underflow: they count as so much."""
+"""Smaller probabilities, which may underflow, are replaced by it."""
 _EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, LARGEST_EPSILON, 1500)])
-"""Where δ_μ(ε) is asked for: with fewer, bounds that use many of them lose some per mille each."""
+"""Where δ_μ(ε) is evaluated: with fewer points, bounds lose some per mille."""
 
 
 @final
 class Points(NamedTuple):
-    """Points of a curve, with what they are called where floats are not exact."""
+    """Points of a curve, with their exact numbers as texts where floats are not exact."""
 
     epsilons: Floats
     deltas: Floats
@@ -294,17 +290,17 @@ def least_bound(
 
 
 _MOST_CANARIES = 1 << 30
-"""Where the search for a number of canaries ends: no run holds a billion."""
+"""Largest number of canaries that is tried: no run holds a billion."""
 _FEWEST = 8
-"""Guesses that are worth trying."""
+"""Least number of guesses that is tried."""
 _SHARES = (1, 2, 4, 16, 64)
-"""The usual numbers of guesses are the canaries over these."""
+"""The usual numbers of guesses are the number of canaries divided by these."""
 _UNFAIR = 6.0
-"""Standard deviations from half of the canaries that fair coins do not give (2e-9)."""
+"""Fair coins are not so many standard deviations off half of the canaries (2e-9)."""
 _NARROW = 1e-6
-"""Relative width to which bounds of μ are searched."""
+"""Relative width of bounds of μ."""
 _CELLS = 32
-"""Cells of the score, for pictures and estimates."""
+"""Cells of the scores, for pictures and estimates."""
 
 
 @final
@@ -312,9 +308,9 @@ _CELLS = 32
 class Guesses:
     """The guesses of one run, and the bounds that follow from them, all at once.
 
-    δ(ε) and ε(δ) invert (1), each number of guesses with an equal part of the significance: at a
-    number of guesses the claims that are refuted grow with the count, so that one event covers all
-    of them.
+    δ(ε) and ε(δ) invert (1), with an equal part of the significance for each number of guesses. For
+    one number of guesses, more right guesses refute more claims, so that one event covers all of
+    them.
     """
 
     scores: NDArray[Any]
@@ -323,7 +319,7 @@ class Guesses:
     right: Mapping[int, int]
     """Right guesses, by how many were made."""
     number: int
-    """How many guesses tell most, of those that were tried."""
+    """The number of guesses that refutes most clearly, of those that were tried."""
     bounded_at: float
     """δ at which ε is bounded."""
     tested: Steps
@@ -650,10 +646,10 @@ def _require_enough(
 
 
 def _order(values: NDArray[Any], seed: int) -> NDArray[np.intp]:
-    """Return the canaries by their scores, from the least.
+    """Return the canaries in increasing order of their scores.
 
-    Equal scores are put in an order that does not depend on the coins: by SHA-256 of seed and
-    place, which whoever checks a certificate can compute again.
+    The order of equal scores does not depend on the coins: it is that of the SHA-256 of seed and
+    index, which can be computed again when a certificate is checked.
     """
     lots = np.zeros(len(values), "S32")
     if len(np.unique(values)) < len(values):
@@ -680,7 +676,7 @@ def _epsilon(right: int, guesses: int, m: int, delta: float, level: float) -> fl
 def _largest(
     bound: Callable[[float], float], level: float, top: float, width: float = 1e-9
 ) -> float:
-    """Return where a growing bound passes the level, from below."""
+    """Return where an increasing bound passes the level, rounded down."""
     if bound(0.0) > level:
         return 0.0
     return halved(lambda x: bound(x) <= level, 0.0, top, width=width)[0]

@@ -1,4 +1,4 @@
-"""What an audit says, and how it says it."""
+"""The result of an audit, and how it is printed."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = NDArray[Any]
 COMPARE = ".outcome: REFUTED, or NOT_REFUTED, which proves nothing (or ask .refuted)"
-"""What to do with a result that has no truth value."""
+"""What to use in place of a truth value."""
 HINT = 1e-4
 """An accusation at a larger significance is called a hint."""
 CONFIRMED = 1e-6
-"""But not with a smaller p-value."""
+"""Unless its p-value is at most this."""
 _LEAST_SHOWN = 1e-300
 """Shown in place of a p-value that underflows."""
 LEAK = (
     "floating-point noise shows what it was added to: round the sum to a fixed grid, or use "
     "release(…) of a mechanism (docs/audits.md)"
 )
-"""What to do about last bits that tell the dataset."""
+"""What to do about last bits that show the dataset."""
 _NO_MORE = ", which reveal no more than its values do"
-"""Of last bits with the binade of the value: noise on a lattice shows no more by them."""
+"""Of last bits together with the binade of the value: on a lattice they show nothing more."""
 _ROWS, _BAR, _LABEL = 12, 24, 40
 """Rows of the histogram in text, the length of its longest bar, and letters of a label."""
 
@@ -54,7 +54,7 @@ _ROWS, _BAR, _LABEL = 12, 24, 40
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class AuditResult(NeitherTrueNorFalse, Drawable):
-    """One audit: a claim decided, or without a claim an estimate of ε, δ and the whole curve."""
+    """The result of one audit: the test of a claim, or an estimate of ε, δ and the whole curve."""
 
     compare: ClassVar[str] = COMPARE
     target: str
@@ -63,12 +63,12 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
     guarantee: Guarantee
     pair: tuple[Any, Any]
     pairs: int
-    """How many pairs of neighbours the training runs were spread over."""
+    """The pairs of neighbours that shared the training runs."""
     chosen: Chosen
     values: Tested
-    """What the values of outputs tell."""
+    """What the values of outputs show."""
     bits: Tested | None
-    """What the last bits of floats tell; None where outputs have none, or they were left out."""
+    """What the last bits of floats show; None if outputs have none, or they were left out."""
     bits_claimed: bool
     """Whether a refutation by the bits alone refutes the claim."""
     cells: Histogram
@@ -81,7 +81,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
     """Fresh runs on each side that were tested (for guesses: half of all), or canaries."""
     seconds: float
     mechanism: Mechanism | None = None
-    """The target, where it is a mechanism of this package: its exact curve is told."""
+    """The target, if it is a mechanism of this package, whose exact curve is reported too."""
     adjacency: Adjacency | str | None = None
     notes: tuple[str, ...] = ()
     finding: Finding | None = None
@@ -93,7 +93,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
     def of(
         cls, plan: Plan, chosen: Chosen, histogram: Histogram, pair: int = 0, **more: Any
     ) -> AuditResult:
-        """Return what counts say of a plan's claim, on one of its pairs."""
+        """Return the result of the counts on one of a plan's pairs."""
         values, bits, cells = chosen.parted(histogram)
         mechanism = plan.target.mechanism if isinstance(plan.target, MechanismTarget) else None
         return cls(
@@ -132,7 +132,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
 
     @property
     def tested(self) -> Tested:
-        """The event that decides: of the values, unless bits are claimed and they alone refute."""
+        """The event that decides: that of the values, unless only the claimed bits refute."""
         if not self.bits_claimed or self.bits is None:
             return self.values
         return min(self.values, self.bits, key=lambda each: each.p_value > self.significance)
@@ -154,12 +154,12 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
 
     @property
     def histogram(self) -> Histogram:
-        """Fresh runs of both sides in the cells of its feature."""
+        """Fresh runs of both sides in the cells of the feature that decides."""
         return self.tested.histogram
 
     @property
     def p_value(self) -> float:
-        """Over the part of the significance that the event may use."""
+        """The p-value of the event that decides, over its share of the significance."""
         return self.tested.p_value
 
     @property
@@ -214,7 +214,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
 
     @property
     def size(self) -> str:
-        """How much was examined, in words."""
+        """The number of runs or canaries, in words."""
         return f"{self.samples} " + ("runs a side" if self.guesses is None else "canaries")
 
     def exact(self, question: str, value: float) -> Any:
@@ -230,7 +230,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
 
     @cached_property
     def deltas(self) -> list[dict[str, Any]]:
-        """δ(ε) on a grid: lower bound, estimate, upper bound of the binned mechanism, exact."""
+        """δ(ε) on a grid: lower bound, estimate, upper bound when binned, exact value."""
         curve = self._curve
         return [
             {
@@ -245,7 +245,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
 
     @cached_property
     def epsilons(self) -> list[dict[str, Any]]:
-        """ε(δ) on a grid, as `deltas`; at the tested δ too."""
+        """ε(δ) on a grid and at the tested δ, as in `deltas`."""
         curve, tested = self._curve, self.bounded_at
         return [
             {
@@ -266,7 +266,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
 
     @property
     def advice(self) -> str:
-        """Say what the outcome is worth, and what would confirm it."""
+        """What the outcome proves, and what would confirm it."""
         if not self.claimed:
             upper = " Upper ends are of the binned output; binning only lowers delta."
             return (
@@ -322,7 +322,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
         }
 
     def _channel_json(self, found: Tested | None) -> dict[str, Any] | None:
-        """Return what one channel tells, as plain data."""
+        """Return what one channel shows, as plain data."""
         if found is None:
             return None
         return {
@@ -401,7 +401,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
         ]
 
     def _channel_lines(self) -> list[str]:
-        """Say what values and last bits tell, each with its own verdict."""
+        """Return what values and last bits show, each with its own verdict."""
         lines = []
         for name, found in (("its values", self.values), ("its bits", self.bits)):
             if found is None or self.bits is None:
@@ -509,10 +509,10 @@ _FLOATS = ("lower", "estimate", "upper")
 
 
 def bins(rule: Rule, histogram: Histogram, most: int) -> tuple[list[str], Array, Array]:
-    """Return labels, shares (2, rows) and marks of the cells of a rule, few where they are many.
+    """Return labels, shares (2, rows) and marks of the cells of a rule, in at most a few rows.
 
-    Neighbouring cells are put together where their marks agree; of many categories the most
-    frequent ones are kept, and the others are one row.
+    Neighbouring cells with the same mark are joined; of many categories the most frequent ones are
+    kept, and the others are joined.
     """
     shares = histogram / np.maximum(1, histogram.sum(axis=1, keepdims=True))
     size, partition = shares.shape[1], rule.partition

@@ -1,19 +1,18 @@
-"""Runs of an audit: the plan fixed before them, neighbouring datasets, blocks, and training.
+"""Runs of an audit: what is run, on which datasets, in which blocks; and training on some of them.
 
-*Neighbours.* The pairs are the ones that broke mechanisms in the literature: nothing at all, one
+*Neighbours.* The listed pairs are those that broke mechanisms in the literature: no record, one
 record, many equal records, the ends of the allowed range, negative zero, numbers on both sides of a
-power of two (where the grid of floating point changes), large numbers. The list is fixed before any
-run; an audit chooses among its pairs on training runs and tests one of them, so that the search
-costs training runs and no significance.
+power of two (where the grid of floating point changes), large numbers. Training runs choose one
+pair, and only that one is tested: the search costs training runs but no significance.
 
-*Blocks.* Block number i of a stage draws from SeedSequence(seed, spawn_key=(stage, pair, i, side)),
-so that what is counted depends on the seed and not on who ran which block, or in which order.
+*Blocks.* Block i of a stage draws from SeedSequence(seed, spawn_key=(stage, pair, i, side)), so
+that the counts depend on the seed, and not on which worker ran which block, or in which order.
 
-*Dependence.* No count may take runs that depend on each other for independent ones. A mechanism
-that adds noise to its dataset in place begins each run where the one before ended: the dataset is
-compared before and after. A mechanism with a generator of its own is copied with it to every
-process, a forked process begins with the state of its parent, and a generator that is seeded by the
-time is the same for a while: each makes blocks that begin alike. Let p̂ be the frequencies of the
+*Dependence.* The tests assume independent runs. A mechanism that adds noise to its dataset in place
+begins each run where the last one ended: so the dataset is compared before and after. A mechanism
+with its own generator may be copied with it to every process, a forked process begins with the
+state of its parent, and a generator that is seeded by the time is the same for a while: then blocks
+begin alike. Let p̂ be the frequencies of the
 first n outputs of a block. If runs are independent with any law p, another block begins with the
 same n outputs with probability ∏ p(output) ≤ ∏ p̂(output) = exp(−n·entropy of p̂): where this is
 small, equal beginnings are copies.
@@ -76,25 +75,19 @@ from dpassay.verifier.audit.learn import VALUES, bits_of, choose, shares_of
 from dpassay.verifier.decide import LateError, ended_after
 
 # --- What is audited: something that can be asked for independent runs on a dataset ---------------
-# The one interface is `Target`: a name, and a block of runs at a time. Everything a user may have
-# in hand is turned into one by `target`: a mechanism of this package, a callable
-# `mechanism(dataset, rng)` that returns one output, an object with `sample(dataset, size, rng)`
-# that returns many, measurements of OpenDP and mechanisms of diffprivlib (recognised by their
-# methods; neither library is imported), a command that prints samples.
+# A `Target` has a name, and returns a block of runs at a time. `target` makes one of a mechanism of
+# this package, a callable `mechanism(dataset, rng)` that returns one output, an object with
+# `sample(dataset, size, rng)` that returns many, a measurement of OpenDP or a mechanism of
+# diffprivlib (recognised by their methods; neither library is imported), or a command.
 #
-# How a callable wants to be called: what is passed to which of its parameters.
+# *Callables.* The first parameter takes the dataset. A parameter called `rng`, `generator`,
+# `random_state` or `seed` takes the randomness, and a required one called `size`, `n`, `n_samples`
+# or `num_samples` the number of runs: one with a default may be the size of an output. One required
+# parameter of another name takes the generator. Others keep their defaults, so that no switch such
+# as `exact=False` is set; a required parameter that remains is an error.
 #
-# The first parameter takes the dataset. Of the others one gets an argument if its name says what it
-# is for (`rng`, `generator`, `random_state`, `seed`; `size`, `n`, `n_samples`, `num_samples`), and
-# a number of runs only if it is required: a `size` with a default may be the size of one output.
-# One required parameter of another name takes the generator. All else keeps its default, so that a
-# switch such as `exact=False` is never thrown; and what is required and cannot be known is asked
-# for.
-#
-# Our own mechanisms as targets: the dataset is the true answer, the output answer + noise.
-#
-# A mechanism says itself at which true answers its worst case is attained (`worst_answers`) and how
-# its outputs are drawn (`outputs`).
+# *Mechanisms of this package.* The dataset is the true answer. The mechanism knows the answers at
+# which its worst case is attained (`worst_answers`), and how its outputs are drawn (`outputs`).
 
 
 class Role(Enum):
@@ -125,7 +118,7 @@ _SEEDS = 1 << 32
 @final
 @dataclass(frozen=True)
 class Binding:
-    """The arguments after the dataset, each by its name; by position where that is empty."""
+    """The arguments after the dataset, passed by name, or by position where the name is empty."""
 
     arguments: tuple[tuple[str, Role], ...] = ()
 
@@ -136,7 +129,7 @@ class Binding:
 
     @property
     def takes_randomness(self) -> bool:
-        """Whether the auditor chooses the randomness."""
+        """Whether the audit supplies the randomness."""
         return any(role is not Role.SIZE for _, role in self.arguments)
 
     def call(
@@ -171,12 +164,12 @@ BLOCK = Binding((("", Role.SIZE), ("", Role.GENERATOR)))
 
 
 def binding(function: Callable[..., Any], name: str) -> Binding:
-    """Tell by its parameters how a callable wants to be called.
+    """Return how a callable is to be called, by the names of its parameters.
 
     Raises
     ------
     InvalidInputError
-        If it takes no dataset, needs an argument that cannot be known, or gives no output at once.
+        If it takes no dataset, needs an unknown argument, or is a coroutine or a generator.
     """
     _require_outputs(function, name)
     try:
@@ -216,7 +209,7 @@ def _has_randomness(roles: list[tuple[inspect.Parameter, Role]]) -> bool:
 
 
 def _require_outputs(function: Callable[..., Any], name: str) -> None:
-    """Refuse what returns no output but a promise of one."""
+    """Refuse coroutines and generators: they return no output when they are called."""
     for called in (function, getattr(function, "func", None), type(function).__call__):
         if inspect.iscoroutinefunction(called):
             raise InvalidInputError(
@@ -236,12 +229,12 @@ Pair: TypeAlias = tuple[Any, Any]
 @final
 @dataclass(frozen=True)
 class MechanismTarget:
-    """A mechanism of this package; a dataset is a true answer (of a composition: one per part)."""
+    """A mechanism of this package. A dataset is a true answer, or of a composition one per part."""
 
     mechanism: Mechanism
     simulated: bool = False
-    """Whether real noise is drawn in floats, in place of the exact release: for estimates, some
-    twenty times faster. Then last bits tell nothing of the release, and are left out."""
+    """Whether real noise is drawn in floats rather than released exactly: for estimates, and some
+    twenty times faster. Last bits then say nothing of the release, and are left out."""
 
     @property
     def name(self) -> str:
@@ -257,7 +250,7 @@ class MechanismTarget:
 
 
 def worst_pairs(mechanism: Mechanism) -> list[Pair]:
-    """Return the pairs of true answers (without, with the record) at which the worst is attained.
+    """Return pairs of true answers, without and with the record, at which the loss is largest.
 
     Raises InvalidInputError for a mechanism that lists none.
     """
@@ -271,13 +264,13 @@ def worst_pairs(mechanism: Mechanism) -> list[Pair]:
 
 
 NOT_REPEATABLE = "the mechanism does not follow the rng it is given: runs cannot be drawn again"
-"""A note of results."""
+"""A note of results: their runs cannot be repeated."""
 GIVEN = "the rows were given, and the seed only splits them"
-"""Another one."""
+"""A note of results: there was nothing to run."""
 
 
 class MechanismError(DpassayError):
-    """The mechanism that is audited raised, hung, or returned something that is no output."""
+    """The audited mechanism raised an error, did not end, or did not return one output per run."""
 
 
 def require_one_each(name: str, outputs: Any, size: int) -> None:
@@ -304,15 +297,15 @@ class Target(Protocol):
     def sample(self, dataset: Any, size: int, rng: np.random.Generator) -> Any:
         """Return the outputs of `size` independent runs: an array or a sequence, one entry each.
 
-        All randomness that the auditor can repeat comes from `rng`; a mechanism with its own
-        source of randomness is audited as well, but its runs are not reproducible.
+        Only randomness from `rng` can be repeated; the runs of a mechanism with randomness of its
+        own are audited, but cannot be reproduced.
         """
 
 
 @final
 @dataclass(frozen=True)
 class Called:
-    """A callable: `mechanism(dataset, size, rng)` of many runs, or as its binding says of one."""
+    """A callable: `mechanism(dataset, size, rng)` of many runs, or one run as its binding says."""
 
     mechanism: Callable[..., Any]
     name: str
@@ -347,8 +340,8 @@ class Called:
 class Command:
     """A command that prints one output per line.
 
-    `{dataset}`, `{size}` and `{seed}` in its arguments are filled in. A line is read as a list of
-    numbers separated by spaces or commas where every part is a number, as text otherwise.
+    `{dataset}`, `{size}` and `{seed}` in its arguments are filled in. A line of numbers, separated
+    by spaces or commas, is a list of numbers; any other line is a text.
     """
 
     command: str
@@ -399,7 +392,7 @@ class Command:
 def target(thing: Any, name: str = "") -> Target:
     """Turn what a user has in hand into a target.
 
-    Raises InvalidInputError for what is none of the forms that are known.
+    Raises InvalidInputError for anything in an unknown form.
     """
     if isinstance(thing, Mechanism):
         return MechanismTarget(thing)
@@ -423,7 +416,7 @@ def target(thing: Any, name: str = "") -> Target:
 def named(text: str, expected: str = "TARGET to be a mechanism or package.module:callable") -> Any:
     """Return a mechanism of this package, or import package.module:callable.
 
-    Raises InvalidInputError for what is neither, and for what cannot be imported.
+    Raises InvalidInputError for anything else, and if it cannot be imported.
     """
     if is_notation(text):
         return notation.parse(text)
@@ -460,7 +453,7 @@ def _of_callable(function: Callable[..., Any], name: str) -> Target:
 
 
 def _kept(output: Any) -> Any:
-    """Return an output that stays what it is, though the next run may be written over it."""
+    """Return a copy of an output, which a mechanism might overwrite in its next run."""
     copied = getattr(output, "copy", None) or getattr(output, "clone", None)
     try:
         return copied() if callable(copied) else output
@@ -469,7 +462,7 @@ def _kept(output: Any) -> Any:
 
 
 def _filled(part: str, values: dict[str, str]) -> str:
-    """Fill in the three names; all other braces are the command's own."""
+    """Fill in the three names; other braces stay as they are."""
     for name, value in values.items():
         part = part.replace(name, value)
     return part
@@ -485,14 +478,14 @@ def _parsed(line: str) -> Any:
 
 
 _LENGTHS = 64, 512, 4096
-"""Outputs at the beginning of a block that are examined, more where they tell little."""
+"""Outputs at the beginning of a block that are compared: more if they have little entropy."""
 _ENOUGH = 60.0
-"""Nats that they must tell: independent blocks are taken for copies with probability 1e-26 a pair,
-so 1e-10 in all where 10⁸ blocks are compared."""
+"""The entropy, in nats, that they must have: independent blocks are then taken for copies with
+probability 1e-26 a pair, and 1e-10 in all if 10⁸ blocks are compared."""
 
 
 def state(dataset: Any) -> Any:
-    """Return what is in a dataset that a mechanism could change; None where that is not known."""
+    """Return the content of a dataset, which a mechanism might change; None if it is not known."""
     try:
         if hasattr(dataset, "__array__"):  # tensors and frames too
             array = np.asarray(dataset)
@@ -503,7 +496,7 @@ def state(dataset: Any) -> Any:
 
 
 def require_unchanged(name: str, before: Any, dataset: Any) -> None:
-    """Raise MechanismError where a dataset is not what it was."""
+    """Raise MechanismError if a dataset was changed."""
     if state(dataset) != before:
         raise MechanismError(
             f"{name} changes the dataset that it is given: runs that begin where others ended are "
@@ -519,7 +512,7 @@ def information(outputs: Sequence[bytes]) -> float:
 
 
 def beginning(rows: Matrix) -> bytes:
-    """Return a digest of how the rows of a block begin; empty where they tell too little."""
+    """Return a digest of the first rows of a block; empty if they have too little entropy."""
     for length in _LENGTHS:
         first = [row.tobytes() for row in rows[:length].astype(np.float64)]
         if len(first) == length and information(first) >= _ENOUGH:
@@ -531,19 +524,19 @@ Datasets: TypeAlias = tuple[Any, Any]
 
 TRAINING, TESTING, PROBING = 0, 1, 2
 _MOST_RUNS = 1 << 16
-"""Runs on each side of a block: some megabytes, and a kill loses no more."""
+"""Runs on each side of a block: some megabytes, and little is lost if a worker dies."""
 _MOST_ENTRIES = 1 << 22
-"""Numbers of a block, for wide outputs: 32 MiB of doubles."""
+"""Numbers in a block of wide outputs: 32 MiB of doubles."""
 _WAITING_PER_WORKER = 2
-"""Blocks that wait for each worker, so that none is idle and memory stays small."""
+"""Blocks that are queued for each worker: none is idle, and memory stays small."""
 _COIN = 2
-"""The last part of the key from which the coins of a block come; 0 and 1 are its sides."""
+"""The last part of the key of a block's coins; that of its sides is 0 or 1."""
 _GRACE = 10.0
 """Seconds that a worker may take to start, beyond its time limit."""
 
 
 def block_size(runs: int, width: int) -> int:
-    """Return how many runs on each side make a block: forty blocks or more, in little memory."""
+    """Return the runs on each side of a block: forty blocks or more, each in little memory."""
     most = max(1, min(_MOST_RUNS, _MOST_ENTRIES // max(1, width)))
     return max(1, min(most, -(-runs // 40) if runs >= 4000 else runs))
 
@@ -564,10 +557,10 @@ def draw(
 ) -> Matrix:
     """Return the outputs of `size` runs as rows, of a width if one is given.
 
-    A row is a function of its own output alone: one that does not fit the width becomes NaN, and
-    its neighbours in the block stay what they are (else runs would depend on each other).
+    A row depends on its own output alone, so that runs stay independent: an output that does not
+    fit the width becomes NaN, whatever the others in the block are.
 
-    Raises MechanismError where what comes back is not one output per run, or the dataset changed.
+    Raises MechanismError if there is not one output per run, or the dataset was changed.
     """
     before = state(dataset)
     outputs = target.sample(dataset, size, rng)
@@ -605,7 +598,7 @@ def time_limit(seconds: float | None, what: str) -> Iterator[None]:
 @final
 @dataclass(frozen=True, eq=False)
 class Block:
-    """One block of the test: what a worker needs to run it."""
+    """One block of the test, with all that a worker needs to run it."""
 
     target: Target
     datasets: Datasets
@@ -647,10 +640,10 @@ def side_sizes(design: Design, size: int, seed: int, key: tuple[int, ...]) -> tu
 @final
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Runs on each side cut into blocks that are made when they are asked for."""
+    """The runs on each side in blocks, which are made when they are needed."""
 
     whole: Block
-    """A block of the full size, with the key that all of them begin with."""
+    """A block of full size, whose key is the beginning of theirs."""
     runs: int
 
     def __len__(self) -> int:
@@ -685,10 +678,10 @@ def run(
 ) -> NDArray[np.int64]:
     """Run every block, here or with an executor, and return the counts of all.
 
-    Only a few blocks are waiting at any time, and only their counts come back, so that memory does
-    not grow with the number of runs.
+    Few blocks are queued at a time, and only their counts are returned, so that memory does not
+    grow with the number of runs.
 
-    Raises MechanismError where a block raises, a worker dies, no block ends in time, or two blocks
+    Raises MechanismError if a block fails, a worker dies, no block ends in time, or two blocks
     begin with the same outputs.
     """
     waiting = iter(range(len(blocks)))
@@ -773,7 +766,7 @@ def _require_sendable(blocks: Blocks, executor: Executor) -> None:
 
 
 _MANY = 100
-"""Equal records in a large table: sums of them pass several powers of two."""
+"""Equal records in a large table: partial sums of them pass several powers of two."""
 
 
 def neighbours(kind: str, *, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> list[Datasets]:
@@ -835,13 +828,13 @@ _KINDS: dict[str, Callable[[Adjacency], list[Datasets]]] = {
 
 
 _LEAST_RUNS = 20
-"""Runs on each side: training and test need some each."""
+"""Runs on each side, some for training and some for the test."""
 _PROBE = 8
-"""Runs of a side that show the form of outputs."""
+"""Runs on each side that show the form of outputs."""
 _TRIES = 64, 512
-"""Runs with other generators that are compared, more where the same ones tell little."""
+"""Runs with the same generator and with others that are compared: more if entropy is low."""
 _CERTAIN = 20.0
-"""Nats that they must tell (see the head): independent runs are the same with chance 2e-9."""
+"""The entropy, in nats, that they must have: independent runs are then equal with chance 2e-9."""
 
 
 @final
@@ -968,7 +961,7 @@ def probe(plan: Plan, alphabet: Alphabet, notes: list[str]) -> int:
 
 
 def require_independent(plan: Plan, index: int, alphabet: Alphabet, notes: list[str]) -> None:
-    """Look at runs of a pair: do other generators give other outputs, and the same the same?
+    """Check on runs of a pair that other generators give other outputs; note if equal ones do.
 
     Raises
     ------
@@ -1016,7 +1009,7 @@ def _same(first: Matrix, second: Matrix) -> bool:
 def oddities(
     first: Matrix, second: Matrix, *, mixed: bool, with_bits: bool = True
 ) -> Iterable[str]:
-    """Say what is odd about the outputs that an event is learned from."""
+    """Yield notes on unusual training outputs: lengths, NaN, infinities, bits not examined."""
     sides = first, second
     lengths = np.unique(np.concatenate([side[:, 0] for side in sides])) if mixed else first[:0, 0]
     if len(lengths) > 1:
@@ -1038,32 +1031,32 @@ def oddities(
 
 
 _TRAINING_SHARE = 0.1
-"""The part of 10⁵ runs that chooses the event for δ = 0."""
+"""The share of 10⁵ runs that training takes for δ = 0."""
 _SHARE_FOR_RARE = 0.2
-"""The part for δ > 0: rare events take longer to learn."""
+"""The share for δ > 0: rare events take more runs to learn."""
 _FULL_SHARE = 100_000
-"""Runs on each side at which these are the shares."""
+"""Runs on each side for which these are the shares."""
 _SHARE_DECAY = 0.2
-"""The power of the runs with which the share falls: learning gains more slowly than the test."""
+"""The share falls with this power of the runs, as the test gains more by them than training."""
 _MOST_OFTEN = 2.0
-"""The share grows by this factor at most where runs are few."""
+"""If runs are few, the share grows by this factor at most."""
 _LARGEST_SHARE = 0.4
-"""Of pairs that share the training: the test keeps more than a half."""
+"""The largest share if several pairs are trained: the test keeps more than half."""
 _MOST_TRAINING = 1_000_000
-"""Training runs on each side: seconds, and no event is learned better."""
+"""Most training runs on each side: more take seconds, and find no better event."""
 _MOST_TRAINING_ENTRIES = 12_000_000
-"""Numbers of a side, for wide outputs: 96 MB of doubles."""
+"""Most numbers on each side, for wide outputs: 96 MB of doubles."""
 _LEAST_TRAINING = 200
-"""Training runs on each side, up to half of all: fewer choose by luck."""
+"""Least training runs on each side, if that is at most half of all: fewer choose by luck."""
 _OF_PAIRS = 2
-"""One of so many pairs goes on to the next stage of training."""
+"""One in so many pairs goes on to the next stage of training."""
 
 
 def train(plan: Plan) -> Prepared:
-    """Draw training runs of the pairs and choose.
+    """Draw training runs of the pairs, and choose a pair and its events.
 
-    All pairs share a half of the runs, the quarter of them that promises most half of the rest, and
-    so on: the last one gets all that is left (Karnin, Koren and Somekh, "Almost optimal exploration
+    All pairs share half of the runs, the more promising half of them share half of the rest, and so
+    on: the last one gets all that is left (Karnin, Koren and Somekh, "Almost optimal exploration
     in multi-armed bandits", 2013).
     """
     alphabet = Alphabet()
@@ -1126,7 +1119,7 @@ def train(plan: Plan) -> Prepared:
 
 
 def _promise(chosen: Chosen, plan: Plan) -> float:
-    """Return what a pair promises: by its values, by bits too where they are part of the claim."""
+    """Return what a pair promises: by values, and by bits if they are part of the claim."""
     bits = chosen.bits if plan.bits else None
     return max(chosen.values.predicted, -math.inf if bits is None else bits.predicted)
 
@@ -1134,9 +1127,9 @@ def _promise(chosen: Chosen, plan: Plan) -> float:
 def training_runs(plan: Plan, width: int) -> int:
     """Return how many runs on each side choose the event: a tenth; more for δ > 0 and vectors.
 
-    For δ > 0 rare events are best, and rare events take longer to learn. What is learned improves
-    more slowly than the test does: the share falls as the runs grow, like their fifth root. Pairs
-    share the runs: with too few for each, the pair that was luckiest would be tested.
+    For δ > 0 rare events are best, and take more runs to learn. More runs improve the test more
+    than training, so that the share falls with the fifth root of the runs. Pairs share the training
+    runs: with too few for each, the luckiest pair would be tested.
     """
     rare = plan.guarantee.profile is not None or any(p.delta > 0 for p in plan.guarantee.points)
     share = _SHARE_FOR_RARE if rare else _TRAINING_SHARE
@@ -1151,7 +1144,7 @@ def training_runs(plan: Plan, width: int) -> int:
 def _sides(
     plan: Plan, index: int, stage: int, runs: int, width: int, *, alphabet: Alphabet
 ) -> Sides:
-    """Draw training runs of one pair in one stage; texts become known to the alphabet."""
+    """Draw the training runs of one pair in one stage; the alphabet learns the texts."""
     size = block_size(runs, width)
     sides: list[list[Matrix]] = [[], []]
     for side, dataset in enumerate(plan.pairs[index]):

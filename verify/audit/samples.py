@@ -1,11 +1,8 @@
 """Audits of outputs that are there already: rows of two files, or scores of a canary.
 
-One part of the rows of either side, drawn by lot, chooses the event; the others test it, once. That
-is the test of `auditor` with rows in place of fresh runs. It rests on the rows being
-independent runs on the two datasets: copies are refused, and so is an order that tells the next row
-from the one before.
-
-Outputs that are there already, read as two matrices, and refused where no test can use them.
+A random part of the rows of each side chooses the event; the other rows test it, once. That is the
+test of `auditor` with rows in place of fresh runs. The rows must be independent runs on the two
+datasets: copied rows are refused, and so are rows that depend on those before them.
 """
 
 from __future__ import annotations
@@ -34,25 +31,25 @@ from dpassay.verifier.audit.result import AuditResult
 from dpassay.verifier.audit.runs import GIVEN, Plan, generator, oddities, training_runs
 
 _FEWEST = 20
-"""Rows on each side: a part chooses the event, and the rest can refute something."""
+"""Least rows on each side: a part chooses the event, and the others test it."""
 _LONG = 40
-"""Bits of a mantissa that only numbers have which no law repeats by chance."""
+"""A number whose mantissa has more bits is not repeated by chance."""
 _MOST_COPIES = 10
-"""Rows that may repeat by mistake of a file or two."""
+"""Rows that may be repeated by mistake."""
 _SHARE_OF_COPIES = 0.01
-"""And this part of all rows: drawing again from recorded rows repeats four in ten."""
+"""And the share of rows that may be: resampling recorded rows repeats four in ten."""
 _DEPENDENT = 1e-9
-"""Chance at which independent rows are taken for dependent ones."""
+"""The probability with which independent rows are refused as dependent."""
 _LISTED = "Of an output that is one of a list of such numbers, give its index there."
-"""What to do with rows that repeat as they should."""
+"""What to do if rows are repeated on purpose."""
 _NEAR = 1e-3
-"""Part of a spacing by which numbers may miss its multiples: others do so by chance."""
+"""The share of a spacing by which numbers may miss its multiples."""
 _ENTRIES_IN_CACHE = 1 << 16
-"""Numbers that are examined in one go: half a megabyte."""
+"""Numbers that are examined at a time: half a megabyte."""
 _COLUMNS, _MOST_ENTRIES = 16, 200_000
-"""Columns in which an order is looked for, and entries of all of them."""
+"""Columns that are tested for dependence, and entries of all of them."""
 SCORES = ("included", "excluded")
-"""What the sides are called that are scores of a canary."""
+"""The names of the sides of scores of a canary."""
 _PLAIN: tuple[tuple[Any, str], ...] = (
     (str, "texts"),
     (bool, "truth values"),
@@ -69,9 +66,9 @@ def matrices(
     Raises
     ------
     InvalidInputError
-        For what is no list of outputs, too few of them, outputs of another kind or shape on the
-        other side, rows that are all the same, copies, and rows that depend on the ones before or
-        on those of the other side.
+        For anything but lists of outputs, too few of them, two sides of different kinds or shapes,
+        rows that are all equal, copies, and rows that depend on those before them or on those of
+        the other side.
     """
     sides = [_listed(rows, name) for rows, name in zip((first, second), names, strict=True)]
     kinds = [_kinds(rows) for rows in sides]
@@ -173,7 +170,7 @@ def _kinds_of(output: Any) -> set[str]:
 def _require_independent(
     rows: Matrix, repeated: NDArray[np.intp], different: int, name: str
 ) -> None:
-    """Raise for copies of rows, and for rows that follow from the ones before."""
+    """Raise for copied rows, and for rows that depend on those before them."""
     copies = _long(rows, repeated)
     if copies > max(_MOST_COPIES, _SHARE_OF_COPIES * different):
         raise InvalidInputError(
@@ -191,7 +188,7 @@ def _require_independent(
 
 
 def _require_unpaired(first: Matrix, second: Matrix, names: tuple[str, str]) -> None:
-    """Raise for runs of the second dataset that follow from those of the first."""
+    """Raise for runs of the second dataset that depend on those of the first."""
     rows = min(len(first), len(second))
     chance = _dependence(first[:rows], second[:rows])
     if chance < _DEPENDENT:
@@ -203,7 +200,7 @@ def _require_unpaired(first: Matrix, second: Matrix, names: tuple[str, str]) -> 
 
 
 def _dependence(before: Matrix, after: Matrix) -> float:
-    """Return a bound of the chance that independent rows go together as much as these."""
+    """Return a p-value of the independence of pairs of rows."""
     worst, width = 1.0, before.shape[1]
     columns = np.unique(np.linspace(0, width - 1, min(_COLUMNS, width)).astype(int))
     rows = _MOST_ENTRIES // len(columns) if width else 0
@@ -215,10 +212,11 @@ def _dependence(before: Matrix, after: Matrix) -> float:
 
 
 def _together(x: NDArray[Any], y: NDArray[Any]) -> float:
-    """Return the chance that two independent columns go together as much as these.
+    """Return a p-value of the independence of two columns.
 
-    The t law of rank correlations is for ranks without ties: two rare answers that meet have p = 0
-    by it. With ties: in how many rows both are above their medians has a hypergeometric law.
+    Without ties it is that of the rank correlation; its t law fails with ties, where a single pair
+    of rare answers has p = 0. With ties it is that of the number of rows in which both are above
+    their medians, which has a hypergeometric law.
     """
     if all(len(np.unique(column)) == len(column) for column in (x, y)):
         return float(stats.spearmanr(x, y).pvalue)
@@ -236,7 +234,7 @@ def _above(column: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _chunks(rows: Matrix) -> Iterator[Matrix]:
-    """Yield rows in parts that stay in the processor's cache."""
+    """Yield rows in parts that fit the processor's cache."""
     step = max(1, _ENTRIES_IN_CACHE // max(1, rows.shape[1]))
     return (rows[start : start + step] for start in range(0, len(rows), step))
 
@@ -285,7 +283,7 @@ def _first(codes: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.
 
 
 def _long(rows: Matrix, places: NDArray[np.intp]) -> int:
-    """Count the listed rows with a mantissa that no law repeats by chance."""
+    """Count the listed rows that have a mantissa too long to be repeated by chance."""
     if not len(places) or not np.issubdtype(rows.dtype, np.floating):
         return 0
     listed = rows[places]
@@ -298,7 +296,7 @@ def _long(rows: Matrix, places: NDArray[np.intp]) -> int:
 
 
 def _rounded(column: NDArray[Any]) -> bool:
-    """Whether numbers are multiples of one spacing, beside a constant: of 1/10 or π, say."""
+    """Whether numbers are a constant plus multiples of one spacing, such as 1/10 or π."""
     points = np.unique(column[np.isfinite(column)]).astype(np.float64)
     gaps = np.diff(points)
     gaps = gaps[gaps > 2.0**-_LONG * np.abs(points).max(initial=0.0)]  # the others are rounding
@@ -313,9 +311,9 @@ Array: TypeAlias = NDArray[Any]
 
 _SPLIT, _COINS = 901, 902
 _ENTRIES_AT_ONCE = 2_000_000
-"""Numbers that are copied and scored in one go: 16 MB of doubles."""
+"""Numbers that are copied and counted at a time: 16 MB of doubles."""
 _SPARE = 7.5
-"""Standard deviations of fair coins for which rows are kept: more fall out with chance 1e-13."""
+"""Standard deviations of fair coins for which there are rows: more are drawn with chance 1e-13."""
 
 
 @in_words
@@ -465,7 +463,7 @@ def _of_auditor(thing: Any) -> tuple[Any, Any]:
 
 
 class Named:
-    """What stands in place of a mechanism: rows cannot be drawn again."""
+    """The target of an audit of given rows, which cannot be run."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -478,7 +476,7 @@ class Named:
 def _counted(
     sides: Sequence[Matrix], counted: Sequence[Rule | Ranked], lots: Sequence[Array], seed: int
 ) -> Array:
-    """Count the cells of some features on rows that are given by their numbers."""
+    """Count the cells of some features on the rows with given indices."""
     if any(isinstance(each, Rule) and each.design is Design.GUESSES for each in counted):
         lots = _by_coins(lots, seed)
     cells = [(each.feature, each.partition) for each in counted]
@@ -495,7 +493,7 @@ def _counted(
 
 
 def _by_coins(sides: Sequence[Array], seed: int) -> list[Array]:
-    """Return as many runs as fair coins give to each side, with room for their luck."""
+    """Return as many runs as fair coins give each side, so many that there are enough of both."""
     least = min(map(len, sides))
     root = (math.sqrt(_SPARE**2 + 8 * least) - _SPARE) / 2  # n/2 + s√n/2 ≤ least for √n up to it
     runs = max(2, int(root**2))

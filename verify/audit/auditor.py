@@ -1,15 +1,14 @@
 """The audit: train, choose one event, test it once on fresh runs.
 
-The training runs of every pair of neighbours propose events; the one that promises most is tested
-on one pair with runs that nobody looked at. What was searched before (pairs, features, thresholds,
-points of the claim, both orders) is paid for with the training runs, before any fresh run is drawn:
-nearly the whole significance belongs to this one test, and a twentieth of it to a few rare events
-(`learn`).
+Events are learned from the training runs of every pair of neighbours. The most promising one is
+tested on one pair, with fresh runs. The search over pairs, features, thresholds, points of the
+claim and both orders costs training runs and no significance: nearly all of that belongs to this
+one test, and a twentieth to a few rare events (`learn`).
 
-`known` decides without a run what can be decided exactly of a mechanism of this package,
-`assert_private` is a claim as one line of a test suite, and `replay` draws the audit of a
-certificate again from its seed. A replay is no part of the kernel: the runs come from the sampler
-that is audited, and the event is learned again from the training runs, as it was the first time.
+`known` decides a claim about a mechanism of this package without runs, where it can be decided
+exactly; `assert_private` tests a claim in one line of a test suite; `replay` draws the audit of a
+certificate again from its seed. A replay is not part of the kernel: it takes the runs from the
+audited sampler, and learns the event again from the training runs.
 """
 
 from __future__ import annotations
@@ -70,8 +69,8 @@ from dpassay.verifier.verdict import Finding, Verdict
 def known(mechanism: Any, claim: Claim, adjacency: Adjacency | str | None = None) -> Finding | None:
     """Decide a claim about a mechanism of this package: HOLDS or REFUTED; None where neither is.
 
-    Of several points (ε, δ) the first that is refuted is told; None too for a claimed curve, and
-    for a program, which can only be run.
+    Of several points (ε, δ) the first that is refuted is returned. It is None, too, for a claimed
+    curve, and for a program, which can only be run.
 
     Raises AdjacencyError where the verdict depends on a relation that is not given.
     """
@@ -94,7 +93,7 @@ def known(mechanism: Any, claim: Claim, adjacency: Adjacency | str | None = None
 def known_or_none(
     mechanism: Any, claim: Claim, adjacency: Adjacency | str | None = None
 ) -> Finding | None:
-    """Return the same for an audit, which has its runs where there is no exact answer."""
+    """Return the same, or None if the exact answer fails: an audit has its runs."""
     try:
         return known(mechanism, claim, adjacency)
     except DpassayError:  # no relation is given, or the runs are of what has no exact answer
@@ -102,7 +101,7 @@ def known_or_none(
 
 
 def exact_note(finding: Finding | None) -> list[str]:
-    """Say in a line what is known without any run; nothing where nothing is."""
+    """Say what is known without any run, in a line if there is something."""
     if finding is None:
         return []
     return [f"known exactly, without any run: {finding.verdict}: {finding.formal}"]
@@ -257,7 +256,7 @@ def audit(
 
 
 def _in_words(mechanism: Any, words: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Read a mechanism or package.module:callable that is text, with what a sentence claims."""
+    """Read a mechanism or package.module:callable from text, and the claim of a sentence."""
     if not isinstance(mechanism, str):
         return mechanism, words
     about, said = read_sentence(mechanism)
@@ -265,7 +264,7 @@ def _in_words(mechanism: Any, words: dict[str, Any]) -> tuple[Any, dict[str, Any
 
 
 def _listed(pair: Datasets | None, pairs: Iterable[Datasets] | None) -> Iterable[Datasets] | None:
-    """Return all pairs that are named, which can be gone through again; None for none."""
+    """Return all pairs that are given, as a collection; None if there are none."""
     if pair is not None:
         return [*(pairs or ()), pair]
     return [*pairs] if isinstance(pairs, Iterator) else pairs
@@ -438,7 +437,7 @@ def _affordable(mechanism: Any, pairs: Iterable[Datasets] | None, seconds: float
 _MOST_RUNS = 10**8
 """Runs on each side that are drawn again: beyond, whoever checks waits for minutes."""
 _MOST_SEEDS = 1e18
-"""How many seeds somebody may have tried before this one."""
+"""Seeds that somebody may have tried before this one."""
 
 
 @final
@@ -449,12 +448,12 @@ class Replayed:
     problems: list[tuple[str, str]]
     runs: int = 0
     rests_on: tuple[str, ...] = ()
-    """What no replay can show."""
+    """What a replay cannot show."""
     not_replayed: str = ""
     """Why the runs cannot be drawn again; empty where they were."""
     any_seed: bool = False
-    """Whether the verdict stands whoever chose the seed; a bound, which holds at the significance
-    itself, does not."""
+    """Whether the verdict holds even if the seed was chosen; bounds, whose confidence is that of
+    one seed, do not."""
 
 
 def replay(request: tuple[Mapping[str, Any], bool]) -> Replayed:

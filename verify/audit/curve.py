@@ -1,18 +1,17 @@
-"""What counts in ordered cells say of δ(ε), ε(δ) and the trade-off function, all at once.
+"""Simultaneous bounds of δ(ε), ε(δ) and the trade-off function from counts in ordered cells.
 
-*Lower bounds.* For the events {cell ≥ k} and {cell < k} each probability is bounded exactly
-(Clopper and Pearson) with the significance divided by their number; the lower bound of E fails
-where the upper one of its complement does, so that the two count once. With probability
-≥ 1 − significance all bounds hold, and with them δ(ε) ≥ P(E) − e^ε Q(E) for every event, every ε
-and both orders.
+*Lower bounds.* The probabilities of the events {cell ≥ k} and {cell < k} are bounded exactly
+(Clopper and Pearson), each with the significance divided by their number. The lower bound of E
+fails exactly if the upper bound of its complement does, so that the two count once. With
+probability ≥ 1 − significance all bounds hold, and then δ(ε) ≥ P(E) − e^ε Q(E) for every event,
+every ε and both orders.
 
-*Upper bounds* exist for the binned mechanism, whose output is the cell: to bin is to process the
-output, which only lowers δ(ε), so that they bound the mechanism itself only where its outputs are
-the cells. Its δ is H = Σ (p_i − e^ε q_i)⁺, a convex function, so that the same sum of frequencies
-is H or more on average (Jensen). One run on P moves it by 1/n at most and one on Q by e^ε/m, so
-H exceeds it by t with probability at most exp(−2t²/(1/n + e^{2ε}/m)) (McDiarmid 1989). For large ε
-the sum over cells of exact bounds is smaller. H is convex in e^ε: between two points of a grid the
-chord is above it.
+*Upper bounds* are of the binned mechanism, whose output is the cell. Binning processes the output
+and so can only lower δ(ε): they bound the mechanism itself only if its outputs are the cells. Its δ
+is H = Σ (p_i − e^ε q_i)⁺, a convex function, so that the same sum of frequencies is H or more on
+average (Jensen). One run on P moves it by 1/n at most and one on Q by e^ε/m, so H exceeds it by t
+with probability at most exp(−2t²/(1/n + e^{2ε}/m)) (McDiarmid 1989). For large ε the sum over cells
+of exact bounds is smaller. H is convex in e^ε: between two points of a grid the chord is above it.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ from dpassay.verifier.audit.exact_test import mu_lower_bound
 Array: TypeAlias = NDArray[Any]
 
 EPSILONS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
-"""Where δ(ε) is told, and where upper bounds are computed."""
+"""The ε at which δ(ε) is reported and upper bounds are computed."""
 _LARGEST = 700.0
-"""ε up to which e^ε is a double."""
+"""Largest ε whose e^ε is a double."""
 DELTAS = (0.0, 1e-5, 1e-3, 1e-2, 0.1)
-"""Where ε(δ) is told."""
+"""The δ at which ε(δ) is reported."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Bounds from counts of both sides in cells, in the order in which they speak for the first."""
+    """Bounds from counts of both sides in cells, of which the last favours the first side most."""
 
     counts: Array
     """Shape (2, cells)."""
@@ -57,7 +56,7 @@ class Curve:
         return max(float(np.max(p - factor * q, initial=0.0)) for p, q in self._bounds)
 
     def delta_estimate(self, epsilon: float) -> float:
-        """Return P̂(E) − e^ε Q̂(E) of the event of the largest lower bound; 0 for a negative one."""
+        """Return P̂(E) − e^ε Q̂(E) of the event with the largest lower bound, at least 0."""
         factor = math.exp(min(epsilon, _LARGEST))
         found = []
         for (p, q), (low, high) in zip(self._rates, self._bounds, strict=True):
@@ -81,7 +80,7 @@ class Curve:
         return best
 
     def epsilon_estimate(self, delta: float) -> float | None:
-        """Return ln((P̂(E) − δ)/Q̂(E)) of the event of the largest lower bound, if one is."""
+        """Return ln((P̂(E) − δ)/Q̂(E)) of the event with the largest lower bound, if there is one."""
         best, found = 0.0, None
         for (p, q), (low, high) in zip(self._rates, self._bounds, strict=True):
             with np.errstate(divide="ignore"):
@@ -105,7 +104,7 @@ class Curve:
         return math.log(low + share * (high - low)) * (1 + 1e-12)
 
     def mu(self) -> float:
-        """Return a lower bound of μ, of the points of δ̲ that are told."""
+        """Return a lower bound of μ from the reported points of δ̲."""
         return max(mu_lower_bound(epsilon, self.delta(epsilon)) for epsilon in EPSILONS)
 
     def tradeoff(self) -> list[tuple[float, float]]:
@@ -142,7 +141,7 @@ class Curve:
 
     @cached_property
     def _uppers(self) -> Array:
-        """Return upper bounds at the points of the grid, none above the one before."""
+        """Return upper bounds at the points of the grid, which do not increase."""
         cells = self.above / 2 / (2 * self.counts.size)
         least = exact_test.least_rate(self.counts, self._totals, cells)
         most = exact_test.largest_rate(self.counts, self._totals, cells)

@@ -81,11 +81,11 @@ z = 38, where tails leave the range of floats, and n = 10¹⁵. (Against 50 digi
 and below 3e-9 up to 10¹² runs.)
 """
 _HALVINGS = 80
-"""Steps that bring a rate from the whole range next to its level, in a logarithmic scale."""
+"""Halvings of the whole range, in a logarithmic scale, that find a rate."""
 _NEARLY = 1e-9
-"""Relative step of the library's guess to its safe side: usually the guess then holds."""
+"""Relative step by which the library's guess is moved to the safe side, where it usually holds."""
 _TIGHT = 0.99
-"""A guess is kept if its tail is at least this part of the level: bounds lose 1 % of it."""
+"""A guess is kept if its tail is at least this share of the level, so that bounds lose 1 %."""
 
 
 class Design(Enum):
@@ -98,14 +98,14 @@ class Design(Enum):
 
 
 LEAST_P_VALUE = {Design.SIDES: 2e-10, Design.GUESSES: 1e-280}
-"""The least p-value that is told. Sums for two sides end 6.5 standard deviations out, and what is
-beyond is bounded by 1e-10; tails of guesses end where doubles underflow."""
+"""The least p-value that is reported. Sums for two sides end at 6.5 standard deviations, and the
+rest is below 1e-10; tails of guesses end where doubles underflow."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What was counted: `hits` of `runs` for a violation, `misses` of `other_runs` against."""
+    """What was counted: `hits` of `runs` for a violation, `misses` of `other_runs` against it."""
 
     hits: int
     runs: int
@@ -169,7 +169,7 @@ def at_most(k: ArrayLike, n: ArrayLike, p: Array | float) -> Array:
 
 
 def least_rate(hits: ArrayLike, runs: ArrayLike, level: float) -> Array:
-    """Return rates at which P(Bin(runs, rate) ≥ hits) ≤ level, next to the largest ones."""
+    """Return rates at which P(Bin(runs, rate) ≥ hits) ≤ level, close to the largest ones."""
     k, n = (np.asarray(entry, dtype=np.float64) for entry in (hits, runs))
     k, n = np.broadcast_arrays(k, n)
     some = np.maximum(k, 1.0)
@@ -179,7 +179,7 @@ def least_rate(hits: ArrayLike, runs: ArrayLike, level: float) -> Array:
 
 
 def largest_rate(hits: ArrayLike, runs: ArrayLike, level: float) -> Array:
-    """Return rates at which P(Bin(runs, rate) ≤ hits) ≤ level, next to the smallest ones."""
+    """Return rates at which P(Bin(runs, rate) ≤ hits) ≤ level, close to the smallest ones."""
     k, n = (np.asarray(entry, dtype=np.float64) for entry in (hits, runs))
     k, n = np.broadcast_arrays(k, n)
     some = np.minimum(k, n - 1)
@@ -191,7 +191,7 @@ def largest_rate(hits: ArrayLike, runs: ArrayLike, level: float) -> Array:
 def _pushed(
     tail: Callable[[Array], Array], guess: Array, safe: Array, bold: Array, level: float
 ) -> Array:
-    """Return the guesses where they are next to the level on its right side, else halve for them.
+    """Return the guesses that are just on the safe side of the level; find the others by halving.
 
     The tail is at most the level at `safe`, and is monotone from there to `bold`.
     """
@@ -208,7 +208,7 @@ def _pushed(
 
 
 _LEAST = 1e-300
-"""In place of a tail that underflows."""
+"""Replaces a tail that underflows."""
 
 
 def p_value_of_guesses(counts: Counts, epsilon: float, delta: float, spared: float) -> float:
@@ -238,15 +238,15 @@ def least_chance_of_error(
 
 
 _REACH = 6.5
-"""How many standard deviations are summed finely; what is beyond is bounded."""
+"""Standard deviations that are summed finely; the rest is bounded."""
 _WIDEST_TABLE = 2000
-"""Counts of both sides that are tabulated; beyond, bounds of the tails are faster."""
+"""Most counts of both sides that are tabulated: for more, bounds of the tails are faster."""
 _MOST_Q = 144
-"""Cells of the nuisance: with fewer the p-value is larger, with more it takes longer."""
+"""Cells of the nuisance parameter: fewer enlarge the p-value, more take longer."""
 _LEAST_WIDTH = 0.04
-"""No cell of q is narrower than this many standard deviations of b."""
+"""Least width of a cell of q, in standard deviations of b."""
 _MOST_B = 240
-"""Cells of b in a sum by parts: with fewer the p-value is larger, with more it takes longer."""
+"""Cells of b in a sum by parts: fewer enlarge the p-value, more take longer."""
 
 
 def p_value_of_sides(counts: Counts, epsilon: float, delta: float, spared: float) -> float:
@@ -384,13 +384,13 @@ def _cells(low: float, high: float, m: int) -> Array:
 
 
 _STEPS = 60
-"""Most corrections of a level: they need 3 to 6."""
+"""Most corrections of a level: 3 to 6 are usual."""
 LARGEST_MU = 60.0
-"""Where bounds of μ end: no run tells such a mechanism from one without privacy."""
+"""Largest bound of μ: no run can distinguish such a mechanism from one without privacy."""
 _SLACK = 1e-10
-"""Relative: more than the rounding of a normal distribution function."""
+"""Relative, and more than the rounding error of a normal distribution function."""
 SPARED = 0.01
-"""The part of the significance that the nuisance parameter's interval may cost."""
+"""The share of the significance that the nuisance parameter's interval may cost."""
 
 
 def p_value(counts: Counts, epsilon: float, delta: float, *, spared: float = 1e-4) -> float:
@@ -417,7 +417,7 @@ def p_value(counts: Counts, epsilon: float, delta: float, *, spared: float = 1e-
 
 
 def nested_p_value(counts: Counts, epsilon: float, delta: float, level: float) -> float:
-    """Return a p-value for a test at a level, which is not kept up by what that test spares.
+    """Return a p-value for a test at a level, which may be below what that test spares.
 
     Let F_s be the supremum over the nuisance parameter's interval of confidence 1 − s. The test at
     t < `level` rejects where F_{ct} + ct ≤ t, c = `SPARED`; at t ≥ `level` where F_s + s ≤ t for
@@ -441,7 +441,7 @@ def nested_p_value(counts: Counts, epsilon: float, delta: float, level: float) -
 
 
 def epsilon_lower_bound(counts: Counts, delta: float, significance: float) -> float:
-    """Return ε̲ ≥ 0 at which H₀ is refuted at `significance`, next to where that ends; else 0.
+    """Return about the largest ε̲ at which H₀ is refuted at `significance`; 0 if there is none.
 
     With confidence 1 − significance, ε(δ) ≥ ε̲: refuting at ε̲ refutes at every smaller ε.
     """
@@ -450,7 +450,7 @@ def epsilon_lower_bound(counts: Counts, delta: float, significance: float) -> fl
 
 
 def delta_lower_bound(counts: Counts, epsilon: float, significance: float) -> float:
-    """Return δ̲ ≥ 0 at which H₀ is refuted at `significance`, next to where that ends; else 0.
+    """Return about the largest δ̲ at which H₀ is refuted at `significance`; 0 if there is none.
 
     With confidence 1 − significance, δ(ε) ≥ δ̲.
     """
@@ -468,14 +468,14 @@ def gaussian_delta(mu: float, epsilons: ArrayLike) -> NDArray[np.float64]:
 
 
 def mu_lower_bound(epsilon: float, delta: float) -> float:
-    """Return μ̲ next to the μ with δ_μ(ε) = δ, and not above it: δ(ε) ≥ δ implies μ ≥ μ̲."""
+    """Return μ̲ just below the μ with δ_μ(ε) = δ: δ(ε) ≥ δ implies μ ≥ μ̲."""
     if delta <= 0:  # δ_μ(ε) > 0 for every μ > 0, though floats underflow
         return 0.0
     return halved(lambda mu: bool(gaussian_delta(mu, epsilon) <= delta), 0.0, LARGEST_MU)[0]
 
 
 def least(enough: Callable[[int], bool], most: int) -> int | None:
-    """Return the least number that is enough; None where none up to `most` is.
+    """Return the least number that is enough; None if none up to `most` is.
 
     The search goes up by eighths, since a number may be enough where twice as many are not, and
     then halves its last step.
@@ -501,7 +501,7 @@ def _score(counts: Counts, epsilon: float, delta: float) -> float:
 def _crossing(
     at: Callable[[float], tuple[Counts, float, float]], top: float, significance: float
 ) -> float:
-    """Return x in [0, top] that is refuted at a significance, next to where that ends.
+    """Return about the largest x in [0, top] that is refuted at a significance.
 
     The score is close to the normal quantile of the tail: where it crosses is nearly the answer,
     and each exact tail corrects the level that it is asked to cross.

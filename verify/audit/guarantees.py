@@ -38,9 +38,9 @@ Claim: TypeAlias = (
 _DIGITS = 12
 """Decimals of a number that is rounded up: what is tested is weaker by some 1e-10 of itself."""
 _LARGEST_EPSILON = 20.0
-"""Where the points that are tried end: no audit has the runs to show more."""
+"""The largest ε that is tried: no audit has the runs to show more."""
 _GRID = 48
-"""Points of a curve that are tried: a factor of 2^{1/6} apart, each tests every event."""
+"""Points of a curve that are tried, in steps of a factor 2^{1/6}; each tests every event."""
 
 
 @final
@@ -70,13 +70,13 @@ class Guarantee:
     """epsilon-delta, gaussian, profile or mechanism."""
     description: str
     points: tuple[Point, ...]
-    """Points that were given; empty where the whole curve is claimed."""
+    """The claimed points; empty if the whole curve is claimed."""
     profile: Callable[[float], float] | None = None
     """An upper bound of the claimed δ(ε), for curves."""
     parameter: str = ""
     """μ, or the notation of the mechanism whose profile is claimed."""
     words: tuple[Mapping[str, str], ...] = ()
-    """The claim as `claims.guarantee` reads it, exactly, one entry a point; none of a profile."""
+    """The exact claim as `claims.guarantee` reads it, one entry a point; none for a profile."""
 
     def delta_at(self, epsilon: float) -> float:
         """Return the claimed δ(ε), or an upper bound of it: +∞ where nothing is claimed.
@@ -89,7 +89,7 @@ class Guarantee:
         return min(deltas, default=math.inf)
 
     def candidates(self, largest: float = _LARGEST_EPSILON) -> tuple[Point, ...]:
-        """Return the points that a test may be made at, at most some fifty of them."""
+        """Return the points at which a test may be made: some fifty at most."""
         if self.profile is None:
             return self.points
         found = []
@@ -113,7 +113,7 @@ class Guarantee:
 
 @functools.cache
 def _grid(largest: float) -> tuple[Fraction, ...]:
-    """Return the ε that are tried: 0, and some up to the largest, as short decimals."""
+    """Return the ε that are tried, as short decimals: 0, and some up to the largest."""
     steps = (largest * 2.0 ** (-(_GRID - 1 - i) / 6) for i in range(_GRID))
     return (Fraction(0), *(Fraction(f"{step:.6g}") for step in steps))
 
@@ -121,7 +121,7 @@ def _grid(largest: float) -> tuple[Fraction, ...]:
 def guarantee(claim: Claim, *, adjacency: Adjacency | str | None = None) -> Guarantee:
     """Read a claim in any of its forms.
 
-    Raises InvalidInputError where it is none of them or out of range.
+    Raises InvalidInputError for any other form, and for numbers out of range.
     """
     if isinstance(claim, Guarantee):
         return claim
@@ -158,10 +158,10 @@ def gaussian(mu: Number) -> Guarantee:
 
 
 def zcdp(rho: Number) -> Guarantee:
-    """Return what ρ-zCDP implies: (ε, δ(ε))-DP at every ε, by the conversion that is proved.
+    """Return what ρ-zCDP implies: (ε, δ(ε))-DP at every ε, by a proved conversion.
 
-    Refuting a point of that curve refutes ρ-zCDP. Not the other way round: the curve may hold where
-    ρ-zCDP does not.
+    To refute a point of that curve is to refute ρ-zCDP. The converse fails: the curve may hold
+    where ρ-zCDP does not.
     """
     from dpassay.accountant.questions.notions import delta_of_zcdp
 
@@ -176,7 +176,7 @@ def zcdp(rho: Number) -> Guarantee:
 def renyi(order: Number, divergence: Number) -> Guarantee:
     """Return what a bound of a Rényi divergence implies at every ε, by the best conversion.
 
-    Refuting a point of that curve refutes the divergence, not the other way round.
+    To refute a point of that curve is to refute the bound; the converse fails.
     """
     from dpassay.accountant.questions.notions import delta_of_renyi
 
@@ -281,19 +281,19 @@ class Outcome(StrEnum):
 
 
 def decided(outcome: Outcome | None, finding: Finding | None) -> Outcome | None:
-    """Return what runs say, but REFUTED where a claim is known exactly to be false."""
+    """Return the outcome of the runs, or REFUTED if the claim is known exactly to be false."""
     return Outcome.REFUTED if finding is not None and finding.refuted else outcome
 
 
 def read_significance(value: Any) -> float:
-    """Return a significance; raise InvalidInputError where it is none."""
+    """Return a significance; raise InvalidInputError for anything else."""
     if isinstance(value, numbers.Real) and 0 < (level := float(value)) < 1:
         return level
     raise expected("significance", value, "in (0, 1)", "Write 0.05, or 1e-6 for a proof.")
 
 
 def read_count(value: Any, name: str = "samples") -> int:
-    """Return a number of runs or the like; raise InvalidInputError where it is none."""
+    """Return a whole number; raise InvalidInputError for anything else."""
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, numbers.Real) and (number := float(value)).is_integer():
@@ -302,7 +302,7 @@ def read_count(value: Any, name: str = "samples") -> int:
 
 
 def read_seed(value: Any) -> int:
-    """Return a seed, drawn where none is given; raise InvalidInputError for what is none."""
+    """Return a seed, which is drawn if it is None; raise InvalidInputError for anything else."""
     if value is None:
         return secrets.randbits(63)
     if (seed := read_count(value, "seed")) >= 0:

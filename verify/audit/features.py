@@ -880,15 +880,11 @@ class Rule:
 
     def digest(self) -> str:
         """Return a digest of what is counted and how it is tested."""
-        return _digest(
-            self.event()["feature"],
-            self.partition.to_json(),
-            self.marks.tolist(),
-            self.design.value,
-            self.favoured,
-            self.point.to_json(),
-            *((self.share, each.digest()) for each in self.hedges),
-        )
+        counted = [self.event()["feature"], self.partition.to_json(), self.marks.tolist()]
+        tested = [self.design.value, self.favoured, self.point.to_json()]
+        hedges = [(self.share, each.digest()) for each in self.hedges]
+        text = json.dumps([*counted, *tested, *hedges])
+        return hashlib.sha256(text.encode()).hexdigest()[:24]
 
     def _say(self, mark: int) -> str:
         cells = [int(i) for i in np.flatnonzero(self.marks == mark)]
@@ -968,10 +964,6 @@ def counted(features: Sequence[tuple[Feature, Partition]], outputs: Matrix) -> N
         cells = partition.cell(known[id(feature)])
         found.append(np.bincount(cells, minlength=partition.size).astype(np.int64))
     return np.concatenate(found)
-
-
-def _digest(*parts: object) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 
 
 _ENTRY = re.compile(r"output\[(\d+)\]")

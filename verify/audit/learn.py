@@ -40,7 +40,6 @@ from scipy import special
 from dpassay.verifier.audit import features
 from dpassay.verifier.audit.curve import EPSILONS
 from dpassay.verifier.audit.exact_test import (
-    SPARED,
     Counts,
     Design,
     delta_lower_bound,
@@ -278,7 +277,6 @@ class Tested(NamedTuple):
     counts: Counts
     p_value: float
     """The p-value of the event over its share of the significance."""
-    spared: float
     epsilon: float
     delta: float
 
@@ -309,7 +307,7 @@ def decide(rule: Rule, histogram: Histogram, significance: float) -> Tested:
         if each is not rule and found > significance:
             continue
         bounds = (epsilon_lower_bound(counts, delta, level), delta_lower_bound(counts, eps, level))
-        tested.append(Tested(each, own, counts, found, SPARED * level, *bounds))
+        tested.append(Tested(each, own, counts, found, *bounds))
     refuting = [each for each in tested if each.p_value <= significance]
     if one_point and refuting:
         return max(refuting, key=lambda each: each.epsilon)

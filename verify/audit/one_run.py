@@ -91,7 +91,7 @@ from dpassay.accountant.numbers.solve import halved
 from dpassay.verifier.audit import exact_test
 from dpassay.verifier.audit.curve import Curve
 from dpassay.verifier.audit.exact_test import LARGEST_MU, Design, gaussian_delta, least
-from dpassay.verifier.audit.features import Chosen, Histogram, Partition, Ranked, Rule, coordinate
+from dpassay.verifier.audit.features import Histogram, Partition, Rule, coordinate
 from dpassay.verifier.audit.guarantees import (
     Claim,
     Guarantee,
@@ -497,13 +497,11 @@ def audit_one_run(
         guarantee=about,
         pair=("with a canary", "without it"),
         pairs=1,
-        chosen=Chosen(rule, None, Ranked(rule.feature, rule.partition, np.arange(rule.size))),
         values=Tested(
             rule,
             histogram,
             rule.counts(histogram),
             min(1.0, len(numbers) * found[best][0]),
-            0.0,
             guessed.epsilon(at),
             guessed.delta(float(rule.point.epsilon)),
         ),

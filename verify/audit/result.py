@@ -64,7 +64,6 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
     pair: tuple[Any, Any]
     pairs: int
     """The pairs of neighbours that shared the training runs."""
-    chosen: Chosen
     values: Tested
     """What the values of outputs show."""
     bits: Tested | None
@@ -72,7 +71,7 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
     bits_claimed: bool
     """Whether a refutation by the bits alone refutes the claim."""
     cells: Histogram
-    """Fresh runs of both sides in the groups of cells of `chosen.ranked`."""
+    """Fresh runs of both sides in the groups of cells that bound the whole curve."""
     significance: float
     seed: int
     training: int
@@ -102,7 +101,6 @@ class AuditResult(NeitherTrueNorFalse, Drawable):
             guarantee=plan.guarantee,
             pair=plan.pairs[pair],
             pairs=len(plan.pairs),
-            chosen=chosen,
             values=decide(chosen.values, values, plan.significance),
             bits=None
             if chosen.bits is None or bits is None

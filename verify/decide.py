@@ -21,9 +21,9 @@ from dpassay.verifier.proof import proved, reachable
 from dpassay.verifier.verdict import Finding, Rigour, Verdict
 
 SECONDS = 300
-"""Of processor time, that one claim may take."""
+"""Seconds of processor time that one claim may take."""
 _LISTED = 20
-"""So many values of a variable are listed; of more, the ends and the number are given."""
+"""At most so many values of a variable are listed; of more, the ends and their number."""
 _UNIVERSAL = re.compile(r"\b(every|all|any)\b(?!-)|∀", re.IGNORECASE)
 _ORDER = (Verdict.REFUTED, Verdict.UNDECIDED, Verdict.PENDING, Verdict.SUPPORTED, Verdict.HOLDS)
 """The verdict of a claim is the first of these that any of its cases has."""
@@ -52,7 +52,7 @@ def formal(claim: Claim) -> str:
 
 
 def note(claim: Claim) -> str:
-    """Say where the author's words are universal and the claim is about listed cases alone."""
+    """Say if the author's words are universal but the claim is about listed cases only."""
     if _UNIVERSAL.search(claim.statement) and not claim.has_range():
         return "The file's words say more than was decided: only the listed cases."
     return ""
@@ -99,7 +99,7 @@ def decide(claim: Claim, lemmas: Iterable[Claim] = ()) -> Decided:
 
 
 class _Spent(BaseException):
-    """Raised inside a block whose time is spent; nothing there may catch it."""
+    """Raised inside a block that has used up its time; nothing there may catch it."""
 
 
 class LateError(TimeoutError):
@@ -108,7 +108,7 @@ class LateError(TimeoutError):
 
 @contextmanager
 def ended_after(seconds: float, *, by_the_clock: bool = False) -> Iterator[None]:
-    """Raise LateError where a block takes more processor time, or more time by the clock.
+    """Raise LateError if a block takes more processor time, or more time by the clock.
 
     Only in the main thread, where the system has interval timers; a block inside shares its time.
     """
@@ -179,7 +179,7 @@ def _decide(claim: Claim, scope: Scope) -> Decision:
 
 
 def _explained(claim: Claim, scope: Scope, decision: Decision) -> Decision:
-    """Add the evidence; a decision that came to nothing, or evidence that does, stays as it is."""
+    """Add the evidence to a decision, if there is a decision and the evidence can be computed."""
     if not decision.claimed:
         return decision
     try:

@@ -1,8 +1,7 @@
 """What a claim rests on: its proof over whole domains, its lemmas, its correction.
 
-A proof is data in the claim. Wherever a table of it has a text `claim`, it names another claim of
-the same file: what that one states `at` some values, with its proof, stands in its place in the
-certificate.
+A proof is data in the claim. A table in it with a text `claim` refers to another claim of the same
+file. In the certificate it is replaced by what that claim states `at` some values, and its proof.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def named(proof: object) -> Iterator[str]:
 
 
 def renamed(proof: Any, rename: Callable[[str], str]) -> Any:
-    """Return a proof with other names for the claims in it."""
+    """Return a proof with the claims in it renamed."""
     if isinstance(proof, dict):
         return {
             key: rename(value)
@@ -49,7 +48,7 @@ def renamed(proof: Any, rename: Callable[[str], str]) -> Any:
 
 
 def reachable(claim: Claim, lemmas: Iterable[Claim] | Mapping[str, Claim]) -> list[Claim]:
-    """Return the claims that a claim's proof names, and that their proofs name, and so on.
+    """Return the claims that a claim's proof names, directly or through their proofs.
 
     `lemmas` are those that it may name, or the same by id.
     """
@@ -76,7 +75,7 @@ def theorem_of(claim: Claim, verdict: str) -> dict[str, Any]:
 
 
 def witness_of(claim: Claim, lemmas: Iterable[Claim]) -> dict[str, Any]:
-    """Return the proof of a claim, with what it names in the place of the names."""
+    """Return the proof of a claim, with the claims that it names written out."""
     if not claim.proof:
         return {}
     by_id = {lemma.id: lemma for lemma in reachable(claim, lemmas)}
@@ -84,7 +83,7 @@ def witness_of(claim: Claim, lemmas: Iterable[Claim]) -> dict[str, Any]:
 
 
 def _inlined(proof: Any, lemmas: Mapping[str, Claim], at: _Put) -> Any:
-    """Return a proof with `at` of each of its formulas, and the proofs of the claims it names."""
+    """Return a proof with `at` applied to its formulas, and the claims it names written out."""
     if isinstance(proof, list):
         return [_inlined(entry, lemmas, at) for entry in proof]
     if not isinstance(proof, dict):
@@ -112,7 +111,7 @@ def _inlined(proof: Any, lemmas: Mapping[str, Claim], at: _Put) -> Any:
 def _instance(
     lemma: Claim, entry: Mapping[str, Any], at: Callable[[str], str]
 ) -> Callable[[str], str]:
-    """Return what puts the values that are named in the place of a claim's variables."""
+    """Return a function that substitutes the values that an entry names for a claim's variables."""
     from dpassay.verifier.kernel import expressions
 
     fields = texts(lemma.plain())
@@ -134,7 +133,7 @@ def _instance(
 
 
 def texts(value: Any) -> Any:
-    """Return nested data whose numbers stand as texts."""
+    """Return nested data with its numbers as texts."""
     if isinstance(value, Mapping):
         return {str(key): texts(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):

@@ -38,11 +38,11 @@ _WORST_FIRST = (
     Verdict.PENDING,
 )
 VERDICTS = tuple(verdict.value for verdict in _WORST_FIRST)
-"""The words of the verdicts, what a reader wants to know first."""
+"""The verdicts, in the order in which a reader wants to know of them."""
 _PAIRS = (("left", "right"), ("delta", "gaussian_delta"))
 """Names of two true numbers that are compared with each other."""
 _FEW_DIGITS = 4
-"""Digits below which a number is shown by both of its ends."""
+"""A number with fewer digits is shown by both of its ends."""
 
 
 @final
@@ -149,7 +149,7 @@ def _errors(findings: Sequence[Finding]) -> str:
 
 
 def details(finding: Finding) -> list[tuple[str, str]]:
-    """Return everything that is said about a finding, label by label, nothing twice."""
+    """Return all that is said about a finding, label by label and nothing twice."""
     witness = finding.witness
     said, mechanism = finding.statement, str(witness.get("mechanism", ""))
     rows = [
@@ -214,7 +214,7 @@ def _in_words(entry: Comparison, finding: Finding) -> str:
 
 
 def _beside(name: str, finding: Finding) -> str:
-    """Say at which other claimed number a true one was computed."""
+    """Say at which other claimed numbers a true one was computed."""
     others = [key for key in ("epsilon", "delta", "order") if key in finding.claimed]
     shown = {key: _number(finding.claimed[key]) or finding.claimed[key] for key in others}
     return "".join(f", at {key} {_as_said(value)}" for key, value in shown.items() if key != name)

@@ -31,7 +31,7 @@ _SHOWN = 40
 
 @final
 class Line:
-    """One line of news that is rewritten on a terminal, and said now and then elsewhere."""
+    """A line of progress: rewritten on a terminal, printed now and then elsewhere."""
 
     def __init__(self, stream: TextIO, *, silent: bool = False) -> None:
         self._stream, self._silent = stream, silent

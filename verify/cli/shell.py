@@ -31,10 +31,10 @@ from dpassay.verifier.terminal import fitted
 _LONGEST = 500
 """Characters of an unforeseen error that are shown."""
 _SUFFIXES = (".png", ".pdf", ".svg")
-"""Of the files that a command draws into."""
+"""The suffixes of files that a command can draw."""
 
 _CHOICE = re.compile(r"invalid choice: '(?P<given>.*)' \(choose from (?P<known>.*)\)", re.DOTALL)
-"""What argparse says of a name that it does not know."""
+"""The message of argparse about an unknown name."""
 _TYPED = {
     "profile MECHANISM --delta D": "epsilon compute-epsilon get-epsilon",
     "profile MECHANISM --epsilon E": "delta compute-delta get-delta privacy pld hockey-stick",
@@ -52,7 +52,7 @@ _TYPED = {
     "--help": "help",
 }
 _COMMANDS = {word: typed for typed, words in _TYPED.items() for word in words.split()}
-"""What to type for a command that is none."""
+"""What to type in place of an unknown command."""
 
 
 class ExitCode(IntEnum):
@@ -196,7 +196,7 @@ def _declared(line: str) -> tuple[list[str], dict[str, Any]]:
 
 
 class _Layout(argparse.RawDescriptionHelpFormatter):
-    """Prose that fits the terminal, indented lines as they are, room for the names of options."""
+    """Wraps prose to the terminal, keeps indented lines, and leaves room for long options."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30)
@@ -226,7 +226,7 @@ class _Layout(argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that keeps the layout of its texts, and reports errors in the house style."""
+    """A parser that keeps the layout of its texts, and whose errors say what to type instead."""
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("formatter_class", _Layout)
@@ -293,7 +293,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def program() -> str:
-    """Return how this program was started: commands are to be typed in the same way."""
+    """Return how this program was started, as commands are to be typed in the same way."""
     return os.environ.get("DPASSAY_COMMAND", "dpassay")
 
 
@@ -329,7 +329,7 @@ def decimal(text: str) -> float:
 
 
 def say(text: str = "") -> None:
-    """Print lines of the result, which fit the terminal where there is one."""
+    """Print lines of the result, wrapped to the terminal if there is one."""
     sys.stdout.write(fitted(printable(text), sys.stdout) + "\n")
 
 
@@ -339,7 +339,7 @@ def note(text: str) -> None:
 
 
 def tell(text: str) -> None:
-    """Write to stderr, as far as anybody reads it: the exit code says it, too."""
+    """Write to stderr if anybody reads it; the exit code says the same."""
     try:
         sys.stderr.write(text)
     except BrokenPipeError:
@@ -411,7 +411,7 @@ def report_internal(error: BaseException, *, debug: bool) -> int:
 
 
 def discard_output() -> None:
-    """Write what is still to come to nowhere: the reader has left, or the disk is full."""
+    """Discard further output: the reader has left, or the disk is full."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
@@ -428,11 +428,11 @@ _ASCII = {
     "Σ": "sum ", "…": "...", "“": '"', "”": '"', "–": "-", "→": "->", "█": "#", "▏": "|", "é": "e",
     "∞": "inf", "≠": "!=",
 }  # fmt: skip
-"""What is printed for a letter that a terminal cannot show."""
+"""What is printed in place of a letter that a terminal cannot show."""
 
 
 def _plainly(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Write letters in ASCII, those that are not known by their numbers."""
+    """Write letters in ASCII; unknown ones as escapes."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     unknown = error.object[error.start : error.end]
@@ -463,7 +463,7 @@ def ready_streams() -> None:
 
 
 def checked_path(path: Path | None, draw: object) -> Path | None:
-    """Return where to draw, after checking before any work that it can be drawn there."""
+    """Return the path, after checking, before any work, that it can be drawn."""
     if path is None:
         return None
     if path.suffix.lower() not in _SUFFIXES:

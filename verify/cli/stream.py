@@ -56,7 +56,7 @@ def _blocks(stream: io.BufferedIOBase) -> Iterator[NDArray[np.float64]]:
 
 
 def _numbers(lines: Iterable[bytes], before: int) -> Iterator[NDArray[np.float64]]:
-    """Yield the numbers of the lines behind the first `before`, those before a bad one first."""
+    """Yield the numbers of lines after the first `before`; those before a bad line come first."""
     found: list[float] = []
     error: InvalidInputError | None = None
     for line in lines:
@@ -145,7 +145,7 @@ def run(options: argparse.Namespace) -> int:
             output.write(saved.delivered, saved.outputs)
 
         def commit(delivered: int, outputs: NDArray[np.float64]) -> None:
-            """Write down the counter before its outputs, those behind the delivered ones."""
+            """Save the counter before its outputs are printed: those after the delivered ones."""
             if state is not None:
                 record = counter.record()
                 state.commit(Saved(record, digest.hexdigest(), delivered, outputs, insecure))
@@ -203,7 +203,7 @@ def _mechanism(options: argparse.Namespace) -> Mechanism:
 
 
 def _insecure(options: argparse.Namespace) -> tuple[str, ...]:
-    """Return what makes this output no private one, in words."""
+    """Return why this output is not private, in words."""
     seed = options.insecure_seed
     return () if seed is None else (f"--insecure-seed {seed}: the seed tells the noise",)
 
@@ -260,7 +260,7 @@ def _promise(counter: StreamCounter, options: argparse.Namespace) -> str:
 def _known(
     blocks: Iterator[NDArray[np.float64]], saved: Saved, digest: hashlib.blake2b
 ) -> Iterator[NDArray[np.float64]]:
-    """Compare what was counted with the digest, and return the blocks behind it.
+    """Compare what was counted with the digest, and return the blocks after it.
 
     All of it is compared before anything is released.
     """
@@ -312,7 +312,7 @@ def _count(
 
 @final
 class _Output:
-    """Prints estimates at once, and on stderr how far it is."""
+    """Prints estimates at once, and progress on stderr."""
 
     def __init__(self, stream: TextIO, *, as_json: bool, quiet: bool) -> None:
         self._stream, self._json, self._quiet = stream, as_json, quiet
@@ -328,7 +328,7 @@ class _Output:
         self._stream.flush()
 
     def write(self, before: int, estimates: NDArray[np.float64]) -> None:
-        """Print the estimates behind the first `before`, and let nothing wait in a buffer."""
+        """Print the estimates after the first `before`, and flush them."""
         if not len(estimates):
             return
         numbers = estimates.tolist()

@@ -212,9 +212,9 @@ class Scheme(NamedTuple):
     """What neighbours are."""
     why: str
     loader: str = ""
-    """What the training program needs."""
+    """What the training program must have."""
     sampling: str = ""
-    """What `dpassay training` calls it; empty where it has no name for it."""
+    """Its name in `dpassay training`; empty if it has none there."""
 
 
 @final
@@ -229,7 +229,7 @@ class Candidate:
     as_published: bool = False
     """Whether its noise is a published formula rather than calibrated."""
     scheme: Scheme | None = None
-    """How the batches are made, of a way to train."""
+    """How batches are made, if it is a way to train."""
 
 
 @final
@@ -245,7 +245,7 @@ Found: TypeAlias = Iterator[Candidate | LeftOut]
 
 
 def _where(fits: object, candidate: Candidate, reason: str) -> Candidate | LeftOut:
-    """Return a candidate where it fits, else the reason why not."""
+    """Return a candidate if it fits, else the reason why it does not."""
     return candidate if fits else LeftOut(candidate.name, reason)
 
 
@@ -377,7 +377,7 @@ def _dot(row: Iterable[Fraction], other: Iterable[Fraction]) -> Fraction:
 # --- Choosing one of several candidates: mechanisms, and how far from the best the choice may be
 
 _EPSILON_DIGITS = 12
-"""Digits of an ε, rounded down."""
+"""Digits to which an ε is rounded down."""
 _WIDTH = Fraction(1, 10**14)
 """Relative width of a regret that is searched."""
 
@@ -411,7 +411,7 @@ def _choice(
     kind: type[ExponentialMechanism | PermuteAndFlip],
     noise: str,
 ) -> Calibrated:
-    """Calibrate a choice; several releases, and a budget in divergences, through its noise.
+    """Calibrate a choice: for several releases, or a budget in divergences, through its noise.
 
     The profile of one release is that of logistic noise, or of Laplace noise, at distance ε.
     Whatever the scores, its pair is dominated by that of the noise, and so are compositions and
@@ -474,7 +474,7 @@ def regret(found: Calibrated, workload: Workload, level: str) -> Interval:
 
 
 def _distance(taken: Callable[[arb], arb], p: ExactReal) -> Interval:
-    """Enclose the least t ≥ 0 at which a rising probability is p, or more."""
+    """Enclose the least t ≥ 0 at which an increasing probability is at least p."""
 
     def missed(t: ExactReal) -> arb:
         return p.ball() - taken(t.ball())
@@ -521,7 +521,7 @@ _SCHEMES = (
 
 
 def _schemes(workload: Training, budget: Budget) -> Found:
-    """Yield the ways to train: of one run by its batches, of several by which of them are seen."""
+    """Yield the ways to train: of one run by its batches, of several by which ones are seen."""
     if not budget.is_one_release:
         raise NotApplicableError(
             "Training states its own steps and batches: leave releases and sampling_prob out."
@@ -586,13 +586,13 @@ def _steps(workload: Training) -> int:
 
 
 _CLOSE, _TRIES = 0.98, 10
-"""The share of ε that the best of several runs uses at least, and amounts of noise tried: four."""
+"""The least share of ε that the best of several runs uses, and the most amounts of noise tried."""
 _USUAL_SLOPE = -1.5
-"""Of ln ε against ln σ, where one amount of noise is known."""
+"""The slope of ln ε against ln σ that is assumed first."""
 
 
 def _best_of(budget: Budget, workload: Training) -> Calibrated:
-    """Find the noise of runs of which the best one is released, from that of a single run on."""
+    """Find the noise if the best of several runs is released, starting from that of one run."""
     single = _of_batches(budget, replace(workload, runs=1), "poisson", "add-remove")
     spent, place = budget.epsilon_delta, float(single.mechanism.variances()[0].log()) / 2
     assert spent is not None
@@ -618,7 +618,7 @@ def _best_of(budget: Budget, workload: Training) -> Calibrated:
 # --- The least integer noise for one count, by linear programs ------------------------------------
 
 _SUPPORTS = 4
-"""Doublings of a support: longer laws gain nothing, or take too long."""
+"""Supports that are tried, each twice as long: longer laws gain nothing, or take too long."""
 _COSTS = {
     "variance": ("optimal integer noise", "variance"),
     "absolute": ("optimal integer noise, for E|Z|", "mean absolute error"),
@@ -732,7 +732,7 @@ def _shape(budget: Budget, *, moves: Sequence[Image]) -> Calibrated:
 
 
 _PUBLISHED_DIGITS = 12
-"""Digits of noise that a published method is given, rounded up."""
+"""Digits to which the noise of a published method is rounded up."""
 _ARITIES = 60
 """Largest arity of a tree that is compared: the best ones have fewer."""
 _KNOWN = {
@@ -789,7 +789,7 @@ _KNOWN = {
     ),
     "binary tree": ("KaryTree", "the k-ary tree with k = 2, without subtraction"),
 }
-"""What is calibrated by its name in the notation, and why it fits."""
+"""Name of a candidate → its mechanism in the notation, and why it fits."""
 _ELLIPSE, _CORRELATED = "count ellipse (Joseph, Yu)", "correlated Gaussian (Lebeda)"
 
 
@@ -1011,7 +1011,7 @@ def _rank_one(workload: Workload, budget: Budget) -> Found:
 
 
 def _on_counts(moved: int, budget: Budget) -> Found:
-    """Yield scalar laws put on every count, of which `moved` change by 1."""
+    """Yield scalar noise for every count, where `moved` counts change by 1."""
     names = ("Laplace", "discrete Laplace", "discrete Gaussian")
     if moved * budget.releases > 1 and isinstance(budget.target, Mu):
         reason = (
@@ -1117,7 +1117,7 @@ def _copies(mechanism: Mechanism, workload: Workload, budget: Budget) -> int:
 def _scalar_copies(
     mechanism: Mechanism, own: ExactReal | int, workload: Workload, budget: Budget
 ) -> int:
-    """Return the counts that one record moves, where noise of a sensitivity is added to each."""
+    """Return how many counts one record moves, if noise is added to each."""
     if isinstance(workload, Count):
         wanted = ExactReal.of_rational(workload.sensitivity)
         _require_at_least(mechanism, "sensitivity", exact(own), wanted)
@@ -1128,7 +1128,7 @@ def _scalar_copies(
 
 
 def _as(kind: type[W], workload: Workload, mechanism: Mechanism) -> W:
-    """Return a workload of the only kind that a mechanism releases."""
+    """Return the workload, which must be of the only kind that a mechanism releases."""
     if not isinstance(workload, kind):
         raise NotApplicableError(
             f"{type(mechanism).__name__} releases {kind.__name__}, not {workload!r}."

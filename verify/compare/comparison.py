@@ -51,7 +51,7 @@ from dpassay.verifier.prover import decided
 from dpassay.verifier.verdict import Finding, Verdict
 
 TYPICAL = "rmse"
-"""The metric that ranks unless another is asked for: every candidate's is known exactly."""
+"""The metric that ranks by default: it is known exactly for every candidate."""
 DEFAULT = (TYPICAL, "variance", "mean-absolute-error", "quantile:0.95", "p-exact")
 _BY_CHOICE = ("regret:0.95", "regret:0.5")
 _WIDTH = Fraction(1, 10**15)
@@ -65,7 +65,7 @@ class Metric:
     name: str
     meaning: str
     of: Callable[[Calibrated, Workload, str], Interval]
-    """Raises NotApplicableError for a law of which it is not known."""
+    """Raises NotApplicableError for a law whose value is not known."""
     more_is_better: bool = False
     advice: str = ""
     """What a value means for the user, with {} in its place."""
@@ -190,7 +190,7 @@ _METRICS = {
         ),
     )
 }
-"""By the name, or what is before its level; `level` is an example there."""
+"""By name, without the level: there `level` is an example."""
 _PUBLISHED = (
     "its noise is a formula of a paper, not calibrated; "
     "add --published (published=True) to include it"
@@ -333,7 +333,7 @@ class Comparison(Drawable):
         return tuple(kept.values())
 
     def ratio(self, row: Row, name: str) -> float | None:
-        """Return about how many times the best a row's metric is; below 1 for p-exact."""
+        """Return a row's metric over the best one, about; below 1 for p-exact."""
         value = row.value(name)
         best = self.best(name)
         if value is None or not best:
@@ -343,7 +343,7 @@ class Comparison(Drawable):
         return float(value.lower / reference.lower) if reference.lower else None
 
     def _repr_html_(self) -> str:
-        """Return the advice and the table, what is not private struck out, for notebooks."""
+        """Return the advice and the table for notebooks; what is not private is struck out."""
         from html import escape
 
         from dpassay.accountant.core import asking

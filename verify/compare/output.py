@@ -43,11 +43,11 @@ _ALIKE = 1e-3
 _GAIN = 0.02
 """Relative gain that is too small to leave the mechanisms of the usual libraries."""
 _LONGEST = 120
-"""Letters of a mechanism that fit into a line of advice."""
+"""Characters of a mechanism that fit into a line of advice."""
 _LEAST_NAME = 10
-"""Columns that a name has at least."""
+"""Least number of columns for a name."""
 _FEW_PERCENT = 10
-"""Percent up to which a ratio is printed in percent."""
+"""Differences below so many percent are printed in percent."""
 
 
 def need(row: Row) -> str:
@@ -60,7 +60,7 @@ def need(row: Row) -> str:
 
 
 def is_common(row: Row) -> bool:
-    """Whether usual libraries have it."""
+    """Whether the usual libraries have it."""
     return row.candidate.name.startswith(_COMMON)
 
 
@@ -211,12 +211,12 @@ def of_papers(found: Comparison) -> list[LeftOut]:
 
 
 def struck(found: Comparison) -> list[bool]:
-    """Say of each line below the head of the table whether it is struck out."""
+    """Return for each line below the head of the table whether it is struck out."""
     return [not row.is_private for row, _ in collapsed(found)] + [True] * len(of_papers(found))
 
 
 def _plain(value: Interval | None) -> str:
-    """Return two digits, or all of those before the point."""
+    """Return two digits, or all digits before the point."""
     size = 0.0 if value is None else float(value.upper)
     return f"{size:.2g}" if size < 10 else f"{size:.0f}"
 
@@ -250,7 +250,7 @@ def _worse(ratio: float) -> str:
 
 
 def collapsed(found: Comparison) -> list[tuple[Row, list[Row]]]:
-    """Return the rows, each with those after it of the same numbers to five digits."""
+    """Return the rows, each with the following ones whose numbers agree to five digits."""
     rows: list[tuple[Row, list[Row]]] = []
     for row in found.rows:
         if rows and row.is_private and _numbers(found, rows[-1][0]) == _numbers(found, row):
@@ -261,7 +261,7 @@ def collapsed(found: Comparison) -> list[tuple[Row, list[Row]]]:
 
 
 def _numbers(found: Comparison, row: Row) -> list[object]:
-    """Return what two rows must share to be one; each unknown value is its own."""
+    """Return what two rows must share to be shown as one; an unknown value is shared with none."""
     values = (row.value(entry.name) for entry in _columns_of(found))
     return [row.is_private, *(id(row) if value is None else number(value) for value in values)]
 
@@ -354,7 +354,7 @@ def at_least(bound: Interval) -> str:
 
 
 def _times(ratio: float) -> str:
-    """Say how many times, or by how many percent where that is little."""
+    """Say by what factor values differ, or by how many percent if that is little."""
     percent = 100 * (ratio - 1)
     if abs(percent) < _FEW_PERCENT:
         return f"{abs(percent):.2g} % {'more' if percent > 0 else 'less'}"
@@ -373,7 +373,7 @@ def show(found: Comparison, notes: Sequence[str], stream: TextIO) -> None:
 
 
 def _lines(found: Comparison, stream: TextIO) -> list[str]:
-    """Return the lines of the table; long names go on below where a terminal is narrow."""
+    """Return the lines of the table; on a narrow terminal long names are wrapped."""
     rows = [[printable(cell) for cell in line] for line in table(found)]
     names = [line[0] for line in rows]
     rest = columns([line[1:] for line in rows], numbers_from=3).split("\n")

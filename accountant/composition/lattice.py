@@ -310,6 +310,9 @@ def _increasing(values: Array, weights: Array) -> Array:
 #   Parseval, ‖F‖₂ = √N ‖a‖₂.
 # - K factors are multiplied, in any order, with a relative error of at most (1 + √5 u)^{K−1} − 1 in
 #   every component (Brent, Percival and Zimmermann 2007), or by underflow.
+# - Components from some place on, where Π c_i^{k_i} ≤ e^{−U} for the factors so far, are left out.
+#   With the other factors they are at most e^{−U} Π max(1, ‖a_i‖₁)^{k_i}, which bounds their ‖ΔF‖₂
+#   over √N.
 # - The inverse transform adds φ times the norm (Higham, Accuracy and Stability, Theorem 24.2: 4√2 +
 #   1 units for a step of radix 2, to first order). If in all ‖Δa‖₂ ≤ D, then Σ a w is off by D
 #   ‖w‖₂.
@@ -333,6 +336,8 @@ _CLOSE = -20.0
 """ln of a bound that is small enough."""
 _SMALLER = (2.0, 4.0, 16.0, 64.0)
 """Exponents that are tried where the chosen one is too large."""
+_UNFELT = 100.0
+"""U: −ln of a component of a transform that no float shows."""
 _LARGEST = 600.0
 """Natural logarithms of numbers that floats hold, with room."""
 
@@ -432,21 +437,26 @@ def compose(laws: Sequence[tuple[GridLaw, int]], frame: Frame) -> TiltedSum | No
     parts = [_Part(law, count, frame) for law, count in laws]
     if not all(part.sound for part in parts):
         return None
-    points, half = frame.points, frame.points // 2 + 1
+    points, kept = frame.points, frame.points // 2 + 1
     phi = FFT_ERROR * UNIT * math.log2(points)
-    total = np.ones(half, dtype=complex)
-    wrong, grown, powers = np.zeros(half), np.zeros(half), 0
+    total = np.ones(kept, dtype=complex)
+    wrong, grown, powers = np.zeros(kept), np.zeros(kept), 0
     with np.errstate(all="ignore"):
         for part in parts:
-            transform = np.fft.rfft(part.folded(points))
+            transform = np.fft.rfft(part.folded(points))[:kept]
             error = phi * part.mass
             most = error + np.abs(transform) * (1 + 8 * UNIT)
-            wrong += part.count * error / most
             grown += part.count * np.log(most)
-            total *= powered(transform, part.count)
+            felt = np.flatnonzero(grown > -_UNFELT)
+            kept = int(felt[-1]) + 1 if len(felt) else 1
+            wrong, grown, total = wrong[:kept], grown[:kept], total[:kept]
+            wrong += part.count * error / most[:kept]
+            total *= powered(transform[:kept], part.count)
             powers += part.count
+        left = sum(part.count * max(math.log(part.mass), 0.0) for part in parts) - _UNFELT
         wrong *= np.exp(grown)
         spread = math.sqrt(2 * float((wrong**2).sum()) / points) * _SUM_ROOM
+        spread += math.exp(min(left, _LARGEST)) * _SUM_ROOM
         norm = math.sqrt(2 * float((np.abs(total) ** 2).sum()) / points) * _SUM_ROOM
         rounded = math.expm1(min(_TIMES_ERROR * UNIT * 1.01 * powers, _LARGEST))
         spread += norm * (rounded + phi * (1 + rounded)) * _SUM_ROOM + _LOWEST * points

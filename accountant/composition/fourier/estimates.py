@@ -254,7 +254,7 @@ class Estimator:
         for line in reversed(lines):
             if abs(epsilon - line.epsilon) <= line.reach:
                 return line
-        start = lines[-1].c if lines else None
+        start, _ = self.last.get(strip, (None, ()))
         c = saddle(self, strip, epsilon, close=_CLOSE_SADDLE, start=start).c
         lines.append(self._line(strip, c, epsilon, wide=bool(lines)))
         del lines[:-_MOST_LINES]

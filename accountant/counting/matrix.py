@@ -1,4 +1,4 @@
-"""The matrix mechanism: strategies, participation and sensitivity."""
+"""The matrix mechanism: strategies, participation schemas and sensitivity."""
 
 from __future__ import annotations
 
@@ -52,79 +52,78 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# --- The steps that one record takes part in, and how far it moves C x then -----------------------
-# A record moves x by u_i in step i, vectors with ‖u_i‖ ≤ 1, where i ranges over a pattern π. So
-# it moves C x by Σ_{i∈π} u_i ⊗ C_{·i}, whose squared norm is Σ_{i,j∈π} ⟨u_i, u_j⟩ G_ij with
-# G = CᵀC. The squared sensitivity is the largest of these over all patterns and vectors. With
-# H_ij = |G_ij|
+# --- Participation schemas: which steps use one record, and how far it moves C x ------------------
+# In the steps i of a pattern π, one record changes x by vectors u_i with ‖u_i‖ ≤ 1. It changes C x
+# by Σ_{i∈π} u_i ⊗ C_{·i}, whose squared norm is Σ_{i,j∈π} ⟨u_i, u_j⟩ G_ij with G = CᵀC. The squared
+# sensitivity is the maximum over all patterns and vectors. With H_ij = |G_ij|
 #
-# * above, it is at most the largest Σ_{i,j∈π} H_ij, as |⟨u_i, u_j⟩| ≤ 1;
-# * below, it is at least Σ_{i,j∈π} s_i s_j G_ij for any pattern and signs s, the record u_i = s_i
-#   u.
+# * an upper bound is the maximum of Σ_{i,j∈π} H_ij, since |⟨u_i, u_j⟩| ≤ 1;
+# * a lower bound is Σ_{i,j∈π} s_i s_j G_ij for any pattern and signs s, from the record u_i = s_i u
+#   with a fixed unit vector u.
 #
-# Both are equal where G_ij ≥ 0 for i, j of the best pattern (all signs +), and wherever signs are
-# found that make every s_i s_j G_ij ≥ 0. (Choquette-Choo, McMahan, Rush and Thakurta 2023,
-# "Multi-Epoch Matrix Factorization Mechanisms for Private Machine Learning", treat G ≥ 0.)
+# Both are equal if G_ij ≥ 0 for i, j of the best pattern (all signs +), and if there are signs with
+# every s_i s_j G_ij ≥ 0. (Choquette-Choo, McMahan, Rush and Thakurta 2023, "Multi-Epoch Matrix
+# Factorization Mechanisms for Private Machine Learning", treat G ≥ 0.)
 #
-# What follows maximises h(π) = Σ_{i,j∈π} H_ij.
+# The code below maximises h(π) = Σ_{i,j∈π} H_ij.
 #
 # **single**: the largest H_ii.
 #
-# **cyclic**: consecutive participations exactly b steps apart, at most k: one pattern for every
-# first step (u_i = 0 makes a shorter one).
+# **cyclic**: at most k participations, consecutive ones exactly b steps apart. There is one pattern
+# for every first step (u_i = 0 makes a shorter one).
 #
-# **min-separation**: gaps of at least b, at most k participations. Entries with 0 < |i − j| < b
-# never count. The first of these that applies is taken:
+# **min-separation**: at most k participations, with gaps of at least b. Entries with 0 < |i − j| <
+# b never count. The first of these methods that applies is used:
 #
-# 1. *Orthogonal columns*: H_ij = 0 for |i − j| ≥ b, as for b bands or fewer. Then h is the sum of
-#    at most k squared norms of columns b apart, largest by dynamic programming (Choquette-Choo,
-#    Ganesh, McKenna, McMahan, Rush, Thakurta and Xu 2023, "(Amplified) Banded Matrix
-#    Factorization", Algorithm 3).
-# 2. *Falling inner products*: H_ij ≥ H_{i,j+1} for j − i ≥ b, and H_ij ≥ H_{i+1,j+1} for i = j and
-#    for j − i ≥ b. Then k participations from the first step on, exactly b apart, are worst.
-#    (Kalinin and Lampert 2024, "Banded Square Root Matrix Factorization for Differentially Private
-#    Model Training", Theorem 2, for Toeplitz matrices with c_0 ≥ c_1 ≥ … ≥ 0.) *Proof.* Let π have
-#    a gap above b. Move all participations behind the gap to earlier steps, by the excess of the
-#    gap over b: pairs behind it move along their diagonal, and those across it only in their later
-#    step, so no term falls. The same with all participations if the first is not in the first step.
-#    Further participations add terms ≥ 0. For Toeplitz C with such c the conditions hold: G_ij is
-#    the sum over s < n − j of c_s c_{s+j−i}, of which the terms fall with j − i, and their number
-#    with j.
+# 1. *Orthogonal columns*: H_ij = 0 for |i − j| ≥ b, as for at most b bands. Then h is the sum of at
+#    most k squared norms of columns at least b apart; dynamic programming maximises it
+#    (Choquette-Choo, Ganesh, McKenna, McMahan, Rush, Thakurta and Xu 2023, "(Amplified) Banded
+#    Matrix Factorization", Algorithm 3).
+# 2. *Decreasing inner products*: H_ij ≥ H_{i,j+1} for j − i ≥ b, and H_ij ≥ H_{i+1,j+1} for i = j
+#    and for j − i ≥ b. Then the worst pattern has k participations exactly b apart, from the first
+#    step on. (Kalinin and Lampert 2024, "Banded Square Root Matrix Factorization for Differentially
+#    Private Model Training", Theorem 2, for Toeplitz matrices with c_0 ≥ c_1 ≥ … ≥ 0.) *Proof.* Let
+#    a gap of π exceed b. Move all participations after the gap to earlier steps, by the excess of
+#    the gap over b. Pairs after the gap move along their diagonal; for pairs across it only the
+#    later step moves. So no term decreases. Likewise, all participations can be moved until the
+#    first is in the first step. Further participations add terms ≥ 0. For a Toeplitz C with such c
+#    the conditions hold: G_ij is the sum over s < n − j of c_s c_{s+j−i}; its terms decrease with
+#    j − i, and their number decreases with j.
 # 3. *Few patterns*: all are tried.
-# 4. *Bounds*: with v_i = H_ii + max over patterns π ∋ i of Σ_{j∈π, j≠i} H_ij, h(π) ≤ Σ_{i∈π} v_i,
-#    whose maximum over patterns is found by dynamic programming; below, the best pattern found.
+# 4. *Bounds*: put v_i = H_ii + max over patterns π ∋ i of Σ_{j∈π, j≠i} H_ij. Then h(π) ≤ Σ_{i∈π}
+#    v_i, which dynamic programming maximises. The lower bound is the best pattern found.
 
 SCHEMAS = ("single", "cyclic", "min-separation")
 _MOST_PATTERNS = 20_000
-"""Patterns that are tried one by one: about a second."""
+"""Most patterns that are tried one by one, in about a second."""
 _MOST_TABLED = 50_000_000
-"""Entries of tables with a limit to the number of participations: some seconds."""
+"""Most entries of tables that limit the number of participations, in some seconds."""
 _FEW = 8
-"""Patterns that are tried for a lower bound: more rarely find a better one."""
+"""Patterns tried for a lower bound; more seldom find a better one."""
 
 Gram: TypeAlias = Sequence[Sequence[int]]
 Pattern: TypeAlias = tuple[int, ...]
 Record: TypeAlias = dict[int, int]
-"""The steps that a record takes part in, each with the sign of what it adds."""
+"""The steps that use a record, each with the sign of its contribution."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Most:
-    """What is proved about the largest squared norm, in units of the inner products."""
+    """Proved bounds on the largest squared norm, in units of the inner products."""
 
     lower: int
     upper: int
     record: Record
-    """One that attains `lower`."""
+    """A record that attains `lower`."""
     reason: str
-    """Why, in words."""
+    """Why these bounds hold, in words."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Participation:
-    """A schema: which steps one record may take part in, of n."""
+    """A participation schema: which of n steps may use one record."""
 
     schema: str
     steps: int
@@ -135,7 +134,7 @@ class Participation:
     def of(
         schema: str, steps: int, separation: int | None, participations: int | None
     ) -> Participation:
-        """Return one of the schemas. Raises InvalidInputError where the numbers do not fit."""
+        """Return a schema; raise InvalidInputError if its numbers are inconsistent."""
         if schema == "single":
             if separation is not None or participations is not None:
                 raise InvalidInputError(
@@ -159,20 +158,20 @@ class Participation:
         return Participation(schema, steps, separation, participations or room)
 
     def first(self) -> Pattern:
-        """Return participations from the first step on, as close and as many as may be."""
+        """Return the pattern from the first step on, as dense and long as allowed."""
         return self.from_step(0)
 
     def from_step(self, step: int) -> Pattern:
-        """Return the same from another step on."""
+        """Return the pattern from a given step on, as dense and long as allowed."""
         return tuple(range(step, self.steps, self.separation))[: self.most]
 
     def count(self) -> int:
-        """Return how many patterns have gaps of at least the separation."""
+        """Return the number of patterns whose gaps are at least the separation."""
         room = (m * (self.separation - 1) for m in range(self.most))
         return sum(comb(max(0, self.steps - r), m) for m, r in enumerate(room, 1))
 
     def patterns(self) -> Iterator[Pattern]:
-        """Yield all of these that cannot be longer: the last step has no room behind it, or k."""
+        """Yield the patterns that cannot be extended: no participation or no step is left."""
 
         def longer(pattern: Pattern) -> Iterator[Pattern]:
             start = pattern[-1] + self.separation if pattern else 0
@@ -186,7 +185,7 @@ class Participation:
 
 
 def largest(gram: Gram, schema: Participation) -> Most:
-    """Return what is proved about the squared sensitivity, from the inner products of columns."""
+    """Bound the squared sensitivity, from the inner products of the columns of C."""
     size = [[abs(entry) for entry in row] for row in gram]
     upper, candidates, reason = _maximum(size, schema)
     records = [_signed(gram, pattern) for pattern in candidates]
@@ -200,7 +199,7 @@ def largest(gram: Gram, schema: Participation) -> Most:
 
 
 def _maximum(size: Gram, schema: Participation) -> tuple[int, list[Pattern], str]:
-    """Return an upper bound of h, and patterns of which one is likely the best."""
+    """Return an upper bound on h, patterns that are likely to include the best, and a reason."""
     b, k = schema.separation, schema.most
     if k == 1:
         best = max(range(schema.steps), key=lambda i: size[i][i])
@@ -229,9 +228,10 @@ def _maximum(size: Gram, schema: Participation) -> tuple[int, list[Pattern], str
 
 
 def _in_turn(size: Gram, schema: Participation) -> list[int]:
-    """Return h of participations from every first step on, as close and as many as may be.
+    """Return h of the dense pattern from every first step on.
 
-    From the same one separation later it differs by the first step, and the last one there.
+    It is that of the pattern from one separation later, plus the terms of the first step, minus
+    those of a step that exceeds the number of participations.
     """
     n, b = schema.steps, schema.separation
     sums = [0] * (n + b)
@@ -244,7 +244,7 @@ def _in_turn(size: Gram, schema: Participation) -> list[int]:
 
 
 def _falls(size: Gram, b: int) -> bool:
-    """Whether the second condition holds."""
+    """Whether the inner products decrease, as method 2 requires."""
     n = len(size)
     for i in range(n - 1):
         row, below = size[i], size[i + 1]
@@ -265,7 +265,7 @@ def _bounds(
 
 
 def _with_each(size: Gram, schema: Participation) -> list[int]:
-    """Return v_i for every step, all at once: F_m(i) of `chosen` over the rows of H."""
+    """Return all v_i of method 4, from the tables F_m(i) of `chosen` for every row of H."""
     import numpy as np
 
     n, b = schema.steps, schema.separation
@@ -279,14 +279,14 @@ def _with_each(size: Gram, schema: Participation) -> list[int]:
         for _ in range(schema.most - 1):
             taken = (far + best[:, b:])[:, ::-1]
             best[:, :n] = np.maximum.accumulate(taken, axis=1)[:, ::-1]
-    else:  # without a limit to the number, which is no less
+    else:  # without a limit on the number of participations, which gives an upper bound
         for i in range(n - 1, -1, -1):
             best[:, i] = np.maximum(best[:, i + 1], far[:, i] + best[:, i + b])
     return list(own + best[:, 0])
 
 
 def _climb(size: Gram, pattern: Pattern, schema: Participation) -> Pattern:
-    """Return a pattern that is not worse: the best for the sums of rows, as long as it helps."""
+    """Return a pattern that is at least as good, by repeated maximisation of linear bounds."""
     while True:
         linear = [sum(row[j] for j in pattern) for row in size]
         _, other = chosen(linear, schema)
@@ -296,9 +296,10 @@ def _climb(size: Gram, pattern: Pattern, schema: Participation) -> Pattern:
 
 
 def chosen(values: Sequence[int], schema: Participation) -> tuple[int, Pattern]:
-    """Return the largest sum of at most k values ≥ 0 at steps b apart, and the steps.
+    """Return the largest sum of at most k values ≥ 0 at steps at least b apart, and these steps.
 
-    F_m(i), the most from step i on with m of them, is F_m(i + 1) or values[i] + F_{m−1}(i + b).
+    F_m(i), the maximum over at most m steps from step i on, is the larger one of F_m(i + 1) and
+    values[i] + F_{m−1}(i + b).
     """
     n, b = len(values), schema.separation
     tables = [[0] * (n + b)]
@@ -322,7 +323,7 @@ def _sum(size: Gram, pattern: Pattern) -> int:
 
 
 def _signed(gram: Gram, pattern: Pattern) -> tuple[int, Record]:
-    """Return Σ s_i s_j G_ij and the signs, of which no single one should be the other."""
+    """Return Σ s_i s_j G_ij with signs that no single change improves."""
     signs: Record = {}
     for i in pattern:
         signs[i] = 1 if sum(s * gram[i][j] for j, s in signs.items()) >= 0 else -1
@@ -336,9 +337,9 @@ def _signed(gram: Gram, pattern: Pattern) -> tuple[int, Record]:
 
 
 def progression(coefficients: Sequence[Any], schema: Participation, zero: Any) -> Any:
-    """Return Σ_t y_t², y the sum of the first columns of a Toeplitz matrix, b apart, k of them.
+    """Return Σ_t y_t², where y sums k columns of a Toeplitz matrix, b apart, from the first on.
 
-    y_t = c_t + y_{t−b} − c_{t−kb}, over numbers of any kind with the given zero.
+    y_t = c_t + y_{t−b} − c_{t−kb}, for numbers of any type with the given zero.
     """
     b, k, bands = schema.separation, schema.most, len(coefficients)
     sums: list[Any] = []
@@ -354,36 +355,37 @@ def progression(coefficients: Sequence[Any], schema: Participation, zero: Any) -
     return total
 
 
-# --- Strategies of correlated noise: lower-triangular matrices C, of which C⁻¹Z is the noise ------
-# A strategy is Toeplitz, C_ij = c_{i−j}, or given entry by entry. Its numbers are balls at flint's
-# precision, and exact integers over one denominator where these are not too long.
+# --- Strategies of correlated noise: lower-triangular matrices C, where C⁻¹Z is the noise ---------
+# A strategy is Toeplitz, C_ij = c_{i−j}, or given by its entries. Its numbers are balls at flint's
+# precision, and integers over a common denominator if these are not too long.
 
 Row: TypeAlias = tuple[Fraction, ...]
 Given: TypeAlias = "str | Row | tuple[Row, ...] | BufferedToeplitz"
-"""What the notation holds: a name, coefficients, rows, or a recursion."""
+"""A strategy in the notation: a name, coefficients, rows, or a recursion."""
 
 NAMES = ("identity", "square-root", "tree")
 _MOST_ROWS = 1024
-"""Rows that are written out: a million entries."""
+"""Most rows that are written out: a million entries."""
 _MOST_BITS = 1 << 27
-"""Bits of all coefficients together that are kept exactly, 16 MB; others are balls."""
+"""Most bits of all coefficients together that are stored exactly, 16 MB; others are balls."""
 _MOST_GRAM_BITS = 1 << 31
-"""Bits of all inner products together, 256 MB."""
+"""Most bits of all inner products together, 256 MB."""
 
 
 @declared
 class BufferedToeplitz(Description):
-    """Toeplitz coefficients c_0 = 1 and c_i = Σ_j ω_j θ_jⁱ⁻¹: noise that few buffers make.
+    """Toeplitz coefficients c_0 = 1 and c_i = Σ_j ω_j θ_jⁱ⁻¹, whose noise needs only a few buffers.
 
-    Dvijotham, McMahan, Pillutla, Steinke and Thakurta, "Efficient and Near-Optimal Noise Generation
-    for Streaming Differential Privacy" (2024): BLT, one buffer for each j.
+    This is the BLT of Dvijotham, McMahan, Pillutla, Steinke and Thakurta, "Efficient and
+    Near-Optimal Noise Generation for Streaming Differential Privacy" (2024); it has one buffer for
+    each j.
 
     Parameters
     ----------
     output_scales
         ω, rational.
     decays
-        θ, rational, as many.
+        θ, rational, as many as ω.
     """
 
     output_scales: Rationals = Rationals()
@@ -398,12 +400,12 @@ class BufferedToeplitz(Description):
 
     @property
     def nonnegative(self) -> bool:
-        """Whether all ω and θ are."""
+        """Whether all ω and θ are ≥ 0."""
         return min(self.output_scales) >= 0 and min(self.decays) >= 0
 
     @property
     def decreases(self) -> bool:
-        """Whether 1 ≥ c_1 ≥ c_2 ≥ … ≥ 0, as it is for ω ≥ 0 of sum at most 1, θ in [0, 1]."""
+        """Whether 1 ≥ c_1 ≥ c_2 ≥ … ≥ 0 is known: it holds if ω ≥ 0, Σω ≤ 1 and θ ∈ [0, 1]."""
         return self.nonnegative and sum(self.output_scales) <= 1 and max(self.decays) <= 1
 
 
@@ -412,7 +414,7 @@ class StrategyField(Field[Given, Any]):
     """A strategy: a name, Toeplitz coefficients, the rows of a matrix, or a `BufferedToeplitz`."""
 
     def read(self, value: Any) -> Given:
-        """Convert, naming what is wrong."""
+        """Convert a strategy; raise InvalidInputError, which names the wrong entry."""
         name = self._name
         if isinstance(value, BufferedToeplitz):
             return value
@@ -476,7 +478,7 @@ class StrategyField(Field[Given, Any]):
 @final
 @dataclass(frozen=True)
 class Toeplitz:
-    """C_ij = c_{i−j} for steps i ≥ j, the first of which is 0; c is 0 from `bands` on."""
+    """C_ij = c_{i−j} for steps i ≥ j, counted from 0; c is 0 from `bands` on."""
 
     given: str | Row | BufferedToeplitz
     steps: int
@@ -484,7 +486,7 @@ class Toeplitz:
 
     @property
     def bands(self) -> int:
-        """How many coefficients there are that may differ from 0."""
+        """The number of coefficients that may differ from 0."""
         wanted = self.steps if self.most_bands is None else min(self.most_bands, self.steps)
         if self.given == "identity":
             return 1
@@ -495,7 +497,7 @@ class Toeplitz:
 
     @cached_property
     def exact(self) -> tuple[list[int], int] | None:
-        """The coefficients as integers over one denominator; None where these are too long."""
+        """The coefficients as integers and a common denominator; None if these are too long."""
         if self.bands**2 * self._bits > _MOST_BITS:
             return None
         listed = self._fractions()
@@ -504,7 +506,7 @@ class Toeplitz:
 
     @property
     def _bits(self) -> int:
-        """Bits by which the coefficients become longer with every one."""
+        """The bits by which each coefficient is longer than the one before."""
         if isinstance(self.given, BufferedToeplitz):
             sizes = (abs(c.numerator) | c.denominator for c in self.given.decays)
             return sum(size.bit_length() for size in sizes)
@@ -522,7 +524,7 @@ class Toeplitz:
         return found
 
     def balls(self) -> list[arb]:
-        """Return the coefficients at flint's precision."""
+        """Return the coefficients as balls, at flint's precision."""
         if self.exact is not None:
             integers, below = self.exact
             return [arb(c) / below for c in integers]
@@ -559,7 +561,7 @@ class Toeplitz:
         return self.decreases or (self.exact is not None and min(self.exact[0]) >= 0)
 
     def dense(self) -> Dense | None:
-        """Return all entries; None where they are too many or not exact."""
+        """Return all entries; None if there are too many or they are not exact."""
         if self.exact is None or self.steps > _MOST_ROWS:
             return None
         integers, below = self.exact
@@ -568,7 +570,7 @@ class Toeplitz:
         return Dense(tuple(map(tuple, rows)), below)
 
     def squared_norms(self, pattern: Sequence[int]) -> list[Fraction] | None:
-        """Return ‖C_{·i}‖² for the steps of a pattern; None where they are not exact."""
+        """Return ‖C_{·i}‖² for the steps of a pattern; None if they are not exact."""
         if self.exact is None:
             return None
         integers, below = self.exact
@@ -576,14 +578,14 @@ class Toeplitz:
         return [Fraction(sums[min(self.bands, self.steps - i)], below**2) for i in pattern]
 
     def prefix_coefficients(self) -> list[arb]:
-        """Return those of B = A C⁻¹, Toeplitz too: the series 1/((1 − x) Σ c_j xʲ)."""
+        """Return the coefficients of B = A C⁻¹, Toeplitz too: those of 1/((1 − x) Σ c_j xʲ)."""
         with ctx.workcap(self.steps):
             series = arb_series(self.balls(), self.steps) * arb_series([1, -1], self.steps)
             inverse = 1 / series
             return [inverse[i] for i in range(self.steps)]
 
     def floats(self) -> list[list[float]]:
-        """Return every row from its diagonal on backwards, rounded: all are the same."""
+        """Return every row, from its diagonal backwards, in floats; all rows are equal."""
         with ctx.workprec(64):
             return [[float(c) for c in self.balls()]] * self.steps
 
@@ -591,15 +593,15 @@ class Toeplitz:
 @final
 @dataclass(frozen=True)
 class Dense:
-    """C by its entries, integers over one denominator.
+    """C by its entries, integers over a common denominator.
 
-    A tree has a row for each vertex, ordered by the last step below it.
+    For a tree, a row is the indicator of the steps below a vertex; rows are ordered by last step.
     """
 
     integers: tuple[tuple[int, ...], ...]
     below: int
     outputs: tuple[tuple[int, ...], ...] | None = None
-    """B = A C⁻¹ of a tree, whose entries are 0 and 1."""
+    """B = A C⁻¹ for a tree, whose entries are 0 and 1; None for other matrices."""
 
     @property
     def steps(self) -> int:
@@ -608,7 +610,7 @@ class Dense:
 
     @staticmethod
     def of(rows: tuple[Row, ...]) -> Dense:
-        """Bring the entries to one denominator."""
+        """Convert rows of rationals to integers over a common denominator."""
         below = lcm(*(c.denominator for row in rows for c in row))
         return Dense(
             tuple(tuple(c.numerator * (below // c.denominator) for c in row) for row in rows),
@@ -617,14 +619,14 @@ class Dense:
 
     @property
     def bands(self) -> int:
-        """The least b with C_ij = 0 for i − j ≥ b; the most steps below a vertex."""
+        """The least b with C_ij = 0 for i − j ≥ b; for a tree, the most steps below a vertex."""
         if self.outputs is not None:
             return max(map(sum, self.integers))
         return 1 + max(i - j for i, row in enumerate(self.integers) for j, c in enumerate(row) if c)
 
     @cached_property
     def gram(self) -> list[list[int]]:
-        """CᵀC times the square of the denominator. Raises InvalidInputError for too many digits."""
+        """CᵀC times the squared denominator; InvalidInputError if it has too many digits."""
         longest = max(abs(c).bit_length() for row in self.integers for c in row)
         if 2 * longest * self.steps**2 > _MOST_GRAM_BITS:
             raise InvalidInputError(
@@ -640,12 +642,12 @@ class Dense:
         return [Fraction(sum(row[i] ** 2 for row in self.integers), self.below**2) for i in pattern]
 
     def floats(self) -> list[list[float]]:
-        """Return every row from its diagonal on backwards, rounded."""
+        """Return every row, from its diagonal backwards, in floats."""
         rows = enumerate(self.integers)
         return [[c / self.below for c in row[i::-1]] for i, row in rows]
 
     def prefix_rows(self) -> list[list[arb]]:
-        """Return B = A C⁻¹ at flint's precision: the rows of C⁻¹ added up; or B as given."""
+        """Return the rows of B = A C⁻¹ at flint's precision: cumulative sums of the rows of C⁻¹."""
         if self.outputs is not None:
             return [list(map(arb, row)) for row in self.outputs]
         inverse = arb_mat([[arb(c) / self.below for c in row] for row in self.integers]).inv()
@@ -658,15 +660,16 @@ class Dense:
 
 
 def restarted_tree(steps: int, period: int) -> Dense:
-    """Return binary trees above `period` steps each: an output adds vertices of past trees too.
+    """Return the strategy of binary trees over `period` steps each; outputs add past trees too.
 
-    Those of a tree are the ones of the binary digits of the steps since it was started
-    (`BinaryTree`); other vertices are in no output, and left out. One of those left ends at each
-    step, so that C is lower triangular and the outputs determine all measured sums.
+    Within a tree, an output uses the vertices of the binary digits of the number of steps since the
+    tree started (`BinaryTree`). Vertices that no output uses are left out. Exactly one of the
+    remaining vertices ends at each step, so C is lower triangular, and the outputs determine all
+    measured sums.
     """
     if steps > _MOST_ROWS:
         raise expected("steps", steps, f"at most {_MOST_ROWS} with strategy='tree'")
-    vertices: dict[tuple[int, int], int] = {}  # (start, end), and its number
+    vertices: dict[tuple[int, int], int] = {}  # (start, end) and its index
     outputs: list[list[int]] = []
     past: list[int] = []
     for step in range(1, steps + 1):
@@ -686,9 +689,10 @@ def restarted_tree(steps: int, period: int) -> Dense:
 
 
 def strategy(given: Given, steps: int, bands: int | None) -> Toeplitz | Dense:
-    """Return C of a number of steps.
+    """Return C for a number of steps.
 
-    Raises InvalidInputError where rows are not as many as steps, or `bands` cut them off.
+    Raises InvalidInputError if the number of rows differs from `steps`, or if `bands` is given with
+    rows.
     """
     if given == "tree":
         return restarted_tree(steps, min(bands or steps, steps))
@@ -710,12 +714,11 @@ def _matrix(rows: tuple[Row, ...], steps: int, bands: int | None) -> Dense:
     return Dense.of(rows)
 
 
-# --- The sensitivity of a strategy: how far one record moves C x, proved or enclosed --------------
-# For Toeplitz C the first columns are the longest, and three cases of
-# `dpassay.accountant.counting.matrix` need no inner products: one participation; bands that end
-# before the next one, so that columns are orthogonal; and coefficients c_0 ≥ c_1 ≥ … ≥ 0 (any c ≥
-# 0, where steps are exactly b apart: G_{i+1,j+1} ≤ G_ij alone moves a pattern to the first step).
-# All others go through CᵀC.
+# --- The sensitivity of a strategy: how far one record moves C x, exactly or enclosed -------------
+# The first columns of a Toeplitz C are the longest. Three cases need no inner products: a single
+# participation; bands that end before the next participation, so that columns are orthogonal; and
+# coefficients c_0 ≥ c_1 ≥ … ≥ 0. (If steps are exactly b apart, any c ≥ 0 will do, since
+# G_{i+1,j+1} ≤ G_ij suffices to move a pattern to the first step.) All other cases use CᵀC.
 
 
 @final
@@ -728,7 +731,7 @@ class ColumnSensitivity:
 
     @cached_property
     def _in_order(self) -> str | None:
-        """Say why participations from the first step on are worst; None where that is open."""
+        """Why the dense pattern from the first step on is worst; None if this is not known."""
         c = self.matrix
         if not isinstance(c, Toeplitz):
             return None
@@ -746,7 +749,7 @@ class ColumnSensitivity:
 
     @cached_property
     def _most(self) -> tuple[Most, int]:
-        """What is proved of Δ² from CᵀC, and its denominator."""
+        """The bounds on Δ² from CᵀC, and their denominator."""
         dense = self.matrix.dense() if isinstance(self.matrix, Toeplitz) else self.matrix
         if dense is None:
             raise NotApplicableError(
@@ -758,19 +761,19 @@ class ColumnSensitivity:
 
     @property
     def reason(self) -> str:
-        """Why the worst pattern is that, or between what its sensitivity lies."""
+        """Why the worst pattern is worst, or how the sensitivity is bounded."""
         return self._in_order or self._most[0].reason
 
     @property
     def record(self) -> Record:
-        """The steps and signs of a record that attains it, or the least that is proved."""
+        """The steps and signs of a record that attains Δ², or its proved lower bound."""
         if self._in_order is None:
             return self._most[0].record
         return dict.fromkeys(self.schema.first(), 1)
 
     @cached_property
     def exact(self) -> Fraction | None:
-        """Δ², where it is proved and rational of not too many digits, else None."""
+        """Δ² if it is known and rational with not too many digits, else None."""
         if self._in_order is None:
             low, high = self.ends
             return low if low == high else None
@@ -782,17 +785,17 @@ class ColumnSensitivity:
 
     @property
     def is_open(self) -> bool:
-        """Whether Δ² is only enclosed, by `ends`."""
+        """Whether Δ² is only known to lie between `ends`."""
         return self._in_order is None and self.exact is None
 
     @property
     def ends(self) -> tuple[Fraction, Fraction]:
-        """What Δ² lies between, from CᵀC."""
+        """The lower and the upper bound on Δ² from CᵀC."""
         most, below = self._most
         return Fraction(most.lower, below), Fraction(most.upper, below)
 
     def ball(self) -> arb:
-        """Return Δ² as a ball: as wide as what is not known of it."""
+        """Return a ball that contains Δ²; if only bounds are known, it contains both."""
         if self.is_open:
             low, high = self.ends
             return ball(low).union(ball(high))
@@ -809,29 +812,30 @@ class ColumnSensitivity:
         return {}
 
 
-# --- Amplification by sampling: what a record shows that takes part in its steps by chance --------
-# A record may take part in steps i, i + b, … of a strategy with at most b bands, in each with
+# --- Amplification by sampling: a record that takes part in its steps at random -------------------
+# Let a strategy have at most b bands. A record may take part in steps i, i + b, …, in each with
 # probability q, independently (Choquette-Choo, Ganesh, McKenna, McMahan, Rush, Thakurta and Xu
-# 2023, "(Amplified) Banded Matrix Factorization", Section 5, which has the longest column for all).
-# For add/remove the guarantee is exactly that of one `PoissonSubsampled` Gaussian release of
-# sensitivity ‖C_{·i}‖ for each of these steps.
+# 2023, "(Amplified) Banded Matrix Factorization", Section 5, which uses the longest column for all
+# steps). For add/remove the guarantee is exactly that of one `PoissonSubsampled` Gaussian release
+# of sensitivity ‖C_{·i}‖ for each of these steps.
 #
-# *Proof.* Column i is 0 outside rows i to i + b − 1, so that each row y_t = (C x + Z)_t shows one
-# participation at most. Given all y before row i, and the other records' samples, the rows from i
-# on have the law that they have without the record, but with probability q moved by u_i ⊗ C_{·i},
-# u_i known, by ‖C_{·i}‖ at most: the mixture that a sampled release has. A record that always moves
-# its steps by the full norm attains it.
+# *Proof.* Column i is 0 outside rows i to i + b − 1, so each row y_t = (C x + Z)_t depends on at
+# most one participation. Condition on all y before row i and on the samples of the other records.
+# With probability q, the law of the rows from i on is the one without the record, shifted by
+# u_i ⊗ C_{·i}, where u_i is known and the shift is at most ‖C_{·i}‖; otherwise it is unshifted.
+# That is the mixture of a sampled release. A record with ‖u_i‖ = 1 in all of its steps attains it.
 #
-# A record whose columns, sorted, are no longer than those of another one, and no more, is no worse:
-# to be moved less is a post-processing. The first steps that are left are all named as worst.
+# Compare two records by their sorted column norms. If one has no more norms than the other, and
+# none is larger, it is no worse, since a smaller shift is a post-processing. The first steps that
+# no other one covers in this sense are all listed as worst.
 
 
 def sampled_releases(
     matrix: Toeplitz | Dense, schema: Participation, noise: ExactReal, sampling_prob: ExactReal
 ) -> list[Composed]:
-    """Return the compositions of which the worst is as private: one for each worst first step.
+    """Return compositions, one for each candidate of a worst first step; the worst one is exact.
 
-    Of a Toeplitz strategy it is the first step: its columns are the longest, and the most.
+    For a Toeplitz strategy this is the first step, whose columns are the longest and most numerous.
     """
     if sampling_prob.sign == 0:
         return [Composed(PoissonSubsampled(Gaussian(noise), sampling_prob))]
@@ -858,73 +862,74 @@ def sampled_releases(
 
 
 def _covers(one: list[Fraction], other: list[Fraction]) -> bool:
-    """Whether sorted norms are as many or more, and each at least as large."""
+    """Whether the first sorted list is at least as long, and entrywise at least as large."""
     return len(one) >= len(other) and all(a >= b for a, b in zip(one, other, strict=False))
 
 
 # --- Correlated noise for training and prefix sums: the Gaussian matrix mechanism -----------------
 
 _MOST_LISTED = 100_000
-"""Steps of a Toeplitz strategy: every question takes all of its coefficients."""
+"""Most steps of a Toeplitz strategy; every question computes all of its coefficients."""
 _MOST_RELEASED = 1024
-"""Steps that are released on a lattice, with half a million coefficients."""
+"""Most steps of a release on a lattice, with half a million coefficients."""
 
 
 @declared
 class MatrixMechanism(GaussianNoise):
-    """Add the noise C⁻¹Z to the inputs of n steps, and so A C⁻¹Z to their prefix sums A x.
+    """Add the noise C⁻¹Z to the inputs of n steps, and thus A C⁻¹Z to their prefix sums A x.
 
-    Z has independent entries N(0, σ²). C is the strategy, lower triangular, so that the noise of a
-    step is made from that of the steps before: DP-FTRL by matrix factorisation, A = B C with
+    Z has independent entries N(0, σ²). The strategy C is lower triangular, so that the noise of a
+    step depends only on steps up to it. This is DP-FTRL by matrix factorisation, A = B C with
     B = A C⁻¹ (Denisov, McMahan, Rush, Smith and Thakurta 2022, "Improved Differential Privacy for
-    SGD via Optimal Private Linear Operators on Adaptive Streams"). C = I is DP-SGD unsampled.
+    SGD via Optimal Private Linear Operators on Adaptive Streams"). C = I is DP-SGD without
+    sampling.
 
     Parameters
     ----------
     strategy
-        C: the rows of a lower-triangular matrix; or a list of Toeplitz coefficients c_0, c_1, …
-        (C_ij = c_{i−j}, 0 beyond the list); or "identity"; or "square-root", c_j = C(2j, j)/4ʲ,
-        for which C² = A (Fichtenberger, Henzinger and Upadhyay 2023); or `BufferedToeplitz`; or
-        "tree", the vertices of a binary tree that is started again every `bands` steps (DP-FTRL,
-        Kairouz, McMahan, Song, Thakkar, Thakurta and Xu 2021), for which B adds those of the
-        binary digits. All numbers are rational.
+        C, with rational entries, as one of: the rows of a lower-triangular matrix; a list of
+        Toeplitz coefficients c_0, c_1, … (C_ij = c_{i−j}, 0 beyond the list); "identity";
+        "square-root", c_j = C(2j, j)/4ʲ, for which C² = A (Fichtenberger, Henzinger and Upadhyay
+        2023); a `BufferedToeplitz`; or "tree", the vertices of a binary tree that restarts every
+        `bands` steps (DP-FTRL, Kairouz, McMahan, Song, Thakkar, Thakurta and Xu 2021), where B adds
+        the vertices of the binary digits.
     noise_multiplier
-        σ, in units of the most that one record changes the input of one step (the clipping norm,
-        where a record is added, removed or zeroed out; twice that where it is replaced).
+        σ, in units of the largest change of one step's input by one record: the clipping norm if a
+        record is added, removed or zeroed out, and twice that if it is replaced.
     steps
         n ≥ 1.
     participation
-        The steps that one record may take part in: "single", one; "cyclic", steps exactly
-        `separation` apart (the same order in every epoch); "min-separation", steps at least
-        `separation` apart.
+        The steps that may use one record: "single", one step; "cyclic", steps exactly `separation`
+        apart (the same order in every epoch); "min-separation", steps at least `separation` apart.
     separation, participations
-        b ≥ 1, and at most how often one record takes part (None: as often as fits).
+        b ≥ 1, and the most participations of one record (None: as many as fit).
     bands
         Keep the first `bands` coefficients of a Toeplitz strategy, and set the others to 0. With
         "square-root" this is the banded square root of Kalinin and Lampert (2024).
     step_sampling_prob
-        q: each record takes part in its steps by chance, independently. For "cyclic" participation
-        with separation ≥ bands; the first step of a record, of the first b, is fixed beforehand.
+        q: each record takes part in each of its steps with this probability, independently.
+        Requires "cyclic" participation with separation ≥ bands. The first of a record's steps,
+        among the first b, is fixed beforehand.
 
     Notes
     -----
     The sensitivity is Δ = max ‖Σ_{i∈π} u_i ⊗ C_{·i}‖ over the patterns π of the schema and vectors
-    ‖u_i‖ ≤ 1; how it is found, and proved, is in `dpassay.accountant.counting.matrix`. The
-    mechanism is exactly Δ/σ-GDP, with inputs and participations chosen after earlier outputs.
+    ‖u_i‖ ≤ 1; `dpassay.accountant.counting.matrix` shows how it is computed and proved. The
+    mechanism is exactly Δ/σ-GDP, even if inputs and participations depend on earlier outputs.
 
-    *Proof.* The outputs determine y = C x + Z and are a function of it, A C⁻¹y. Without
-    adaptivity Σ u_i ⊗ C_{·i} is the difference of two means under N(0, σ²I); the largest is
-    attained, and has the pair of Δ/σ. With it (Denisov et al. 2022, Theorem 2.1, for one
-    participation), let y_1, …, y_{t−1} be given: then x_t and the u_i, i ≤ t, are, and the means
-    of y_t differ by v_t = Σ_{i≤t} C_ti u_i. On every path Σ‖v_t‖² ≤ Δ²; a further output of its own
-    noise makes that an equality. Under the second stream, conditioning from the last step on,
-    E exp(iθ Σ⟨v_t, Z_t⟩ + θ²σ² Σ‖v_t‖²/2) = 1. So Σ⟨v_t, Z_t⟩ is N(0, σ²Δ²), and the privacy loss,
-    Σ⟨v_t, Z_t⟩/σ² − Δ²/2σ², has the law it has without adaptivity.
+    *Proof.* The outputs are a function of y = C x + Z, namely A C⁻¹y, and determine it. Without
+    adaptivity Σ u_i ⊗ C_{·i} is the difference of two means under N(0, σ²I); the maximal difference
+    is attained and has the pair of Δ/σ. With adaptivity (Denisov et al. 2022, Theorem 2.1, for one
+    participation), y_1, …, y_{t−1} determine x_t and the u_i, i ≤ t, and the means of y_t differ by
+    v_t = Σ_{i≤t} C_ti u_i. On every path Σ‖v_t‖² ≤ Δ²; one more output with its own noise makes
+    this an equality. Under the second stream, conditioning successively from the last step
+    backwards gives E exp(iθ Σ⟨v_t, Z_t⟩ + θ²σ² Σ‖v_t‖²/2) = 1. So Σ⟨v_t, Z_t⟩ is N(0, σ²Δ²), and
+    the privacy loss, Σ⟨v_t, Z_t⟩/σ² − Δ²/2σ², has the same law as without adaptivity.
 
-    With `step_sampling_prob` it is a composition of sampled Gaussian releases: the proof is in
-    `dpassay.accountant.counting.matrix`.
+    With `step_sampling_prob` the mechanism is a composition of sampled Gaussian releases; the proof
+    is in `dpassay.accountant.counting.matrix`.
 
-    Errors are those of the prefix sums in each coordinate: output t has variance σ²‖B_t‖².
+    Errors refer to the prefix sums in each coordinate: output t has variance σ²‖B_t‖².
     """
 
     noise_argument = "noise_multiplier"
@@ -963,33 +968,33 @@ class MatrixMechanism(GaussianNoise):
 
     @cached_property
     def schema(self) -> Participation:
-        """The patterns of one record."""
+        """The participation schema of one record."""
         return Participation.of(
             self.participation, self.steps, self.separation, self.participations
         )
 
     @cached_property
     def matrix(self) -> Toeplitz | Dense:
-        """C."""
+        """The strategy C."""
         return strategy(self.strategy, self.steps, self.bands)
 
     @cached_property
     def column_sensitivity(self) -> ColumnSensitivity:
-        """Δ², and why it is that."""
+        """Δ², and why it has this value."""
         return ColumnSensitivity(self.matrix, self.schema)
 
     def sensitivity(self) -> Interval:
-        """Enclose Δ: both ends of what is proved, where the worst pattern is not known."""
+        """Enclose Δ; if the worst pattern is not known, the ends are those of the proved bounds."""
         found = self.column_sensitivity
         with ctx.workprec(128):
             low, high = map(ball, found.ends) if found.is_open else (found.ball(), found.ball())
             return Interval.between(low.sqrt(), high.sqrt(), 20)
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return N(Δ/σ, 1) against N(0, 1), no matter which relation; of samples, the composition.
+        """Return N(Δ/σ, 1) against N(0, 1) for every relation; with sampling, the composition's.
 
-        Where the sensitivity is only enclosed, so is all that is asked about the pair. Raises
-        AdjacencyError for samples unless add-remove is named.
+        If the sensitivity is only enclosed, so are all answers about the pair. With sampling,
+        AdjacencyError is raised unless add-remove is given.
         """
         if self._sampled:
             return self._worst_sample(adjacency)
@@ -1006,7 +1011,7 @@ class MatrixMechanism(GaussianNoise):
 
     @property
     def _sampled(self) -> bool:
-        """Whether a record may be left out by chance."""
+        """Whether a record may be left out at random."""
         return self.step_sampling_prob is not None and self.step_sampling_prob.rational != 1
 
     def _worst_sample(self, adjacency: Adjacency | None) -> WorstCase:
@@ -1029,7 +1034,7 @@ class MatrixMechanism(GaussianNoise):
             )
 
     def sampled_releases(self) -> list[Composed]:
-        """Return the compositions of sampled Gaussian releases of which the worst is as private."""
+        """Return compositions of sampled Gaussian releases; the worst is exactly as private."""
         if self.step_sampling_prob is None:
             raise NotApplicableError("Nothing is sampled: step_sampling_prob is left out.")
         return sampled_releases(
@@ -1041,7 +1046,7 @@ class MatrixMechanism(GaussianNoise):
 
     @property
     def only_alone(self) -> str:
-        """Say what to compose where the sensitivity, or the profile, is only enclosed."""
+        """What to compose instead, if the sensitivity is only enclosed."""
         if self._sampled or not self.column_sensitivity.is_open:
             return ""
         found = self.sensitivity()
@@ -1058,16 +1063,16 @@ class MatrixMechanism(GaussianNoise):
         return self.column_sensitivity.ball().sqrt() / self.noise_multiplier.ball()
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return the same where Δ² is known exactly."""
+        """Return Δ/σ if Δ² is known exactly, else None."""
         if self._sampled:
             return None
         known = self.column_sensitivity.exact
         return None if known is None else ExactReal.of_root(known) / self.noise_multiplier
 
     def worst_shift(self) -> Array:
-        """Return by how much the record of the largest sensitivity moves every prefix sum.
+        """Return the change of every prefix sum by the record of the largest sensitivity.
 
-        Where it is in its steps by chance, by how much it would if it were in all.
+        With sampling, the change by a record that takes part in all of its steps.
         """
         record = self.column_sensitivity.record
         inputs = np.zeros(self.steps)
@@ -1075,7 +1080,7 @@ class MatrixMechanism(GaussianNoise):
         return np.cumsum(inputs)
 
     def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw `size` outputs for true prefix sums, where samples leave out inputs by chance."""
+        """Draw `size` outputs for true prefix sums; sampling leaves out inputs at random."""
         if not self._sampled:
             return super().outputs(answer, size, rng=rng)
         taken = rng.random((size, self.steps)) < float(self.step_sampling_prob or 1)
@@ -1086,11 +1091,11 @@ class MatrixMechanism(GaussianNoise):
 
     @property
     def dimension(self) -> int:
-        """The number of steps n, for inputs of one coordinate."""
+        """The number of steps n, for inputs with one coordinate."""
         return self.steps
 
     def variances(self) -> list[arb]:
-        """Return σ²‖B_t‖² for the prefix sum of every step."""
+        """Return σ²‖B_t‖² for the prefix sum of every step t."""
         square = self.noise_multiplier.ball() ** 2
         if isinstance(self.matrix, Dense):
             rows = self.matrix.prefix_rows()
@@ -1124,20 +1129,20 @@ class MatrixMechanism(GaussianNoise):
     def step_noise(
         self, shape: tuple[int, ...] = (), *, rng: np.random.Generator
     ) -> Iterator[Array]:
-        """Draw C⁻¹Z step by step, each an array of a shape: the noise of a gradient.
+        """Draw C⁻¹Z, the noise of the gradients, step by step, as arrays of a shape.
 
-        It solves C y = Z by substitution, and stores as many arrays as there are bands. For
-        simulation: it is drawn in floating point.
+        C y = Z is solved by substitution, which stores fewer arrays than there are bands. For
+        simulation only: the noise is drawn in floating point.
         """
         return correlated(self.matrix, float(self.noise_multiplier), shape, rng)
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw the noise of the prefix sums of `size` whole runs, one row each."""
+        """Draw the noise of the prefix sums of `size` whole runs, one run per row."""
         drawn = np.array(list(self.step_noise((size,), rng=rng)))
         return np.cumsum(drawn, axis=0).T
 
     def lattice_sampler(self) -> LatticeSampler:
-        """Return the noise of the prefix sums of a stream, on one lattice with the integers."""
+        """Return the noise of the prefix sums of a stream, on a lattice that holds the integers."""
 
         def rows() -> list[list[tuple[int, arb]]]:
             each = self.noise_multiplier.ball()
@@ -1159,16 +1164,15 @@ class MatrixMechanism(GaussianNoise):
         return release_stream(self.lattice_sampler(), value, times, rng=rng)
 
 
-# --- The correlated noise C⁻¹Z of a strategy, step by step: C y = Z is solved by substitution -----
+# --- The correlated noise C⁻¹Z of a strategy, step by step, by substitution in C y = Z ------------
 
 
 def correlated(
     matrix: Toeplitz | Dense, sigma: float, shape: tuple[int, ...], rng: np.random.Generator
 ) -> Iterator[NDArray[Any]]:
-    """Yield an array of a shape for each step: y_t = (Z_t − Σ_{s<t} C_ts y_s)/C_tt, in doubles.
+    """Yield y_t = (Z_t − Σ_{s<t} C_ts y_s)/C_tt for each step t, an array of doubles of a shape.
 
-    As many of the arrays before are kept as there are bands, less one. Of a tree it is the
-    difference of two outputs.
+    The last bands − 1 arrays are stored. For a tree, y_t is the difference of successive outputs.
     """
     if isinstance(matrix, Dense) and matrix.outputs is not None:
         drawn: dict[int, NDArray[Any]] = {}

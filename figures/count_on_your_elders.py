@@ -16,10 +16,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from dpassay.accountant.budget.calibrate import EpsilonDelta, calibrate
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.counting.counters import LinearCounter
 from dpassay.accountant.counting.grids import Digits, Tree, honaker_mean_squared_error
@@ -142,40 +141,32 @@ def _used(table: Table, panel: str) -> int:
     return sum(sign != 0 for sign in table.numbers("sign", panel=panel))
 
 
-_ARITY, _HEIGHT, _STEP = 3, 3, 23
-_PANEL = "without subtraction"
+_PANELS = {"without subtraction": False, "with subtraction": True}
+_STEP, _STEP_2 = 23, 9
+"""Lengths of the prefixes in Figures 1 and 2."""
 
 
-def _compute_1(settings: Settings) -> Table:
+def _compute_tree(settings: Settings, *, arity: int, height: int, step: int, panels: int) -> Table:
     del settings
-    rows = vertices(_PANEL, tree(_ARITY, _ARITY**_HEIGHT - 1, signed=False), _HEIGHT, _STEP)
-    return Table.of(COLUMNS, rows, arity=_ARITY, height=_HEIGHT, step=_STEP)
+    steps = (arity**height - 1) // panels  # with subtraction half as many inputs fit
+    rows = [
+        row
+        for panel, signed in list(_PANELS.items())[:panels]
+        for row in vertices(panel, tree(arity, steps, signed=signed), height, step)
+    ]
+    return Table.of(COLUMNS, rows, arity=arity, height=height, step=step)
 
 
 def _draw_1(table: Table) -> style.Figure:
+    (panel,) = table.distinct("panel")
     with style.panels(height=2.4) as (figure, (axes,)):
-        draw(axes, table, _PANEL, _STEP)
+        draw(axes, table, str(panel), _STEP)
         style.finding(
             figure,
-            f"The sum of {_STEP} inputs uses {_used(table, _PANEL)} noisy vertices of the tree, "
-            f"at most k − 1 = {_ARITY - 1} per level",
+            f"The sum of {_STEP} inputs uses {_used(table, str(panel))} noisy vertices of the "
+            f"tree, at most k − 1 = {table.parameters['arity'] - 1} per level",
         )
         return figure
-
-
-_ARITY_2, _HEIGHT_2, _STEP_2 = 5, 2, 9
-_PANELS = {"without subtraction": False, "with subtraction": True}
-
-
-def _compute_2(settings: Settings) -> Table:
-    del settings
-    steps = (_ARITY_2**_HEIGHT_2 - 1) // 2
-    rows = [
-        row
-        for panel, signed in _PANELS.items()
-        for row in vertices(panel, tree(_ARITY_2, steps, signed=signed), _HEIGHT_2, _STEP_2)
-    ]
-    return Table.of(COLUMNS, rows, arity=_ARITY_2, height=_HEIGHT_2, step=_STEP_2)
 
 
 def _draw_2(table: Table) -> style.Figure:
@@ -220,7 +211,7 @@ def _compute_error_by_length(settings: Settings) -> Table:
             (_ALL, "k = 19, subtraction", n, tree_error(19, n, signed=True)),
         ]
     for delta in _DELTAS:
-        variance = float(calibrate("Gaussian", EpsilonDelta(1, delta)).least.lower) ** 2
+        variance = quantities.gaussian_deviation("1", delta) ** 2
         name = f"Gaussian, δ = {delta}"
         rows += [(_ALL, name, n, variance * root_factor(n)) for n in reversed(steps)]
     for panel, arities, signed in ((_WITHOUT, _PLAIN, False), (_WITH, _SIGNED, True)):
@@ -413,7 +404,7 @@ def _compute_laplace_variance(settings: Settings) -> Table:
             delta, loss, epsilon = float(text), math.log(1 / float(text)), float(eps)
             laplace = ((math.sqrt(loss + epsilon) + math.sqrt(loss)) / epsilon) ** 2
             classic = 2 * math.log(1.25 / delta) / epsilon**2
-            analytic = float(calibrate("Gaussian", EpsilonDelta(eps, text)).least.lower) ** 2
+            analytic = quantities.gaussian_deviation(eps, text) ** 2
             rows.append((f"ε = {eps}", delta, laplace / classic, laplace / analytic))
     columns = columns_of("curve", delta="probability", over_classic="1", over_analytic="1")
     return Table.of(columns, rows, epsilons=list(_EPSILONS), l2_sensitivity=1)
@@ -493,8 +484,8 @@ def _draw_laplace_guarantee(table: Table) -> style.Figure:
 
 
 PLOTS: Plots = {
-    "1": (_compute_1, _draw_1),
-    "2": (_compute_2, _draw_2),
+    "1": (partial(_compute_tree, arity=3, height=3, step=_STEP, panels=1), _draw_1),
+    "2": (partial(_compute_tree, arity=5, height=2, step=_STEP_2, panels=2), _draw_2),
     "error-by-length": (_compute_error_by_length, _draw_error_by_length),
     "error-by-arity": (_compute_error_by_arity, _draw_error_by_arity),
     "crossover": (_compute_crossover, _draw_crossover),

@@ -19,7 +19,6 @@ from dpassay.accountant.mechanisms import (
 )
 from dpassay.accountant.mechanisms.additive.integers import IntegerNoise
 from dpassay.accountant.numbers.exact import exact
-from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.numbers.solve import halved
 from dpassay.accountant.questions import profile
 from dpassay.figures import quantities, style
@@ -67,7 +66,7 @@ def bounded(epsilon: str, eta: str, support: int) -> BoundedCountNoise:
 
 def delta(mechanism: Mechanism, epsilon: str) -> float:
     """Return the exact δ(ε)."""
-    return _middle(
+    return quantities.middle(
         profile.delta(mechanism, epsilon, adjacency=_RELATION, relative_width=quantities.WIDTH)
     )
 
@@ -79,7 +78,7 @@ def shown(value: float) -> float | None:
 
 def variance(mechanism: Mechanism) -> float:
     """Return the variance of the noise."""
-    return _middle(quantities.value(lambda: mechanism.variances()[0]))
+    return quantities.middle(quantities.variance(mechanism, 0))
 
 
 def geometric(eta: float) -> DiscreteLaplace:
@@ -113,7 +112,7 @@ def optimum(epsilon: str, eta: str, support: int) -> tuple[float, IntegerNoise]:
     found = optimal_count_noise(problem, relative_width=_LP_WIDTH)
     law = found.mechanism()
     assert law is not None  # the problem asks for one law for all counts
-    return _middle(found.delta), law
+    return quantities.middle(found.delta), law
 
 
 def masses(mechanism: Mechanism, up_to: int) -> list[float]:
@@ -133,10 +132,6 @@ def masses(mechanism: Mechanism, up_to: int) -> list[float]:
         return [(1 - ratio) / (1 + ratio) * ratio**z for z in range(up_to + 1)]
     padded = [*law[middle:], *[arb(0)] * (up_to + 1)]
     return [float(mass.mid()) for mass in padded[: up_to + 1]]
-
-
-def _middle(value: Interval) -> float:
-    return float((value.lower + value.upper) / 2)
 
 
 _EPSILON, _ETA, _SUPPORT = "2.18", "4/5", 6
@@ -405,15 +400,10 @@ def _compute_composition(settings: Settings) -> Table:
             whole = Composed(mechanism, count)
             for point in quantities.spaced(0, 1.25 * count + 1, settings.pick(10, 41)):
                 eps = f"{point:.6f}"
-                found = profile.delta(
-                    whole, eps, adjacency=Adjacency.ADD_REMOVE, relative_width=_WIDTH
-                )
-                value = float((found.lower + found.upper) / 2)
-                rows.append((count, name, eps, shown(value)))
-    columns = (
-        *columns_of(releases="1"),
-        *columns_of("curve", epsilon="nats", delta=("probability", 1e-7)),
-    )
+                found = profile.delta(whole, eps, adjacency=_RELATION, relative_width=_WIDTH)
+                rows.append((count, name, eps, shown(quantities.middle(found))))
+    numbers = columns_of("curve", epsilon="nats", delta=("probability", 1e-7))
+    columns = (*columns_of(releases="1"), *numbers)
     return Table.of(
         columns, rows, epsilon=_EPSILON_COMPOSITION, eta=_ETA_COMPOSITION,
         support=_SUPPORT_COMPOSITION, releases=list(counts),

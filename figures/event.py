@@ -6,7 +6,7 @@ import json
 import math
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
@@ -152,9 +152,8 @@ def _on_the_line(
     grid = np.linspace(left, right, _POINTS)
     first, second = log_p(grid), log_q(grid)
     inside = first > epsilon + second
-    p, q = np.exp(first), np.exp(second)
-    rare = float(p[inside].sum()) * (right - left) / _POINTS < _RARE
-    return _cut(_table(grid, p, q, inside, discrete=False, rare=rare))
+    p, q, step = np.exp(first), np.exp(second), (right - left) / _POINTS
+    return _table(grid, p, q, inside, step=step)
 
 
 def _end(larger: Callable[[float], float], start: float, way: int, least: float) -> float:
@@ -170,28 +169,24 @@ def _on_integers(
 ) -> Table:
     if len(outcomes) > 2 * _MOST:
         raise ValueError(f"{len(outcomes)} outcomes are too many to draw")
-    inside = p > math.exp(epsilon) * q
-    rare = float(p[inside].sum()) < _RARE
-    table = _table(outcomes, p, q, inside, discrete=True, rare=rare)
-    return replace(table, names=names) if names else _cut(table)
+    return _table(outcomes, p, q, p > math.exp(epsilon) * q, names=names)
 
 
 def _table(
-    outcomes: Any, p: Floats, q: Floats, inside: Any, *, discrete: bool, rare: bool
+    outcomes: Any, p: Floats, q: Floats, inside: Any, *, step: float | None = None, names: Any = ()
 ) -> Table:
+    """Return the table of both laws, without ends that are invisible on a linear scale.
+
+    `step` is the width of the grid of densities, None for masses.
+    """
+    rare = float(p[inside].sum()) * (step or 1) < _RARE
+    if not (rare or names):
+        larger = np.maximum(p, q)
+        kept = np.flatnonzero(larger >= larger.max() / 300)
+        part = slice(kept[0], kept[-1] + 1)
+        outcomes, p, q, inside = outcomes[part], p[part], q[part], inside[part]
     x, above, below = (tuple(map(float, values)) for values in (outcomes, p, q))
-    return Table(x, above, below, tuple(map(bool, inside)), discrete, rare)
-
-
-def _cut(table: Table) -> Table:
-    """Drop outcomes at both ends that are invisible on a linear scale."""
-    if table.rare:
-        return table
-    least = max(*table.p, *table.q) / 300
-    kept = [i for i, pair in enumerate(zip(table.p, table.q, strict=True)) if max(pair) >= least]
-    part = slice(kept[0], kept[-1] + 1)
-    names = ("outcomes", "p", "q", "inside", "names")
-    return replace(table, **{name: getattr(table, name)[part] for name in names})
+    return Table(x, above, below, tuple(map(bool, inside)), step is None, rare, names)
 
 
 def draw(table: Table) -> Figure:

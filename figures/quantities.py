@@ -23,6 +23,11 @@ def value(compute: Callable[[], arb]) -> Interval:
     return enclose(compute, relative_width=WIDTH)
 
 
+def middle(value: Interval) -> float:
+    """Return the midpoint of an enclosure."""
+    return float((value.lower + value.upper) / 2)
+
+
 def variance(mechanism: Mechanism, index: int) -> Interval:
     """Enclose the variance of one released coordinate."""
     return value(lambda: mechanism.variances()[index])

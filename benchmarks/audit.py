@@ -4,22 +4,22 @@
     python -P benchmarks/audit.py level [--audits 10000] [--processes 2] [--kept FILE]
     python -P benchmarks/audit.py anytime | speed | rank-one
 
-`bounds` (`audit_bounds.py`): nine pairs (`audit_pairs.py`), black box. Beside the median 95 % lower
-bound of ε stand
+`bounds` (`audit_bounds.py`) audits nine pairs (`audit_pairs.py`) as black boxes. It compares the
+median 95 % lower bound on ε with
 
-- the limit: the best event that the exact laws know, every run spent on the exact test of one side
-  (`dpassay.verifier.audit.exact_test`), at its expected counts;
+- the limit: the bound by the best event of the exact laws, if all runs are used for the exact
+  one-sided test (`dpassay.verifier.audit.exact_test`), at the expected counts;
 - DP-Sniper's rule (Bichsel et al. 2021): the event of mass 0.01 with the largest exact likelihood
-  ratio, two Clopper–Pearson bounds at half of the significance each, every run spent on it;
-- a histogram of 20 cells of equal mass, each with two Clopper–Pearson bounds, the significance
-  divided among all of them and both orders.
+  ratio, all runs used for two Clopper–Pearson bounds, each at half the significance;
+- a histogram of 20 cells of equal mass with two Clopper–Pearson bounds each, the significance
+  divided among all cells and both orders.
 
-The last two are given what they would have to learn, the exact likelihood ratio. A gap is
-(ε − bound)/(ε − limit). The bound of one audit varies by most of its gap, that of the same event at
-the counts that the exact laws expect (`expected`) by little. The median gap of the audits stands
-between two order statistics that hold the median of its law with confidence 95 %, whatever that is.
+The last two are given the exact likelihood ratio, which they would have to learn. The gap is
+(ε − bound)/(ε − limit). The bound of a single audit varies by most of its gap; the bound of its
+event at the expected counts (`expected`) varies little. The median gap is printed with two order
+statistics that enclose the median of its distribution with confidence 95 %.
 
-`level` is in `audit_level.py`, the rest in `audit_speed.py`.
+`level` is in `audit_level.py`, the other commands in `audit_speed.py`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from benchmarks.audit_speed import anytime, rank_one, speed
 
 
 def main() -> None:
-    """Run what is asked for."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["bounds", "level", "anytime", "speed", "rank-one"])
     parser.add_argument("--samples", type=float, nargs="+", default=[1e5, 1e6])

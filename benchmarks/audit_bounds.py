@@ -1,4 +1,4 @@
-"""Bounds of ε beside the theoretical limit, of `benchmarks/audit.py bounds`."""
+"""Bounds on ε compared with the theoretical limit: `benchmarks/audit.py bounds`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GOAL = 1.15
 
 
 def events(case: Case) -> list[tuple[float, float]]:
-    """Return (P, Q) of every set {ratio ≥ t}, of P over Q and of Q over P."""
+    """Return (P, Q) of all sets {ratio ≥ t}, for the ratio P over Q and for Q over P."""
     found = []
     for p, q in ((case.p, case.q), (case.q, case.p)):
         kept = (p > 1e-15) | (q > 1e-15)
@@ -35,7 +35,7 @@ def events(case: Case) -> list[tuple[float, float]]:
 
 
 def limit(case: Case, n: int) -> float:
-    """Return the bound of the best event at its expected counts, every run spent on the test."""
+    """Return the bound of the best event at its expected counts, if all runs test it."""
     a, b = np.array(events(case)).T
     promise = promised_by_sides(a * n, b * n, n, Point.read("1", case.delta), 1.645)
     best = int(np.argmax(promise))
@@ -44,7 +44,7 @@ def limit(case: Case, n: int) -> float:
 
 
 def clopper_pearson(a: Any, b: Any, n: int, delta: float, level: float) -> Any:
-    """Return ln((p̲ − δ)/q̄) with both bounds at a level."""
+    """Return ln((p̲ − δ)/q̄), with Clopper–Pearson bounds at the given level."""
     low = np.where(a > 0, special.betaincinv(np.maximum(a, 1), n - a + 1, level), 0.0)
     high = np.where(b < n, special.betainccinv(b + 1, np.maximum(n - b, 1), level), 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -128,7 +128,7 @@ def median_with_ends(values: Sequence[float], level: float = LEVEL) -> tuple[flo
 
 
 def bounds(samples: Sequence[int], repeats: int, only: str) -> list[dict[str, Any]]:
-    """Return one row per pair and number of runs, and print each when it is there."""
+    """Return one row per pair and number of runs, and print each row when it is finished."""
     rng = np.random.default_rng(1)
     rows: list[dict[str, Any]] = []
     for n in samples:
@@ -196,5 +196,5 @@ def print_row(row: dict[str, Any], *, heading: bool = False) -> None:
 
 
 def cell(value: Any) -> str:
-    """Return a number with four digits after the point, or what it is."""
+    """Format a number with four decimal places, or return the text."""
     return f"{value:.4f}" if isinstance(value, float) else str(value)

@@ -1,7 +1,4 @@
-"""How often private mechanisms at the boundary of their claim are accused.
-
-Of `benchmarks/audit.py level`.
-"""
+"""The false positive rate of audits at the boundary of a claim: `benchmarks/audit.py level`."""
 
 from __future__ import annotations
 
@@ -54,7 +51,7 @@ CHUNK = 100
 
 
 def _level_chunk(name: str, start: int) -> list[float]:
-    """Return the p-values of some audits."""
+    """Return the p-values of a number of audits."""
     sampler, claim = PRIVATE[name]
     if sampler is None:
         mechanism: Any = notation.parse(name)
@@ -76,9 +73,9 @@ def _level_chunk(name: str, start: int) -> list[float]:
 
 
 def level(audits: int, kept: Path, processes: int) -> list[dict[str, Any]]:
-    """Return how often private mechanisms at the boundary of their claim are accused.
+    """Return the rate at which private mechanisms at the boundary of their claim are refuted.
 
-    Finished parts are kept in a file, one line each; the same command continues there.
+    Finished parts are stored in a file, one per line; the same command continues them.
     """
     digest = hashlib.sha256(
         b"".join(
@@ -125,7 +122,7 @@ def level(audits: int, kept: Path, processes: int) -> list[dict[str, Any]]:
 
 
 def _beyond(refuted: int, audits: int) -> dict[str, Any]:
-    """Return how likely as many are if the rate is 5 % (or more), and as few if it is 3 %."""
+    """Return the probability of at least this count at a rate of 5 %, and of at most it at 3 %."""
     return {
         "P(as many), 5 %": float(stats.binom.sf(refuted - 1, audits, LEVEL)),
         "P(as few), 3 %": float(stats.binom.cdf(refuted, audits, LEAST)),
@@ -133,7 +130,7 @@ def _beyond(refuted: int, audits: int) -> dict[str, Any]:
 
 
 def _level_of_counts() -> list[dict[str, Any]]:
-    """Return how often the exact test alone refutes simulated counts at the boundary."""
+    """Return the rate at which the exact test alone refutes simulated counts at the boundary."""
     rows = []
     rng = np.random.default_rng(2)
     for design in Design:

@@ -133,7 +133,7 @@ def _discrete_gaussian(ks: Any) -> Case:
 
 
 def _noisy_max() -> Case:
-    """Report the place of the largest of 5 counts with Laplace noise of scale 2 (ε = 1)."""
+    """Return the index of the largest of 5 counts with Laplace noise of scale 2 (ε = 1)."""
     scores = np.array([[0.0, 1, 1, 1, 1], [1.0, 0, 0, 0, 0]])
 
     def sample(d: Any, n: int, r: np.random.Generator) -> Any:
@@ -155,7 +155,7 @@ def _noisy_max() -> Case:
 
 
 def _sparse_vector() -> Case:
-    """Give the place of the first of 5 answers above a noisy threshold (AboveThreshold, ε = 1)."""
+    """Return the index of the first of 5 answers above a noisy threshold (ε = 1)."""
     answers = np.array([[0.0] * 5, [1.0, 1, 1, 1, 1]])
 
     def sample(d: Any, n: int, r: np.random.Generator) -> Any:

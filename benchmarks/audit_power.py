@@ -1,20 +1,21 @@
-"""Which ε five auditors certify of twelve broken mechanisms, at equal runs and 95 % confidence.
+"""The ε that five auditors certify for twelve broken mechanisms, with equal runs, at 95 %.
 
-The rules of other auditors, written again from their papers and manuals; none is imported:
+The rules of the other auditors are reimplemented from their papers and manuals:
 
-- DP-Sniper (Bichsel, Steffen, Bogunovic, Vechev, S&P 2021): half of the runs teach a logistic
-  regression; the event is its highest hundredth, ties broken by a coin; Clopper–Pearson intervals.
-- StatDP (Ding, Wang, Wang, Zhang, Kifer, CCS 2018): a tenth of the runs choose the interval or the
-  value of an entry with the least p-value; the others test it: counts on P thinned by e^{−ε}, and
-  Fisher's exact test, the mean p-value of ten thinnings.
+- DP-Sniper (Bichsel, Steffen, Bogunovic, Vechev, S&P 2021): half of the runs train a logistic
+  regression; the event is the top hundredth of its scores, with randomised ties; Clopper–Pearson
+  intervals.
+- StatDP (Ding, Wang, Wang, Zhang, Kifer, CCS 2018): a tenth of the runs select the interval or
+  value of an entry with the least p-value, and the others test it: counts on P are thinned by
+  e^{−ε} and compared by Fisher's exact test, with the mean p-value of ten thinnings.
 - DP-Auditorium (Kong, Muñoz Medina, Ribero, Syed, 2023), hockey-stick tester: half of the runs
-  teach a classifier; the divergence of its event {log odds > ε} is estimated on the others, less
-  the deviation of Hoeffding's inequality.
+  train a classifier; the divergence of its event {log odds > ε} is estimated on the others and
+  reduced by the deviation of Hoeffding's inequality.
 - JAX-Privacy's canary auditor: the scores are the log odds of that classifier; half of the
-  remaining runs choose the threshold, the other half bound it by Clopper–Pearson.
+  remaining runs choose the threshold, and the other half bound it by Clopper–Pearson intervals.
 
-All get both orders of the datasets, each at half the significance. The table has the median over
-seeds of the lower bound of ε at δ = 0; ∞ is the truth of some.
+All auditors test both orders of the datasets, each at half the significance. The table shows the
+median, over seeds, of the lower bound on ε at δ = 0. For some mechanisms the true ε is ∞.
 
     python -P benchmarks/audit_power.py [--runs 20000] [--seeds 3] [--only NAME …]
 """
@@ -89,7 +90,7 @@ def log_odds(rows: Rows, training: int, seed: int) -> Rows:
 
 
 def sniper(rows: Rows, seed: int) -> float:
-    """Bound ε by the highest hundredth of a learned score."""
+    """Bound ε by the event of the top hundredth of a learned score."""
     half, rng, best = len(rows[0]) // 2, np.random.default_rng(seed), 0.0
     scores = log_odds(rows, half, seed)
     for a, b in ((scores[0], scores[1]), (-scores[1], -scores[0])):
@@ -105,7 +106,7 @@ def sniper(rows: Rows, seed: int) -> float:
 
 
 def stat_dp(rows: Rows, seed: int) -> float:
-    """Bound ε by the ε up to which a thinned Fisher test refutes the best event of a search."""
+    """Return the largest ε at which a thinned Fisher test refutes the best event of a search."""
     rng, best = np.random.default_rng(seed), 0.0
     cut = len(rows[0]) // 10
     n = len(rows[0]) - cut
@@ -138,7 +139,7 @@ def stat_dp(rows: Rows, seed: int) -> float:
 
 
 def auditorium(rows: Rows, seed: int) -> float:
-    """Bound ε by the ε up to which the hockey stick of a classifier is above δ."""
+    """Return the largest ε at which a lower bound on the hockey-stick divergence exceeds δ."""
     half, best = len(rows[0]) // 2, 0.0
     scores = log_odds(rows, half, seed)
     deviation = math.sqrt(math.log(2 / (LEVEL / 2)) / (2 * half))
@@ -152,7 +153,7 @@ def auditorium(rows: Rows, seed: int) -> float:
 
 
 def canaries(rows: Rows, seed: int) -> float:
-    """Bound ε by a threshold of scores that one part chose and the other tests."""
+    """Bound ε by a threshold of scores that one part of the runs chooses and another tests."""
     training, best = len(rows[0]) // 3, 0.0
     scores = log_odds(rows, training, seed)
     for a, b in ((scores[0], scores[1]), (-scores[1], -scores[0])):
@@ -171,7 +172,7 @@ def canaries(rows: Rows, seed: int) -> float:
 
 
 def ours(case: zoo.Case, runs: int, seed: int) -> float:
-    """Audit without a claim: the bound of ε, of all bounds together."""
+    """Audit without a claim, and return the lower bound on ε."""
     found = audit(
         case,
         pairs=case.pairs[:1],

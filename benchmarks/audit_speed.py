@@ -1,4 +1,4 @@
-"""Runs until a refutation, seconds of single steps, and R1SMG, of `benchmarks/audit.py`."""
+"""Numbers of runs until a refutation, times of single steps, and R1SMG: `benchmarks/audit.py`."""
 
 from __future__ import annotations
 

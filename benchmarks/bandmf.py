@@ -1,4 +1,4 @@
-"""BandMF at settings in the manner of its paper: its authors' program (JAX-Privacy), and ours.
+"""BandMF at settings like those of its paper: the authors' program (JAX-Privacy) and dpassay.
 
     python -P benchmarks/bandmf.py --peer-python PYTHON
 
@@ -30,7 +30,7 @@ DELTAS = {"CIFAR-10": "1e-5", "StackOverflow": "1e-6"}
 
 
 def theirs(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the coefficients of JAX-Privacy, and what it says of them."""
+    """Return the coefficients of JAX-Privacy, and its sensitivity, errors and ε."""
     import dp_accounting
     import jax
     from jax_privacy.experimental import accounting
@@ -57,7 +57,7 @@ def theirs(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def ours(row: dict[str, Any], coefficients: list[str]) -> dict[str, Any]:
-    """Return the same of an exact strategy."""
+    """Return the same numbers for an exact strategy."""
     import dpassay
 
     n, b, delta = row["steps"], row["separation"], DELTAS[row["name"]]
@@ -78,7 +78,7 @@ def ours(row: dict[str, Any], coefficients: list[str]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print what both say."""
+    """Print both results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer-python", required=True)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)

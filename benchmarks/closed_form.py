@@ -1,18 +1,18 @@
-"""The printed closed form of bounded count noise, cell by cell, against certified optima.
+"""The printed closed form of bounded count noise compared with certified optima on a grid.
 
     python -P benchmarks/closed_form.py [--cells NUMBER]
 
 Two programs are solved on a grid of rational E = e^ε (so that every optimum is a fraction), η and
-D: one law for all counts n ≥ D, which is what Theorem 3 of Sadeghi, Asoodeh and Calmon is about,
-and Proposition 2 with a law for each count 1..N, N = 10^6, whose optimum Section III says it
-derives. Each cell falls into one region, by exact comparison:
+D: that of a single law for all counts n ≥ D, the subject of Theorem 3 of Sadeghi, Asoodeh and
+Calmon; and that of Proposition 2, with a law for each count 1..N, N = 10^6, whose optimum Section
+III claims to derive. Exact comparison assigns each cell to a region:
 
     right        the printed δ* is the optimum, and Definition 2 attains it
     value        the printed δ* is below the optimum: C < P_{D−1}/A_D
     tie          the printed δ* is the optimum, but Definition 2 does not attain it
 
-and the formula of `CountNoise.optimal_delta` is compared with the optimum as well. The simplex
-route (`dpassay.lp.search.answers`) solves the programs; it knows neither formula.
+The formula of `CountNoise.optimal_delta` is compared with the optimum as well. The programs are
+solved by the simplex method (`dpassay.lp.search.answers`), independently of both formulas.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SUPPORTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)
 
 
 class Cell(NamedTuple):
-    """What a cell shows; all comparisons are exact."""
+    """The results in a cell; all comparisons are exact."""
 
     ratio: str
     eta: str
@@ -100,7 +100,7 @@ def chain_bounds(ratio: str, eta: str, support: int, count: int) -> dict[str, Fr
 
 
 def fraction(value: object) -> Fraction:
-    """Return a rational number of the computation for Python."""
+    """Convert a rational number to Python's Fraction."""
     if not isinstance(value, fmpq):
         raise TypeError("Expected rational arithmetic.")
     return to_fraction(value)
@@ -149,7 +149,7 @@ def condition(cell: Cell) -> Fraction:
 
 
 def section_3(supports: tuple[int, ...]) -> None:
-    """Print how Proposition 2's own optimum compares with what Section III derives for it."""
+    """Print how the optimum of Proposition 2 compares with the formula derived in Section III."""
     rows: Counter[str] = Counter()
     factors: list[tuple[float, str]] = []
     number = 0

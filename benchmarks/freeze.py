@@ -1,20 +1,21 @@
-"""What must not be lost when the program is rebuilt, frozen in one JSON file.
+"""Record the behaviour of the command line in a JSON file, and compare later versions with it.
 
     python benchmarks/freeze.py write FILE [--certificates DIR]
     python benchmarks/freeze.py compare FILE [--withdrawn LIST] [--only WORD]
 
-FILE has an entry for each command of `freeze/commands.txt`: the ledgers with all their claims, the
-example of each mechanism, and everyday commands. An entry holds the exit code; of JSON output the
-keys, the words of verdicts and the ends of enclosures, by their places; the outcome of checking
-each certificate that the command writes; or the help text. (`oracle.py` has more enclosures.)
+FILE has an entry for each command in `freeze/commands.txt`: the ledgers with all their claims, the
+example of each mechanism, and everyday commands. An entry contains the exit code, and either the
+help text or, from JSON output, the keys, the verdict words and the ends of enclosures by path, and
+the outcome of checking each certificate that the command writes. (`oracle.py` has more enclosures.)
 
-`compare` runs the commands of FILE again. It exits with 1 if something is contradicted (HOLDS is
-now REFUTED, a certificate is INVALID, two enclosures have no number in common), else with 3 if
-something is lost (a weaker word or none, another exit code, a key, an option), else with 0. What
-merely changed is printed: enclosures of more than twice the width, other words, and how many help
-texts differ. Each line of LIST is withdrawn on purpose: a claim's id, a command, a key, an option.
+`compare` runs the commands of FILE again. Its exit code is 1 if there is a contradiction (HOLDS has
+become REFUTED, a certificate is INVALID, two enclosures are disjoint), else 3 if something is lost
+(a weaker verdict or none, another exit code, a key, an option), else 0. Other changes are only
+printed: enclosures more than twice as wide, other words, and the number of help texts that differ.
+Each line of LIST names something withdrawn intentionally: a claim's id, a command, a key or an
+option.
 
-Only the command line is used; `--command` says how to start it.
+The program is only used through the command line; `--command` sets how it is started.
 """
 
 from __future__ import annotations
@@ -72,9 +73,9 @@ def run(command: str, arguments: list[str], folder: Path) -> tuple[str, str]:
 
 
 def leaves(value: Any, place: str = "") -> Iterator[tuple[str, str | list[str]]]:
-    """Yield the strings and the enclosures of a JSON value, each with its place.
+    """Yield the strings and enclosures of a JSON value with their paths.
 
-    A witness is left out, and so are the numbers of one case: others may show the same.
+    Witnesses, and the numbers of a single case, are omitted, because others may prove the same.
     """
     if isinstance(value, dict):
         if {"lower", "upper"} <= value.keys():
@@ -92,7 +93,7 @@ def leaves(value: Any, place: str = "") -> Iterator[tuple[str, str | list[str]]]
 
 
 def keys(value: Any, place: str = "") -> set[str]:
-    """Return the places of all keys of a JSON value; the items of a list share one place."""
+    """Return the paths of all keys of a JSON value; the items of a list share a path."""
     if isinstance(value, list):
         return {key for item in value for key in keys(item, f"{place}[]")}
     found = set()
@@ -177,12 +178,12 @@ def freeze(command: str, lines: list[str], folder: Path) -> dict[str, Entry]:
 
 
 def number(text: str) -> Fraction:
-    """Read an end of an enclosure; infinity is a number that is larger than any other here."""
+    """Read an end of an enclosure, with a huge number for infinity."""
     return Fraction(re.sub("inf(inity)?", "1e9999", text.lower()))
 
 
 def changes(line: str, before: Entry, now: Entry) -> Iterator[tuple[str, str]]:
-    """Yield what an entry says no more, or otherwise: how bad it is, and what it is."""
+    """Yield the changes of an entry, each with its severity and a description."""
     if now["exit"] != before["exit"]:
         yield "lost", f"exit code {before['exit']}, now {now['exit']}"
     for place, word in before.get("words", {}).items():
@@ -209,7 +210,7 @@ def changes(line: str, before: Entry, now: Entry) -> Iterator[tuple[str, str]]:
 
 
 def compare(frozen: dict[str, Entry], now: dict[str, Entry], withdrawn: list[str]) -> int:
-    """Print what changed; return the exit code."""
+    """Print what has changed, and return the exit code."""
     count: Counter[str] = Counter()
     known = [rf"(?<![\w/-]){re.escape(each)}(?![\w/-])" for each in withdrawn if each]
     for line, before in frozen.items():

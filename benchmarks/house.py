@@ -1,9 +1,9 @@
-"""The house in numbers: size, circles of imports, interfaces, what four questions run through.
+"""Measures of the source code: size, import cycles, interfaces, and the files a question uses.
 
     python -P benchmarks/house.py [--json]
 
-All but the walks is read from the source as text. A walk is the files of which a function is called
-when a question is asked from Python for the second time.
+All but the last are computed from the source text. The last is the number of files in which a
+function is called when a question is asked from Python for the second time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ print(json.dumps({f"files of a walk: {name}": walked(ask) for name, ask in asked
 
 
 def trees() -> dict[str, tuple[Path, ast.Module]]:
-    """Return path and syntax tree of every module of the four packages, by dotted name."""
+    """Return path and syntax tree of each module of the four packages, by dotted name."""
     found = {}
     for package, inside in PACKAGES.items():
         for path in sorted((ROOT / package).rglob("*.py")):
@@ -55,7 +55,7 @@ def trees() -> dict[str, tuple[Path, ast.Module]]:
 
 
 def imported(name: str, tree: ast.Module, known: set[str]) -> set[str]:
-    """Return the own modules that a module imports, in functions too, not for types alone."""
+    """Return the modules of the package that a module imports, except for type checking only."""
     for_types = {
         id(inner)
         for node in ast.walk(tree)
@@ -82,7 +82,7 @@ def imported(name: str, tree: ast.Module, known: set[str]) -> set[str]:
 
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """Return the sets of modules that reach each other, the largest first."""
+    """Return the sets of modules that import each other, the largest first."""
     reach: dict[str, set[str]] = {}
     for start, following in graph.items():
         seen: set[str] = set()
@@ -98,7 +98,7 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 
 def unexplained(path: Path, tree: ast.Module) -> int:
-    """Count the numeric constants of a module that neither a comment nor a docstring explains."""
+    """Count the numeric constants of a module that have neither a comment nor a docstring."""
     lines = path.read_text(encoding="utf-8").splitlines()
     count = 0
     for node, after in zip(tree.body, [*tree.body[1:], None], strict=True):
@@ -148,7 +148,7 @@ def pairs(modules: dict[str, tuple[Path, ast.Module]]) -> tuple[int, int]:
 
 
 def measured() -> dict[str, object]:
-    """Return the table."""
+    """Return the measures."""
     modules = trees()
     size = {name: len(path.read_text().splitlines()) for name, (path, _) in modules.items()}
     inside = [name for name in modules if name.startswith("dpassay.accountant.composition")]

@@ -1,12 +1,12 @@
-"""The oracle of the accountant: questions whose enclosures are frozen, and what each may cost.
+"""Recorded enclosures of the accountant, with computing times, and a comparison with them.
 
     python -P benchmarks/oracle.py freeze FILE [--limit SECONDS]   answer, and write FILE
     python -P benchmarks/oracle.py compare FILE [--limit SECONDS]  answer again; compare
 
-`compare` prints every question whose enclosure has no number in common with the frozen one, that
-was answered before and is not now, that is answered to a larger width or in an enclosure more than
-ten times as wide, or that takes more than twice the computing time (and at least 50 ms more); it
-exits with 1 if there is one of the first two kinds.
+`compare` prints each question whose enclosure is disjoint from the recorded one, that is no longer
+answered, whose enclosure was requested at a larger width or is more than ten times as wide, or that
+takes more than twice the computing time (and at least 50 ms more). The exit code is 1 if there is a
+question of the first two kinds.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ ASK: dict[str, Any] = {
 
 
 class TooLongError(Exception):
-    """The time of a question is over."""
+    """The time limit of a question is exceeded."""
 
 
 def _over(*_: object) -> None:
@@ -190,7 +190,7 @@ def freeze(path: Path, limit: float) -> int:
 
 
 def compare(path: Path, limit: float) -> int:
-    """Answer every frozen question again and print what became worse."""
+    """Answer all recorded questions again and print what has become worse."""
     lost = slow = coarse = 0
     entries = json.loads(path.read_text("utf-8"))
     for before in entries:

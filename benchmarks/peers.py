@@ -1,22 +1,22 @@
-"""Questions, curves, loops and arrays, answered by dpassay and by others; a cold command last.
+"""Computing times of dpassay and other accountants on the same questions.
 
     python -P benchmarks/peers.py [--peer-python PYTHON] [--only TEXT] [--width W]
                                   [--limit SECONDS] [--json FILE] [--plots FOLDER]
 
-PYTHON is an interpreter with `pip install dp-accounting prv-accountant opake riskcal`, or some of
-these; each is asked what it has an answer to. The ratio is to the fastest one that answers. Every
-question is answered in a process of its own, forked after all imports and one small question:
-computing time and memory are those of a first answer. The plots show the time over the number of
-different Laplace scales, and over the number of steps of one DP-SGD run.
+PYTHON is an interpreter with (some of) `pip install dp-accounting prv-accountant opake riskcal`.
+Each program is asked the questions that it supports, and the ratio is to the fastest one. Every
+question is answered in its own process, forked after all imports and one small question, so that
+time and memory are those of a first answer. The last row is the time of a cold command. The plots
+show the time against the number of different Laplace scales, and against the number of steps of a
+DP-SGD run.
 
-dp-accounting discretises at 1e-4, its default, pessimistically; it gives one number, an upper bound
-up to its rounding (of β a lower bound, from its δ at 400 ε). "best" is ε of the best of a geometric
-number of runs: it has a bound by Rényi divergences (`RepeatAndSelectDpEvent`). opake does the same
-in Rust; prv-accountant, whose engine is in Opacus, aims at an error of 0.01 in ε, the default
-there. Ours is an enclosure of relative width W (1e-6), or the best one reached; of "estimates" it
-is a float, which stands for both ends. A peer that cannot be imported is not asked, and the error
-stream says so: opake 0.16.1 needs Python 3.13, as 3.11 and 3.12 refuse the slots of one of its
-classes.
+dp-accounting discretises pessimistically at its default, 1e-4, and returns an upper bound, up to
+rounding (for β a lower bound, from its δ at 400 values of ε). "best" is the ε of the best of a
+geometric number of runs, for which it has a Rényi bound (`RepeatAndSelectDpEvent`). opake does the
+same in Rust. prv-accountant, the engine of Opacus, aims at an error of 0.01 in ε, the default
+there. dpassay returns an enclosure of relative width W (1e-6), or the narrowest one reached; for
+"estimates" it returns a float. A program that cannot be imported is skipped, with a message on
+stderr; opake 0.16.1 needs Python 3.13.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def singles() -> list[list[Any]]:
 
 
 def questions() -> list[dict[str, Any]]:
-    """Return the forty."""
+    """Return the forty questions."""
     rows = []
 
     def ask(name: str, parts: list[list[Any]], question: str, at: str, **more: Any) -> None:
@@ -106,7 +106,7 @@ SCALES, STEPS = (5, 10, 15, 16, 20, 30, 50, 100), (10, 20, 30, 50, 100, 300, 100
 
 
 def in_use() -> list[dict[str, Any]]:
-    """Return what is asked in scripts: many kinds, many points, many steps."""
+    """Return questions as in scripts: many kinds, many points, many steps."""
     rows: list[dict[str, Any]] = []
 
     def ask(name: str, parts: list[list[Any]], question: str, at: str, **more: Any) -> None:
@@ -149,7 +149,7 @@ def number(text: str) -> float:
 
 
 def ours(width: str) -> Callable[[dict[str, Any]], Any]:
-    """Return dpassay's answer to a question: its two ends."""
+    """Return the two ends of dpassay's answer."""
     import dpassay.accountant
 
     for module in pkgutil.walk_packages(dpassay.accountant.__path__, "dpassay.accountant."):
@@ -278,7 +278,7 @@ def sampled_alone(row: dict[str, Any], *questions: str) -> bool:
 
 
 def prv_accountant(_: str) -> Callable[[dict[str, Any]], Any]:
-    """Return an upper end of prv-accountant's."""
+    """Return the upper end of prv-accountant's answer."""
     from prv_accountant import PRVAccountant
     from prv_accountant.privacy_random_variables import PoissonSubsampledGaussianMechanism
 
@@ -371,7 +371,7 @@ PEERS = {
 
 
 def beta_of(together: Any, alphas: list[float]) -> list[float]:
-    """Return the β that follow from the δ at 400 ε, which is at most the true one."""
+    """Return β derived from δ at 400 values of ε; it is a lower bound."""
     epsilons = [20.0 * step / 400 for step in range(400)]
     deltas = [float(each) for each in together.get_delta_for_epsilon(epsilons)]
     known = list(zip(map(math.exp, epsilons), deltas, strict=True))
@@ -384,9 +384,9 @@ def beta_of(together: Any, alphas: list[float]) -> list[float]:
 def served(
     answer: Callable[[dict[str, Any]], Any], rows: list[dict[str, Any]], limit: int, *, first: bool
 ) -> None:
-    """Answer every row in a process forked for it; print one JSON line each.
+    """Answer each row in its own forked process, and print one JSON line each.
 
-    A small question comes first where no thread of its answer would be missing after the fork.
+    A small question is answered first if the process has no threads that a fork would lose.
     """
     if first:
         answer({"parts": [["gaussian", "1", "0.1", 2]], "question": "epsilon", "at": "1e-5"})
@@ -412,7 +412,7 @@ def served(
 
 
 def ask(python: str, who: str, rows: list[dict[str, Any]], options: Any) -> list[dict[str, Any]]:
-    """Return the answers of one side, {} to each question that it has none to."""
+    """Return the answers of one program, {} for each question that it does not support."""
     done = subprocess.run(
         [python, "-P", __file__, "--serve", who, "--width", options.width,
          "--limit", str(options.limit)],
@@ -478,7 +478,7 @@ def main() -> None:
 def row_of(
     row: dict[str, Any], own: dict[str, Any], others: dict[str, dict[str, Any]], limit: int
 ) -> float | None:
-    """Print a row: ours, and how far away each peer is; return how much faster than the fastest."""
+    """Print a row with dpassay's answer and the others' deviations; return the ratio of times."""
     from dpassay.accountant.numbers.interval import few  # which peers' interpreters have not
 
     cells, value = [row["name"], f"{row['question']}({row['at']})"], None
@@ -512,7 +512,7 @@ def plot(
     rows: list[dict[str, Any]],
     sides: dict[str, list[dict[str, Any]]],
 ) -> None:
-    """Draw the computing time over a number that rows have, for each side."""
+    """Draw the computing time of each program against a number in the rows."""
     from dpassay.figures import style
 
     with style.sheet() as (figure, axes):

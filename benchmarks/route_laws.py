@@ -1,8 +1,8 @@
-"""The worst pairs of every class of mechanisms with random parameters, as arrays of floats.
+"""Worst pairs of all classes of mechanisms with random parameters, as arrays of floats.
 
-They are written from the definitions; what a class of the package says about its worst case is not
-used. Of Gaussian noise of any shape the covariance is what the mechanism releases, and the worst
-neighbours are searched among all corners; of counters so is the matrix of the measured sums.
+They are derived from the definitions, independently of what the classes say about their worst case.
+For Gaussian noise of any shape the covariance is taken from the mechanism, and the worst neighbours
+are searched among all corners; likewise the matrix of a counter's measured sums.
 """
 
 # ruff: noqa: D103, N802 (a function makes the mechanism of its name)
@@ -27,7 +27,7 @@ Made = tuple[str, Any]
 
 @dataclass(frozen=True)
 class Kind:
-    """A mechanism, its pairs, and how they were found."""
+    """A mechanism, its worst pairs, and how they were found."""
 
     text: str
     pairs: Pairs
@@ -50,7 +50,7 @@ KINDS: dict[str, Callable[[random.Random, float], Kind]] = {}
 
 
 def kind(route: str, **more: Any) -> Callable[[Callable[[random.Random, float], Made]], None]:
-    """List a function of chance and the strength of a release, near its μ: text, pair or pairs."""
+    """Register a function of a generator and a strength (about μ), returning text and pairs."""
 
     def listed(make: Callable[[random.Random, float], Made]) -> None:
         def made(rng: random.Random, strength: float) -> Kind:
@@ -239,7 +239,7 @@ def MixtureOfGaussians(rng: random.Random, s: float) -> Made:
 
 
 def cut(edges: NDArray[Any], mean: float) -> NDArray[Any]:
-    """Return the masses of a normal law between edges, without cancellation in either tail."""
+    """Return the masses of a normal law between edges, without cancellation in the tails."""
     x = edges - mean
     return np.where(x[1:] > 0, -np.diff(norm.sf(x)), np.diff(norm.cdf(x)))
 

@@ -1,9 +1,10 @@
-"""Privacy in floats, by another way than the package: laws as arrays, composed by one FFT.
+"""Privacy in floats by a method independent of the package: laws as arrays, composed by FFT.
 
-A release is a list of alternatives, each the masses p and q of the two laws on common outcomes or
-on cells of the line (Gauss–Legendre, four points a cell). One release is summed directly; several
-are put on a grid of losses, split between two nodes so that both masses stay, tilted at the
-saddle point and convolved by FFT. Twice the grid and twice the cells give the error.
+A release is a list of alternatives, each given by the masses p and q of the two laws on common
+outcomes, or on cells of the line (Gauss–Legendre with four points per cell). For a single release
+the sum is direct. For several, losses are moved to a grid, split between two nodes so that both
+masses are preserved, tilted at the saddle point and convolved by FFT. A comparison with half the
+nodes, and with cells of twice the width, estimates the error.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ FLOAT = 3e-10  # relative error of the sums and transforms themselves
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """The masses of P and Q; `cells` says that they are of cells of a line.
+    """The masses of P and Q; `cells` says that they belong to cells of a line.
 
-    `drawn` ones are of draws from P, of a pair that a reflection exchanges: the masses of Q are
-    weights that say little of the other direction, which is alike.
+    `drawn` laws are samples from P, of a pair with a symmetry that exchanges P and Q. The masses of
+    Q are weights, unreliable for the other direction, which is the same by symmetry.
     """
 
     p: Array
@@ -49,12 +50,12 @@ class Law:
         return Law(self.q, self.p, self.cells)
 
     def sampled(self, rate: float) -> Law:
-        """Return the law of a record that is there with a probability."""
+        """Return the law with the record present with a given probability."""
         return Law((1 - rate) * self.q + rate * self.p, self.q, self.cells)
 
     @functools.cached_property
     def mirrored(self) -> bool:
-        """Whether both directions are alike."""
+        """Whether both directions are equivalent."""
         if self.drawn:
             return True
         return self.p.ndim == 1 and np.allclose(self.p, self.q[::-1], rtol=1e-9, atol=1e-200)
@@ -97,7 +98,7 @@ def gaussian(mu: float) -> Law:
 
 @functools.cache
 def laplace(shift: float) -> Law:
-    """Return Laplace noise; beyond 0 and the shift the loss is constant: two cells are enough."""
+    """Return Laplace noise; beyond 0 and the shift the loss is constant, so one cell suffices."""
     x = np.linspace(0, shift, CELLS + 1)
     p = np.concatenate([[math.exp(-shift)], np.exp(x[1:] - shift) * -np.expm1(-np.diff(x)), [1]])
     return Law(p / 2, p[::-1] / 2, True)
@@ -134,7 +135,7 @@ def cumulant(product: Product, c: float) -> float:
 
 
 def ends_early(law: Law, c: float) -> bool:
-    """Whether most of E[e^(cL)] may belong to cells whose masses are too small for floats."""
+    """Whether cells whose masses underflow may dominate E[e^(cL)]."""
     if not law.cells:
         return False
     losses, logs, _ = law.losses
@@ -184,15 +185,15 @@ class Grid:
         return self.infinite + self.scale(epsilon) * max(part, 0.0)
 
     def scale(self, epsilon: float) -> float:
-        """Return what undoes the tilt at ε; where that overflows, δ and its error are huge."""
+        """Return the factor that undoes the tilt at ε, capped where it would overflow."""
         return math.exp(min(self.log_moment - self.c * epsilon, 700))
 
 
 def direct(law: Law, epsilon: float) -> tuple[float, float]:
-    """Return δ(ε) of one release, of several laws in rows the largest; and what a cell hides.
+    """Return max δ(ε) over laws in rows for one release, and a bound on the error of cells.
 
-    Of cells only one in which the loss is ε on the way is not summed exactly: its error is at most
-    an eighth of its mass times the change of the loss.
+    Only the cell in which the loss crosses ε is not summed exactly. Its error is at most an eighth
+    of its mass times the change of the loss.
     """
     apart = law.p - math.exp(min(epsilon, 700)) * law.q
     apart[apart < TIE * law.p] = 0  # equal, but for rounding
@@ -206,7 +207,7 @@ def direct(law: Law, epsilon: float) -> tuple[float, float]:
 
 
 def tilt(product: Product, epsilon: float) -> float:
-    """Return a tilt near the saddle point of ε: one of eight a power of e, that many ε share."""
+    """Return a tilt e^{k/8} near the saddle point of ε, so that nearby ε share a tilt; or 0."""
     best = minimize_scalar(
         lambda x: cumulant(product, math.exp(x)) - math.exp(x) * epsilon,
         bounds=(-3, 16),
@@ -224,7 +225,7 @@ class Profile:
         self.alone = len(product) == 1 and product[0][1] == 1
 
     def at(self, c: float) -> list[Grid]:
-        """Return the grid of a tilt, one of half the nodes, one of cells of twice the width."""
+        """Return the grid of a tilt, with half the nodes, and with cells of twice the width."""
         if c not in self.grids:
             halved = [(law.halved, n) for law, n in self.product]
             chosen = ((self.product, NODES), (self.product, NODES // 2), (halved, NODES))
@@ -277,7 +278,7 @@ class Profile:
 
 
 def settled(fine: float, grid: float, cells: float) -> tuple[float, float]:
-    """Extrapolate from half as fine grids and cells, whose errors are of second order."""
+    """Extrapolate from grids and cells half as fine; the errors are of second order."""
     off = abs(fine - grid) + abs(fine - cells) + FLOAT * fine
     return fine + (2 * fine - grid - cells) / 3, off
 

@@ -1,16 +1,16 @@
-"""Random questions about every class of mechanisms: answered, how fast, and is it true?
+"""Random questions about all classes of mechanisms, with answers judged by an independent method.
 
     python -P benchmarks/soundness.py [--number 300] [--seed 1] [--seconds 5] [--width 1e-6]
                                       [--only CLASS …] [--json FILE]
     python -P benchmarks/soundness.py --report FILE [FILE …]
 
-Classes come in turn, their parameters, partners, counts (up to 10⁵), sampling, question and place
-by chance. Every question has `--seconds` of computing time, in a process of its own, forked after
-all imports. What is judged against is no code of the package: `route_laws.py` writes the worst
-pairs as arrays of masses, `routes.py` composes them by FFT in floats. An answer is wrong if it lies
-apart from that number by more than the error of the route. Of releases that may choose among their
-worst pairs one after the other only two ends are known: such answers are counted apart, as are
-probabilities that are proved to be below 1e-50, which nobody needs the digits of.
+Classes are taken in turn; their parameters, partners, counts (up to 10⁵), sampling, question and
+argument are random. Each question gets `--seconds` of computing time in its own process, forked
+after all imports. The reference does not use the package: `route_laws.py` writes the worst pairs as
+arrays of masses, and `routes.py` composes them by FFT in floats. An answer is wrong if it differs
+from the reference by more than the error of the reference. Releases that can choose among several
+worst pairs adaptively have only two bounds; such answers are counted separately, and so are
+probabilities that are proved to be below 1e-50.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ PROBABILITIES, LEAST = ("delta", "total_variation", "beta"), Fraction(1, 10**50)
 
 
 def question(rng: random.Random, name: str) -> tuple[dict[str, Any], list[Any]]:
-    """Return what is asked, and the alternatives: products of pairs, one of which is worst."""
+    """Return a question, and the alternatives: products of pairs, one of which is worst."""
     count = rng.choice((1, rng.choice(COUNTS))) if name not in ALONE else 1
     names = [name]
     if name not in ALONE and rng.random() < 0.3:
@@ -101,7 +101,7 @@ def question(rng: random.Random, name: str) -> tuple[dict[str, Any], list[Any]]:
 
 
 def answered(row: dict[str, Any], width: str) -> list[str] | str:
-    """Return the two ends, or what was said instead."""
+    """Return the two ends of the answer, or the error message."""
     import dpassay
 
     options: dict[str, Any] = {"relative_width": Fraction(width)}
@@ -120,7 +120,7 @@ def answered(row: dict[str, Any], width: str) -> list[str] | str:
 
 
 def timed(row: dict[str, Any], width: str, seconds: float) -> tuple[Any, float]:
-    """Answer in a process of its own, within a limit of computing time."""
+    """Answer in a separate process, within a limit of computing time."""
     ours, theirs = multiprocessing.Pipe(duplex=False)
 
     def work() -> None:
@@ -146,7 +146,7 @@ def timed(row: dict[str, Any], width: str, seconds: float) -> tuple[Any, float]:
 
 
 def route_interval(asked: str, at: float, profiles: Sequence[Profile]) -> tuple[float, float]:
-    """Return the ends of what the route says: the worst alternative."""
+    """Return the ends of the reference: the worst alternative."""
     if asked in ("delta", "total_variation"):
         found = [one.delta(at) for one in profiles]
         return max(v - off for v, off in found), max(v + off for v, off in found)
@@ -164,12 +164,12 @@ def route_interval(asked: str, at: float, profiles: Sequence[Profile]) -> tuple[
 
 
 def beyond(row: dict[str, Any], value: float, side: int) -> float:
-    """Return a number of the route, moved by the error of its laws."""
+    """Return a number of the reference, shifted by the error of its laws."""
     return value * (1 + side * row["error"]) + side * row["floor"]
 
 
 def verdict(row: dict[str, Any], answer: list[str], products: Sequence[Any]) -> str:
-    """Compare an answer with the route."""
+    """Compare an answer with the reference."""
     low, high = map(float, answer)
     both = [[(law if side else law.swapped(), n) for law, n in x]
             for x in products
@@ -197,7 +197,7 @@ def verdict(row: dict[str, Any], answer: list[str], products: Sequence[Any]) -> 
 
 
 def main() -> None:
-    """Print what is not answered or wrong, and the counts of every class."""
+    """Print unanswered and wrong questions, and the counts of each class."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--number", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
@@ -248,7 +248,7 @@ def main() -> None:
 
 
 def report(rows: Sequence[dict[str, Any]], imports: float) -> None:
-    """Print a line for each class, and one for all."""
+    """Print a line for each class, and one for all classes."""
     outcomes = ("answered", "two ends", "below 1e-50", "wider", "vacuous", "no answer")
     print(f"\n| class | route | asked | {' | '.join(outcomes)} | wrong | median s | slowest s |")
     print("|---" * 12 + "|")

@@ -87,7 +87,6 @@ class Covariance(Description, ABC):
     @abstractmethod
     def exact_least_eigenvalue(self) -> Fraction | None:
         """Return the least eigenvalue if it is known to be rational, else None."""
-        """Return the least eigenvalue where it is known to be rational, else None."""
 
     def least_eigenvalue(self) -> arb:
         """Enclose the least eigenvalue, at flint's current precision."""

@@ -247,8 +247,6 @@ def deployments(findings: list[Finding]) -> str:
             for aspect, each in aspects.items()
             if each
         ]
-        if missing := [aspect for aspect, each in aspects.items() if not each]:
-            lines.append(f"- Not looked at: {', '.join(missing)}.")
         parts += [f"## {name}", f"<{source}>", "\n".join(lines)]
     return "\n\n".join(parts)
 

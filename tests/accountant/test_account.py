@@ -94,25 +94,6 @@ class TestFilter:
         with pytest.raises(dpassay.NotApplicableError, match="budget"):
             account.remaining("Gaussian(1)")
 
-    @pytest.mark.parametrize(
-        ("given", "remedy"),
-        [
-            ({"epsilon": 1, "rho": 1}, "one budget"),
-            ({"delta": "1e-5"}, "one budget"),
-            ({"adaptive": True}, "fixed in advance"),
-            ({"epsilon": -1, "delta": "0.9"}, "epsilon ≥ 0"),
-            ({"budget": "1"}, "EpsilonDelta"),
-            ({"epsilon": 1, "adaptive": 1}, "True or False"),
-            ({"epsilon": 1, "order": 8}, "adaptive=True"),
-            ({"epsilon": 1, "delta": "1e-9", "adaptive": True, "order": 2}, "larger one"),
-        ],
-    )
-    def test_a_wrong_budget_is_answered_with_a_right_one(
-        self, given: dict[str, object], remedy: str
-    ) -> None:
-        with pytest.raises(dpassay.InvalidInputError, match=remedy):
-            Account(**given)  # type: ignore[arg-type]
-
     def test_with_nothing_spent_questions_are_checked_as_ever(self) -> None:
         for account in (Account(), Account(epsilon=1, delta="1e-5")):
             for delta in (2, -1, float("nan"), None, "x"):
@@ -125,8 +106,6 @@ class TestFilter:
             for adaptive in (False, True):
                 account = Account(epsilon=1, delta="1e-5", adaptive=adaptive)
                 assert account.remaining(release) == 10**12
-        with pytest.raises(dpassay.InvalidInputError, match=r"≤ 10\^12"):
-            account.spend("Guaranteed(0, 0)", 10**12 + 1)
 
     def test_a_relation_that_is_needed_is_asked_for_before_anything_is_spent(self) -> None:
         account = Account(epsilon=1, delta="1e-5")

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,73 +75,23 @@ def test_parses(text: str, mechanism: Mechanism) -> None:
     assert parse(text) == mechanism
 
 
+@pytest.mark.parametrize("text", ["Gaussian(standard_deviation=1)\n", "Gaussian(1)"])
+def test_names_of_arguments_and_ends_of_lines_may_be_left_out(text: str) -> None:
+    assert parse(text) == Gaussian(1)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "Expected a mechanism, not ''"),
-        ("Gaussian", "Gaussian needs standard_deviation"),
-        ("Gaussian(", "Expected a mechanism, not"),
-        ("Gaussian(standard_deviation=1e-3x)", "Expected a mechanism, not"),
-        ("Gaussian(standard_deviation=1)\n", None),
-        ("Gaussian(standard_deviation=1); Laplace(scale=1)", "Expected a mechanism, not"),
-        ("Gausian(standard_deviation=1)", "Unknown mechanism 'Gausian'. Did you mean 'Gaussian'?"),
-        ("gaussian(standard_deviation=1)", "Did you mean 'Gaussian'?"),
-        ("Gaussian(sigma=1)", "no argument 'sigma'. Did you mean 'standard_deviation'?"),
-        ("Gaussian(standard_dev=1)", "Did you mean 'standard_deviation'?"),
-        ("DiscreteGaussian(sigma=1)", "Did you mean 'parameter', the square of sigma?"),
-        ("GaussianMechanism(1)", "Did you mean 'Gaussian'?"),
-        ("SVT(1, 1)", "Did you mean 'AboveThreshold'?"),
-        ("Gaussian()", "Gaussian needs standard_deviation. Arguments: standard_deviation, l2_"),
-        ("Gaussian(1, 2, 3)", "Gaussian has 2 arguments, not 3. Arguments: standard_deviation, l2"),
-        ("Gaussian(1, standard_deviation=2)", "Argument 'standard_deviation' of Gaussian is given"),
-        ("Gaussian(1)", None),
-        ("Gaussian(standard_deviation=1, standard_deviation=2)", "twice|Expected a mechanism"),
-        ("Gaussian(**{'standard_deviation': 1})", "Expected a number, a string, a list"),
-        ("Gaussian(*[1])", "not '*[1]'"),
-        ("Gaussian(standard_deviation=1+1)", "not '1+1'. The notation is never evaluated"),
-        ("Gaussian(standard_deviation=2**9999999999)", "never evaluated"),
-        (
-            "Gaussian(standard_deviation=__import__('os').system('true'))",
-            "The notation is never evaluated",
-        ),
-        ("Gaussian(standard_deviation=1/2/3)", "not '1/2/3'. The notation is never evaluated"),
-        ("Gaussian(standard_deviation=1/(2+3))", "never evaluated"),
-        ("Gaussian(standard_deviation='1'/2)", "never evaluated"),
-        ("Gaussian(standard_deviation=True/2)", "'True/2' to be a number"),
-        ("Gaussian(standard_deviation=1/0)", "a denominator other than 0"),
-        ("Gaussian(standard_deviation=exp(1))", "text in quotes"),
-        ("Gaussian(float(1e400))", "to be finite"),
-        ("Gaussian(float(x))", "Unknown mechanism 'float'"),
-        ("Gaussian(float(sqrt(2)))", "Unknown mechanism 'float'"),
-        ("Gaussian('float(sqrt(2))')", "to be a number"),
-        ("Gaussian(standard_deviation=x)", "not 'x'. The notation is never evaluated"),
-        ("Gaussian(standard_deviation=f'{1}')", "never evaluated"),
-        ("Gaussian(standard_deviation=[x for x in [1]])", "never evaluated"),
-        ("Gaussian(standard_deviation={1})", "never evaluated"),
-        ("Gaussian(standard_deviation=1j)", "never evaluated"),
-        ("Gaussian(standard_deviation=--1)", "never evaluated"),
-        ("Gaussian(standard_deviation=0x10)", "standard_deviation='0x10' to be a number"),
-        ("Gaussian(standard_deviation=1_000)", "standard_deviation='1_000' to be a number"),
-        ("Gaussian(standard_deviation=True)", "not a truth value"),
-        ("Gaussian(standard_deviation=None)", "not NoneType"),
-        ("Gaussian(standard_deviation='1e-3x')", "standard_deviation='1e-3x' to be a number"),
-        ("Gaussian(standard_deviation=-1)", "Expected standard_deviation='-1' > 0"),
-        ("Gaussian(standard_deviation=[1])", "to be a number, not list"),
-        ("Gaussian(standard_deviation=Laplace(scale=1))", "to be a number, not Laplace"),
-        ("a.Gaussian(standard_deviation=1)", "not 'a.Gaussian'"),
-        ("(lambda: 0)()", "never evaluated"),
         ("Gaussian(standard_deviation='\0')", "Expected"),
         ("Laplace(scale=" + "[" * 5000 + "]" * 5000 + ")", "Expected a mechanism, not"),
         ("Laplace(scale=" + "-" * 100_000 + "1)", "Expected"),
         ("Laplace(scale=" + "9" * 1_000_001 + ")", "at most 1000000 characters"),
     ],
+    ids=["zero byte", "brackets", "signs", "digits"],
 )
-def test_refuses(text: str, message: str | None) -> None:
-    if message is None:
-        assert parse(text) == Gaussian(1)
-        return
-    pattern = message if "|" in message else re.escape(message)
-    with pytest.raises(InvalidInputError, match=pattern) as caught:
+def test_refuses_long_texts_in_few_words(text: str, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message) as caught:
         parse(text)
     assert len(str(caught.value)) < 1000
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 import dpassay
 from dpassay.accountant.core.asking import Drawable
-from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
+from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.mechanisms import Gaussian
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.figures import style
@@ -97,23 +97,6 @@ def test_every_positive_probability_is_shown() -> None:
     assert axes.get_legend() is not None
 
 
-def test_the_points_that_were_asked_are_marked() -> None:
-    found = dpassay.profile("Gaussian(1)", epsilon=[1, 2])
-    texts = [text.get_text() for text in dpassay.plot(found).axes[0].texts]
-    assert texts == ["δ(1) = 0.1269", "δ(2) = 0.02092"]
-
-
-def test_a_training_run_says_its_epsilon() -> None:
-    run = dpassay.dpsgd(1, 10, 1000, steps=1000, delta="1e-5")
-    assert f"ε = {run.epsilon:.4g} at δ = 1e-5" in run.plot().axes[0].get_title(loc="left")
-
-
-def test_a_finding_is_drawn_beside_its_claim() -> None:
-    finding = dpassay.verify("Gaussian(1)", epsilon=1, delta="1e-5")
-    labels = finding.plot().axes[0].get_legend_handles_labels()[1]
-    assert labels == ["true", "claimed (1, 1e-5)-DP"]
-
-
 def test_the_bars_of_a_comparison_are_its_errors() -> None:
     found = dpassay.compare("Count()", epsilon=1)
     axes = found.plot().axes[0]
@@ -121,17 +104,6 @@ def test_the_bars_of_a_comparison_are_its_errors() -> None:
     widths = [bar.get_width() for bar in bars]
     assert widths == [record[found.ranked_by.name] for record in found.to_records()]
     assert widths == sorted(widths)
-
-
-def test_what_cannot_be_drawn_is_named() -> None:
-    with pytest.raises(InvalidInputError, match="not int"):
-        dpassay.plot(3)  # type: ignore[arg-type]
-    with pytest.raises(AdjacencyError):
-        dpassay.plot("PoissonSubsampled(Gaussian(1), 0.1)")
-    with pytest.raises(NotApplicableError, match="not about the trade-off function"):
-        dpassay.plot(dpassay.verify("Gaussian(1)", rho="0.4"))
-    with pytest.raises(InvalidInputError, match=r"\.png"):
-        dpassay.plot("Gaussian(1)", "picture.gif")
 
 
 def test_without_the_public_face_nothing_draws(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,15 +154,6 @@ def test_profile_lists_variances_that_differ(capsys: pytest.CaptureFixture[str])
     values = printed_json(capsys)["variance"]
     assert len(values) == 5
     assert values[0] == values[3] != values[4]
-    assert main(["profile", noise, "--variance"]) == 0
-    assert "variance [0..3]" in capsys.readouterr().out
-
-
-def test_profile_without_a_question_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["profile", "Laplace(scale=2)"]) == 0
-    text = capsys.readouterr().out
-    assert "at delta 1e-5" in text
-    assert "mu" not in text  # it has none
 
 
 def test_profile_draws_the_points_that_were_asked(
@@ -194,18 +185,6 @@ def test_calibrate(capsys: pytest.CaptureFixture[str]) -> None:
     assert is_enclosure(data["least"])
     assert Decimal(data["achieved"]["delta"]["upper"]) <= Decimal("1e-5")
 
-    assert main(["calibrate", "Laplace", "--epsilon", "0.1", "l1_sensitivity=2"]) == 0
-    assert capsys.readouterr().out.startswith("Laplace(scale=20, l1_sensitivity=2)\n  target")
-
-    options = ["--set", "sensitivities=[1, '1/3', 8]", "--rho", "0.1", "--digits", "3", "--quiet"]
-    assert main(["calibrate", "EllipticalGaussian", *options]) == 0
-    assert capsys.readouterr().out == (
-        "EllipticalGaussian(sensitivities=[1, '1/3', 8], mu='0.447')\n"
-    )
-    relation = ["--adjacency", "add-remove", "release_size=False"]
-    assert main(["calibrate", "CorrelatedGaussian", "--mu", "1", "dimension=4", *relation]) == 0
-    assert "release_size=False" in capsys.readouterr().out
-
 
 # ---------------------------------------------------------------- verify
 
@@ -226,22 +205,6 @@ def test_verify_json_has_the_keys_of_the_contract(
     assert refuted["witness"]["fact"] == "event"
     assert holds["rigour"] == "PROVED"
     assert pending["rigour"] == "NONE"
-
-
-def test_verify_shows_a_finding_in_words(capsys: pytest.CaptureFixture[str]) -> None:
-    mechanism = "Gaussian(standard_deviation=3)"
-    assert main(["verify", mechanism, "--epsilon", "1", "--delta", "1e-5"]) == 1
-    text = capsys.readouterr().out
-    for words in (
-        "REFUTED",
-        "is (1, 1e-5)-DP",
-        "0.000207512202053 (1e-5 claimed, at epsilon 1): 20.75 times",
-        "1.27108776",
-        "P(S) - e^1 Q(S) = 0.000207512202053",
-        "because",
-        "worst case",
-    ):
-        assert words in text
 
 
 def test_verify_shows_many_in_a_table(claims: Path, capsys: pytest.CaptureFixture[str]) -> None:

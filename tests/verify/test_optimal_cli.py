@@ -13,7 +13,6 @@ import pytest
 
 import dpassay
 from dpassay.accountant import notation
-from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.questions import profile
 from dpassay.lp import count_noise
 from dpassay.lp.count_noise import optimal_count_noise
@@ -194,23 +193,3 @@ def test_cvxpy_gives_a_law_of_each_count(capsys: pytest.CaptureFixture[str]) -> 
         assert abs(sum(alphas.values()) - 1) < 1e-6
     assert main([*EXACT, "--solver", "cvxpy:HIGHS", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["solver"]["name"] == "HIGHS"
-
-
-@pytest.mark.parametrize(
-    ("solver", "problem", "said"),
-    [
-        ("highs", ONE_LAW, "solver='highs' to be cvxpy or cvxpy:NAME"),
-        ("cvxpy:", ONE_LAW, "to be cvxpy or cvxpy:NAME"),
-        ("cvxpy:GUROBY", ONE_LAW, "to be installed"),
-        (
-            "cvxpy",
-            CountNoiseProblem(ratio=3, eta="1/2", support=4, objective="true-delta"),
-            "objective='true-delta' to be singular",
-        ),
-    ],
-)
-def test_a_solver_that_cannot_is_refused(
-    solver: str, problem: CountNoiseProblem, said: str
-) -> None:
-    with pytest.raises(InvalidInputError, match=said):
-        optimal_count_noise(problem, solver=solver)

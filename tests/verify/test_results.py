@@ -105,8 +105,6 @@ def test_a_list_of_answers_is_a_list_and_shows_a_table() -> None:
 
 
 def test_a_file_of_claims_is_decided_as_a_whole() -> None:
-    with pytest.raises(dpassay.InvalidInputError, match="state their own numbers"):
-        dpassay.verify(["Laplace(2) is 0.5-DP"], epsilon=1)  # type: ignore[call-overload]
     document = dpassay.read_paper("elliptical-gaussian")
     few = [claim for claim in document.claims if claim.kind == "printed-number"][:2]
     assert len(dpassay.verify(few)) == len(few)

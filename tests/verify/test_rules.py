@@ -168,13 +168,6 @@ def test_a_range_that_depends_on_its_variable(kind: str, end: str, let: dict[str
     assert forged(good, over=wrong["over"], let=let) == "INVALID"
 
 
-def test_a_claim_made_in_python_is_read_by_the_same_rules() -> None:
-    """A claim object is refused by `verify`, whoever made it."""
-    claim = dpassay.Relation(id="c", claim="pi >= 0", where={"pi": ["1"]})
-    with pytest.raises(InvalidInputError, match="constant, function or mechanism"):
-        dpassay.verify(claim)
-
-
 CONTINUITY = {"method": "continuity"}
 TENDS = {"kind": "limit", "id": "c", "variable": "x", "at": ["1", "10"], "over": {"low": "1"}}
 

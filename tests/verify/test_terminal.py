@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import time
 from pathlib import Path
@@ -104,69 +103,6 @@ class TestTheTableOfVerdicts:
 
 
 class TestRemedies:
-    def test_of_a_claim_that_was_typed(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["verify", "Gaussian(3)", "--epsilon", "1", "--delta", "1e-5"]) == 1
-        second = capsys.readouterr().out.strip().splitlines()[1]
-        assert second.split(maxsplit=1) == [
-            "remedy",
-            "needs standard_deviation ≥ 3.7307; true at ε ≥ 1.2711 (δ = 1e-5) or "
-            "δ ≥ 0.00020752 (ε = 1)",
-        ]
-
-    @pytest.mark.parametrize(
-        ("words", "expected"),
-        [
-            (["Gaussian(3)", "--mu", "0.1"], "needs standard_deviation ≥ 10; true at μ ≥ 0.33334"),
-            (["Gaussian(3)", "--rho", "0.01"], "needs standard_deviation ≥ 7.0711; true at ρ ≥ "),
-            (
-                ["DiscreteGaussian(25)", "--mu", "0.2"],
-                "needs parameter ≥ 25.084; true at μ ≥ 0.20034",
-            ),
-            (["Laplace(1)", "--epsilon", "0.5"], "needs scale ≥ 2; true at ε ≥ 1"),
-            (["Gaussian(4.99999)", "--rho", "0.02"], "true at ρ ≥ 0.020000081"),
-            (["BinaryTree(12, mu=1)", "--mu", "0.75"], "needs mu ≤ 0.75"),
-            (
-                ["BinaryTree(16, mu=1)", "--epsilon", "0.5", "--delta", "1e-6"],
-                "needs epsilon ≤ 0.50003 in place of mu",
-            ),
-            (["Composed(Laplace(1), 2)", "--mu", "0.5"], "add noise, or claim less"),
-        ],
-    )
-    def test_of_other_guarantees(
-        self, words: list[str], expected: str, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        assert main(["verify", *words]) == 1
-        assert expected in capsys.readouterr().out.strip().splitlines()[1]
-
-    def test_it_is_true(self) -> None:
-        from dpassay.verifier import ask
-
-        assert ask.verify("Gaussian(3.7307)", epsilon=1, delta="1e-5").verdict is Verdict.HOLDS
-        assert ask.verify("Gaussian(3.7306)", epsilon=1, delta="1e-5").verdict is Verdict.REFUTED
-        assert ask.verify("Gaussian(3)", epsilon="1.2711", delta="1e-5").verdict is Verdict.HOLDS
-        assert ask.verify("Gaussian(3)", epsilon=1, delta="0.00020752").verdict is Verdict.HOLDS
-
-    @pytest.mark.parametrize(
-        ("claim", "expected"),
-        [
-            ("Gaussian(5) is 0.02-zCDP", "0.0200000000000 (0.02 claimed): equal to 37 digits"),
-            ("Gaussian(4.99999) is 0.02-zCDP", "(0.02 claimed): 1.0000040 times"),
-            ("Gaussian(5.0001) is 0.02-zCDP", "(0.02 claimed): 0.999960 times"),
-            ("Gaussian(5.0001) is 0.02-zCDP", "The true rho is 0.999960 of the claimed one."),
-            ("Gaussian(3) is 1/3-GDP", "The true mu is the claimed one, to 18 digits."),
-            ("Gaussian(3) is 1-DP", "Infinity (1 claimed, at delta 0)\n"),
-            ("Gaussian(3) is 1-DP", "The privacy loss has no bound."),
-            ("Laplace(1) is 0-DP", "true at ε ≥ 1 (δ = 0)"),
-        ],
-    )
-    def test_how_far_a_claim_is_from_tight(
-        self, claim: str, expected: str, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        main(["verify", claim])
-        said = capsys.readouterr().out
-        assert expected in said
-        assert "in words" not in said
-
     def test_every_refutation_has_one_right_after_the_claim(self) -> None:
         corrected = finding("a", Verdict.REFUTED, correction="Use 2Δ.")
         for refuted in (FINDINGS[1], corrected):
@@ -186,14 +122,6 @@ class TestRemedies:
         claim = next(c for c in ledger("count-queries") if c.id.endswith("remark-2/guarantee"))
         text = remedy(verify(claim))
         assert text.startswith("true at ε ≥ 3.7846 (δ = 1.3643e-6) or δ ≥ 0.34991 (ε = 2.2); For C")
-
-
-def test_an_unknown_workload_is_answered_with_workloads() -> None:
-    from dpassay.accountant.errors import InvalidInputError
-    from dpassay.verifier.compare.comparison import read_workload
-
-    with pytest.raises(InvalidInputError, match=r"^Unknown workload 'Xyz'\. Known: .*PrefixSums"):
-        read_workload("Xyz(dimension=3)")
 
 
 def test_news_is_one_line_that_is_rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,31 +154,6 @@ def test_one_long_answer_says_on_a_terminal_that_it_goes_on(
 
 class TestTraining:
     SETTINGS = ("--noise-multiplier", "1.1", "--batch", "256", "--size", "60000", "--delta", "1e-5")
-
-    def test_in_words(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["training", *self.SETTINGS, "--epochs", "30"]) == 0
-        shown = capsys.readouterr().out
-        assert shown.startswith("epsilon = 1.6362122")
-        for word in ("add-remove", "poisson", "256/60000", "7032 steps", "clipped"):
-            assert word in shown
-
-    def test_as_data(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["training", *self.SETTINGS, "--steps", "1", "--json"]) == 0
-        data = json.loads(capsys.readouterr().out)
-        assert data["adjacency"] == "add-remove"
-        assert data["sampling"] == "poisson"
-        assert set(data["epsilon"]) == {"lower", "upper"}
-        assert data["assumptions"]
-
-    def test_shuffled_epochs_have_two_ends_and_say_what_is_assumed(
-        self, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        words = ["training", *self.SETTINGS, "--epochs", "30", "--sampling", "shuffle"]
-        assert main(words) == 0
-        shown = capsys.readouterr().out
-        assert shown.startswith("epsilon = [")
-        for word in ("shuffle", "put into a random order", "Lower end:"):
-            assert word in shown
 
 
 def test_the_first_minute(

@@ -17,13 +17,12 @@ from dpassay.accountant.composition.adaptive import Adaptive
 from dpassay.accountant.composition.product import Product
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.pair import Pair, upper_bound
-from dpassay.accountant.errors import AdjacencyError, NotApplicableError
+from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.mechanisms import (
     Channel,
     Composed,
     Gaussian,
     IntegerNoise,
-    PoissonSubsampled,
     SampledWithoutReplacement,
 )
 from dpassay.accountant.numbers.exact import exact
@@ -124,11 +123,6 @@ def test_divergences_add_up_the_largest_of_every_release(order: str) -> None:
     assert abs(whole.upper / (3 * apart[0].upper + apart[1].upper) - 1) < Decimal("1e-10")
     three, two = (guarantees.rho(Composed(one, n), adjacency="replace-one") for n in (3, 2))
     assert three.overlaps(two * 3 / 2)
-
-
-def test_the_relation_must_still_be_named() -> None:
-    with pytest.raises(AdjacencyError, match="adjacency to be named"):
-        Composed(PoissonSubsampled(SKEW, "1/2"), 2).worst_case(None)
 
 
 def test_a_sample_without_replacement_has_one_relation() -> None:

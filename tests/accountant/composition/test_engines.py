@@ -89,11 +89,6 @@ def test_one_direction_of_a_named_engine() -> None:
         assert pairs_of(Composed(STEP, 8), "fourier", Adjacency.ADD_REMOVE, direction) == (pair,)
 
 
-def test_an_unknown_engine_is_named() -> None:
-    with pytest.raises(InvalidInputError, match=r"method='fourrier' .* Did you mean 'fourier'"):
-        dpassay.delta(STEP, 1, adjacency=BOTH, method="fourrier")
-
-
 @pytest.mark.parametrize(("old", "new"), RENAMED.items())
 def test_former_names_are_answered_with_the_new_ones(old: str, new: str) -> None:
     with pytest.raises(InvalidInputError, match=f"method='{old}' is now method='{new}'"):
@@ -121,13 +116,6 @@ def test_values_and_tails_agree(mechanism: Mechanism, level: str) -> None:
             found = ask(mechanism, level, adjacency=BOTH, relative_width=width)
             assert found.overlaps(fine)
             assert narrow(found, width)
-
-
-def test_atoms_on_a_grid() -> None:
-    """At ±700 nothing is cut off that a float tells: the laws are those of Laplace noise."""
-    known = beta(parse("Composed(Laplace(scale='6.6'), 5)"), "0.01")
-    cut = parse("Composed(TruncatedLaplace(scale='6.6', bound=700), 5)")
-    assert beta(cut, "0.01", relative_width=COARSE).overlaps(known)
 
 
 TABLE = "Tabulated(p=['1/2', '1/3', '1/6'], q=['1/4', '1/4', '1/2'])"
@@ -171,14 +159,6 @@ def test_laplace_releases_of_unrelated_scales() -> None:
         dpassay.total_variation(mechanism, relative_width=width),
     ]
     assert all(narrow(each, width) for each in found)
-
-
-@pytest.mark.parametrize(
-    "inside", ["LaplaceThreshold(1, 12)", "PermuteAndFlip(1)", "ExponentialMechanism(1)"]
-)
-def test_no_grid_answers_where_only_two_ends_are_known(inside: str) -> None:
-    with pytest.raises(NotApplicableError, match="Ask with method='auto'"):
-        dpassay.delta(parse(f"Composed({inside}, 3)"), 1, adjacency=BOTH, method="grid")
 
 
 @pytest.mark.parametrize(

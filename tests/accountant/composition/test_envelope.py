@@ -22,7 +22,6 @@ from dpassay.accountant.core.pair import asked_width, refined
 from dpassay.accountant.mechanisms import Composed, Gaussian, Laplace, SampledWithoutReplacement
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.pairs.subsampled import EnvelopePair, envelope
-from dpassay.accountant.training import dpsgd
 
 SAMPLES = [
     SampledWithoutReplacement(Gaussian(standard_deviation=1), 1, 4),
@@ -106,8 +105,3 @@ def test_the_upper_end_is_the_composed_envelope(
         lower = max(float(bounds(each, exact(epsilon), 1 << 14)[0]) for each in sequences(pair))
     assert lower <= upper <= before
     assert math.isclose(upper, reference, rel_tol=2e-5)
-
-
-def test_a_training_run_without_replacement_is_answered() -> None:
-    run = dpsgd(1, 100, 1000, steps=10, delta="1e-5", sampling="without-replacement")
-    assert 12.26 < run.epsilon.lower < run.epsilon.upper < 12.49

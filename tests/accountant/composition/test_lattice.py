@@ -169,12 +169,6 @@ def test_refusals_say_what_was_reached_and_what_more_would_take() -> None:
     assert str(profile.epsilon(mixed, 0, method="grid")) == "Infinity"
 
 
-def test_losses_that_are_surely_infinite() -> None:
-    mechanism = Composed(Tabulated([1, 0], [0, 1]), 2)
-    found = profile.delta(mechanism, "1/7", method="grid", relative_width=Fraction(1, 2))
-    assert found.lower == found.upper == 1
-
-
 @pytest.mark.parametrize("count", [slow(100), 10**4])
 def test_losses_beyond_all_grids_are_refused(count: int) -> None:
     """They were a NaN."""

@@ -16,7 +16,6 @@ from dpassay.accountant.mechanisms import (
     DiscreteLaplace,
     Gaussian,
     Laplace,
-    LaplaceVector,
     PoissonSubsampled,
     RandomizedResponse,
 )
@@ -54,16 +53,6 @@ def test_a_hundred_thousand_releases_are_nearly_gaussian(distance: str) -> None:
         away = (mpmath.mpf(str(found.lower)) - mean * count) / deviation - x
     assert abs(away) < 0.02
     assert narrow(found, SIX)
-
-
-def test_counts_add_and_vectors_are_compositions() -> None:
-    both = Composed([Composed(Laplace(scale=10), 30), Composed(Laplace(scale=10), 90)])
-    whole = Composed(Laplace(scale=10), 120)
-    vector = Composed(LaplaceVector(scale=10, shifts=[1, 1]), 60)
-    found = [profile.delta(one, 2, relative_width=TEN) for one in (both, whole, vector)]
-    assert found[0] == found[1]
-    assert found[1].overlaps(found[2])
-    assert narrow(found[2], TEN)
 
 
 MIXED: list[tuple[list[Mechanism], int, str]] = [

@@ -18,7 +18,6 @@ from dpassay.accountant.mechanisms import (
     Gaussian,
     Guaranteed,
     Laplace,
-    MixtureOfGaussians,
     PoissonSubsampled,
     Staircase,
 )
@@ -72,26 +71,6 @@ def test_laplace_noise_on_a_line_and_on_a_grid(noise: tuple[Gaussian, ...], epsi
         )
         assert narrow(found, width)
         assert found.overlaps(line)
-
-
-def test_a_mixture_of_normal_laws_composes() -> None:
-    """Pairs that know their loss at a point are not taken for pairs with a transform."""
-    noise = MixtureOfGaussians(1, [0, 1], ["1/2", "1/2"])
-    both = Composed(noise, 2)
-    found = profile.delta(both, "1/2", adjacency="add-remove", relative_width=Fraction(1, 1000))
-    assert found.overlaps(
-        profile.delta(
-            both, "1/2", adjacency="add-remove", method="grid", relative_width=Fraction(1, 10)
-        )
-    )
-
-
-def test_ten_of_each_to_six_digits() -> None:
-    """Atoms of two lattices. Reference: a sum over the values of the integers, to nine digits."""
-    mechanism = Composed([Laplace(scale=1), DiscreteGaussian(parameter=4)], 10)
-    found = profile.epsilon(mechanism, "1e-20", relative_width=Fraction(1, 10**5))
-    assert narrow(found, Fraction(1, 10**5))
-    assert str(found).startswith("24.474")
 
 
 @pytest.mark.parametrize(

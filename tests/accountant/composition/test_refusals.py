@@ -26,7 +26,6 @@ from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.pairs.invert import inverse
 from dpassay.accountant.questions import profile
-from dpassay.accountant.questions.estimate import estimate_log_delta
 from dpassay.accountant.questions.profile import answer
 from dpassay.verifier.cli import main
 from tests.quick import slow
@@ -80,20 +79,6 @@ def test_a_direction_is_read_by_its_name_or_refused() -> None:
         assert found == profile.delta(sample, 1, adjacency="add-remove", direction=direction)
     with pytest.raises(InvalidInputError, match="direction='both' to be one of"):
         profile.delta(sample, 1, adjacency="add-remove", direction="both")  # type: ignore[arg-type]  # bad on purpose
-
-
-def test_an_estimate_below_the_smallest_float_is_not_zero() -> None:
-    mechanism = Composed(Gaussian(standard_deviation=1), 100)
-    logarithm = estimate_log_delta(mechanism, 4521.88, adjacency="add-remove")
-    known = profile.delta(mechanism, "4521.88", adjacency="add-remove")
-    assert float(logarithm) == pytest.approx(float(known.lower.ln()), rel=1e-7, abs=0)
-
-
-@pytest.mark.parametrize("epsilon", ["1e400", "-1e400"])
-def test_numbers_beyond_floats_are_refused(epsilon: str) -> None:
-    mechanism = Composed(PoissonSubsampled(Gaussian(1), "0.01"), 10)
-    with pytest.raises(UndecidedError, match="smaller"):
-        profile.delta(mechanism, epsilon, adjacency="add-remove")
 
 
 NEAR = Fraction(1, 10**9)

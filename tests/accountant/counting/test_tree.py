@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import dpassay
 from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho, Target
 from dpassay.accountant.counting.best_counter import (
     best_arities,
@@ -22,8 +21,8 @@ from dpassay.accountant.counting.best_counter import (
 from dpassay.accountant.counting.grids import Digits, Grids, Tree, factorisation, parent
 from dpassay.accountant.counting.matrix import restarted_tree
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.accountant.mechanisms import BinaryTree, BridgedTree, Composed, MatrixMechanism
-from dpassay.accountant.numbers.exact import ExactReal, Number
+from dpassay.accountant.mechanisms import MatrixMechanism
+from dpassay.accountant.numbers.exact import Number
 from dpassay.accountant.questions import profile
 
 
@@ -88,16 +87,6 @@ def test_arities_are_the_best_of_all_for_short_streams(steps: int) -> None:
     assert error(best_arities(steps)) == min(map(error, every))
 
 
-def test_budgets_in_mu_and_rho() -> None:
-    """ρ = μ²/2 is one budget in two names, kept exactly."""
-    by_mu, by_rho = best_counter(1000, Mu("1/2")), best_counter(1000, Rho("1/8"))
-    assert by_mu == by_rho
-    assert by_mu.mechanism.exact_gaussian_mu(None) == ExactReal.of_rational(Fraction(1, 2))
-    beyond = best_counter(10**8, Mu("1/2"))
-    assert isinstance(beyond.mechanism, BridgedTree)
-    assert "stores all its noise" in beyond.reason
-
-
 def test_counters_by_name() -> None:
     """A name takes the best of its structure; Gaussian noise where there is a δ."""
     pure, approximate = EpsilonDelta(1), EpsilonDelta(1, "1e-9")
@@ -113,20 +102,6 @@ def test_counters_by_name() -> None:
         named_counter("KaryTree", 100, approximate)
     with pytest.raises(InvalidInputError, match="Known: BinaryTree"):
         named_counter("Gaussian", 100, pure)
-
-
-def test_public_name_and_bad_arguments() -> None:
-    """Errors name the argument."""
-    assert dpassay.best_counter(10, 1).mechanism == BridgedTree(10, [10], epsilon=1)
-    cases: list[tuple[tuple[int, Target | Number], str]] = [
-        ((0, 1), "steps=0 ≥ 1"),
-        ((10, 0), "epsilon=0 > 0"),
-        ((10, "-1"), "epsilon='-1' > 0"),
-        ((10, EpsilonDelta(0, "1e-6")), "epsilon=.* > 0"),
-    ]
-    for arguments, message in cases:
-        with pytest.raises(InvalidInputError, match=message):
-            best_counter(*arguments)
 
 
 # The tree of DP-FTRL as a strategy: brute force, and the counters of the same name.
@@ -159,16 +134,6 @@ def test_sensitivities_are_those_of_all_patterns(n: int, period: int, separation
     assert made.column_sensitivity.exact == worst
 
 
-def test_it_is_the_composition_of_trees() -> None:
-    made = tree(45, 15, "cyclic", separation=15)
-    same = Composed(BinaryTree(15, mu=1), 3)
-    assert float(made.sensitivity().upper) == pytest.approx(12**0.5, rel=1e-12, abs=0)
-    one = MatrixMechanism("tree", 2, 15, "single")  # four levels: mu = 1 at sigma 2
-    assert dpassay.mean_squared_error(one) == dpassay.mean_squared_error(BinaryTree(15, mu=1))
-    three = MatrixMechanism("tree", 2, 45, "cyclic", separation=15, bands=15)
-    assert dpassay.epsilon(three, "1e-5").overlaps(dpassay.epsilon(same, "1e-5"))
-
-
 def test_noise_has_the_variances_of_the_outputs() -> None:
     """4000 runs: five standard errors of a variance, √(2/4000) each."""
     made = tree(10, 4, sigma=2)
@@ -180,20 +145,6 @@ def test_noise_has_the_variances_of_the_outputs() -> None:
     assert (covariance.diagonal() == wanted).all()
     released = made.release([1, 0, 1, 1, 0, 0, 1, 0, 1, 1])
     assert len(np.ravel(released)) == 10
-
-
-def test_samples_are_more_private() -> None:
-    sampled = MatrixMechanism(
-        "tree", 4, 30, "cyclic", separation=10, bands=10, step_sampling_prob="1/2"
-    )
-    known = tree(30, 10, "cyclic", sigma=4, separation=10)
-    most = dpassay.epsilon(known, "1e-5")
-    assert dpassay.epsilon(sampled, "1e-5", adjacency="add-remove").upper < most.lower
-
-
-def test_too_many_steps_are_refused() -> None:
-    with pytest.raises(dpassay.InvalidInputError, match=r"steps=2000 at most 1024.*'tree'"):
-        tree(2000, 10).variances()
 
 
 # The lower bound over all factorisations of prefix sums.

@@ -23,12 +23,11 @@ from mpmath import mpf
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.errors import DpassayError, InvalidInputError, NotApplicableError
+from dpassay.accountant.errors import DpassayError
 from dpassay.accountant.mechanisms import (
     CorrelatedGaussian,
     IntegerNoise,
     Laplace,
-    RandomizedResponse,
     RankOneGaussian,
 )
 from dpassay.accountant.notation import parse
@@ -257,43 +256,6 @@ def test_several_coordinates() -> None:
     assert one.upper < many.lower <= Decimal(15)
 
 
-@pytest.mark.parametrize(
-    ("ask", "text", "said"),
-    [
-        (accuracy.mean_absolute_error, "KaryTree(steps=10, arity=3, epsilon=1)", "KaryTree"),
-        (accuracy.mean_absolute_error, "DiscreteGaussian(parameter=1000000000000)", "term by term"),
-        (accuracy.probability_exact, "RandomizedResponse(epsilon=1)", "RandomizedResponse"),
-        (
-            lambda m: accuracy.absolute_quantile(m, "0.9"),
-            "IntegerNoise(probabilities=['1/2', '1/2'], lowest=0)", "symmetric",
-        ),
-        (
-            lambda m: accuracy.maximum_quantile(m, "0.9", coordinates=2),
-            "LaplaceVector(scale=1, shifts=[1, 1])", "joint law",
-        ),
-        (
-            lambda m: accuracy.maximum_quantile(m, "0.9", coordinates=0),
-            "Laplace(scale=1)", "coordinates=0",
-        ),
-        (lambda m: accuracy.quantile(m, "1.5"), "Laplace(scale=1)", r"level='1.5' in \[0, 1\]"),
-        (lambda m: accuracy.quantile(m, "1/2"), repr(RandomizedResponse(1)), "has no quantile"),
-        (accuracy.variance, "Guaranteed(epsilon=1)", "variance is not known"),
-        (accuracy.variance, "TruncatedGeometric(scale=3, low=-1, high=2)", r"variance_at\(count\)"),
-    ],
-)  # fmt: skip
-def test_what_is_not_known_is_said(ask: Callable[[Any], object], text: str, said: str) -> None:
-    with pytest.raises((NotApplicableError, InvalidInputError), match=said):
-        ask(parse(text))
-
-
-def test_a_million_coordinates_have_as_many_variances() -> None:
-    """(√d + 1)²/4 for each of d counts, and (√d + 1) for the number of records; μ = 1."""
-    *counts, size = accuracy.variance(CorrelatedGaussian(dimension=10**6, mu=1))
-    assert len(counts) == 10**6
-    assert set(counts) == {Interval.of_exact(Fraction(1001**2, 4))}
-    assert size == 1001
-
-
 def test_equal_entries_of_a_covariance_have_one_enclosure() -> None:
     """Var η = (√d + 1)/4 between counts, twice that with the size, and (√d + 1)²/4 of a count."""
     d, eta = 400, Fraction(21, 4)
@@ -302,12 +264,6 @@ def test_equal_entries_of_a_covariance_have_one_enclosure() -> None:
                        (d, 3, 2 * eta), (d, d, 4 * eta)):  # fmt: skip
         assert true in matrix[i][j]
         assert matrix[i][j].relative_width == 0
-
-
-def test_a_covariance_that_is_too_long_is_refused() -> None:
-    """A matrix of 10¹² entries is no answer."""
-    with pytest.raises(NotApplicableError, match="1000000 x 1000000 entries"):
-        accuracy.covariance(CorrelatedGaussian(dimension=10**6, mu=1))
 
 
 # One law that has two names: every question has one answer, whichever of them it is asked by.

@@ -199,44 +199,12 @@ def test_every_counter_that_is_considered_keeps_the_budget(steps: int, times: in
             assert not counter.gaussian_mu(None) > 1
 
 
-def test_a_calibrated_counter_has_less_noise_where_its_positions_are_known() -> None:
-    found = best_counter(100, Mu(1), contributions=4)
-    assert guarantees.mu(found.mechanism).upper <= 1
-    assert guarantees.mu(found.mechanism).lower > Decimal("0.999999")
-    naive = SquareRootFactorization(100, mu=1, contributions=4)
-    assert accuracy.mean_squared_error(naive).lower > found.error.upper * Decimal("1.1")
-
-
 def test_the_best_counter_has_as_little_noise_as_its_outputs_need() -> None:
     found = best_counter(2_000_000, Mu(1))
     assert isinstance(found.mechanism, BridgedTree)
     for counter, _ in ((found.mechanism, found.error), *found.others):
         mu = guarantees.mu(counter)
         assert Decimal("0.9999999") < mu.lower <= mu.upper <= 1
-
-
-@pytest.mark.parametrize(
-    ("counter", "bound"),
-    [
-        (BinaryTree(7, epsilon=2, contributions=2), r"Guaranteed\(epsilon=2\)"),
-        (BinaryTree(7, mu=2, contributions=2), r"l2_sensitivity=2\)"),
-    ],
-)
-def test_several_positions_have_no_exact_profile(counter: BinaryTree, bound: str) -> None:
-    """Which positions are worst is not known: no claim is refuted; what bounds them is named."""
-    with pytest.raises(NotApplicableError, match=bound):
-        profile.delta(counter, 1)
-    with pytest.raises(NotApplicableError, match=bound):
-        profile.epsilon(counter, "1e-6")
-    with pytest.raises(NotApplicableError, match=f"not known.*{bound}"):
-        profile.delta(Composed(counter, 2), 1)
-
-
-def test_laplace_noise_is_calibrated_where_outputs_have_two_ends() -> None:
-    """Less noise than any Gaussian of 216: by the measured sums, which show no less."""
-    found = dpassay.calibrate("BridgedTree", epsilon=1, delta="1e-6", steps=100, arities=[10, 10])
-    assert dpassay.mean_squared_error(found.mechanism).upper < 53
-    assert dpassay.verify(found.mechanism, epsilon=1, delta="1e-6").verdict.value == "HOLDS"
 
 
 # The k-ary tree.
@@ -270,9 +238,6 @@ def test_errors_agree(mechanism: KaryTree) -> None:
 
 
 def test_profile_is_refused_where_the_product_is_not_attained() -> None:
-    for steps in (14, 26):
-        with pytest.raises(NotApplicableError, match="Ask for steps=27, or for steps=13"):
-            profile.delta(KaryTree(steps, 3, 1), "0.5")
     for steps in (13, 27):
         assert profile.delta(KaryTree(steps, 3, 1), "0.5").lower > 0
     # without subtraction there is no such number of steps
@@ -289,6 +254,4 @@ def test_contributions_multiply_the_noise() -> None:
     )
     ratio = three.variances()[50] / one.variances()[50]
     assert abs(ratio - 9) < 1e-20
-    with pytest.raises(NotApplicableError, match=r"Guaranteed\(epsilon=2\)"):
-        profile.delta(three, 2)
     assert notation.parse(repr(three)) == three

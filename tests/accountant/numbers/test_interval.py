@@ -26,11 +26,7 @@ from dpassay.accountant.questions import accuracy
 fractions = st.fractions(-(10**9), 10**9, max_denominator=10**9)
 
 
-def test_ends_are_in_order_and_never_nan() -> None:
-    with pytest.raises(InvalidInputError, match=r"Expected lower=2 ≤ upper=1"):
-        Interval(Decimal(2), Decimal(1))
-    with pytest.raises(InvalidInputError, match="NaN"):
-        Interval(Decimal("NaN"), Decimal(1))
+def test_no_end_is_nan() -> None:
     with pytest.raises(UndecidedError, match="NaN ball"):
         Interval.of_ball(arb.nan())
 

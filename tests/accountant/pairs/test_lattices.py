@@ -168,11 +168,3 @@ def test_large_losses_give_the_integral(order: int) -> None:
         integral = mixture_renyi(p, q, arb(order))
     assert closed.overlaps(integral)
     assert closed.rad() < closed.mid() * 1e-12
-
-
-def test_the_least_rho_is_that_of_the_largest_shift() -> None:
-    rho = dpassay.rho(MIXTURE, adjacency="add-remove")
-    assert Fraction(1, 2) in rho
-    assert rho.upper - rho.lower < 1e-6
-    both = dpassay.Composed([MIXTURE, dpassay.Gaussian(standard_deviation=1)], 3)
-    assert Fraction(3) in dpassay.rho(both, adjacency="add-remove")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 
@@ -111,31 +110,3 @@ def test_no_guess_of_a_record_does_better_than_the_bound(records: int) -> None:
     with mp.workdps(20):
         assert mp.e / (mp.e + records - 1) <= mp.mpf(str(bound.upper))
     assert bound.upper < 1
-
-
-@pytest.mark.parametrize(
-    ("ask", "text"),
-    [
-        (lambda: membership(dpassay.Laplace(1), 0), "prior"),
-        (lambda: membership(dpassay.Laplace(1), "1.5"), "prior"),
-        (lambda: posterior(dpassay.Laplace(1), 1), "prior"),
-        (lambda: posterior(dpassay.Laplace(1), "0.5", -1), "alpha"),
-        (lambda: reconstruction(dpassay.Laplace(1), 2), "baseline"),
-    ],
-)
-def test_what_is_no_probability_is_named(ask: Callable[[], object], text: str) -> None:
-    with pytest.raises(dpassay.InvalidInputError, match=f"Expected {text}="):
-        ask()
-
-
-def test_lists_and_text_are_taken() -> None:
-    assert [str(x)[:5] for x in dpassay.membership("Gaussian(1)", ["0.5", "0.1"])] == [
-        "0.691",
-        "0.901",
-    ]
-    found = dpassay.profile("Gaussian(1)", membership="0.5", posterior="0.5", reconstruction="0.01")
-    assert {answer.name for answer in found.answers} == {
-        "membership",
-        "posterior",
-        "reconstruction",
-    }

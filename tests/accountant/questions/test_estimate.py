@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -14,7 +13,7 @@ import pytest
 import dpassay
 from dpassay.accountant.core.adjacency import Direction
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.errors import InvalidInputError, UndecidedError
+from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.mechanisms import (
     Composed,
     DiscreteLaplace,
@@ -173,23 +172,6 @@ def test_an_estimate_of_less_than_three_digits_is_refused() -> None:
     assert whole.relative_width > Fraction(1, 1000)
 
 
-def test_bad_input_is_named() -> None:
-    cases: tuple[tuple[Callable[[], object], str], ...] = (
-        (lambda: estimate.estimate_delta(TRAINING, math.nan, adjacency=BOTH), "epsilon=nan finite"),
-        (lambda: estimate.estimate_delta(TRAINING, "x", adjacency=BOTH), "epsilon='x' to be"),
-        (lambda: estimate.estimate_epsilon(TRAINING, [0.5, 1.5]), r"delta=1\.5 in \[0, 1\]"),
-        (lambda: estimate.estimate_epsilon(TRAINING, -1e-9), "delta=-1e-09 in"),
-        (lambda: estimate.estimate_epsilon(TRAINING, log_delta=1), r"log_delta=1\.0 in"),
-        (lambda: estimate.estimate_epsilon(TRAINING), "either delta or log_delta"),
-        (lambda: estimate.estimate_beta(TRAINING, 2), r"alpha=2\.0 in"),
-        (lambda: estimate.estimate_power(TRAINING, alpha=True), "alpha=True to be"),
-        (lambda: estimate.estimate_delta(TRAINING, 1, adjacency="none"), "adjacency='none'"),
-    )
-    for bad, message in cases:
-        with pytest.raises(InvalidInputError, match=message):
-            bad()
-
-
 @pytest.mark.parametrize(
     "noise",
     ["Gaussian(1.1)", "Gaussian(0.02)", "Gaussian(300)", "Laplace(1)", "RandomizedResponse(1)"],
@@ -257,12 +239,6 @@ def test_a_count_is_as_many_compositions(release: Mechanism) -> None:
         one = estimate.estimate_delta(release, 0.25, count=n, adjacency=BOTH)
         assert isinstance(one, estimate.Estimate)
         assert float(one) == pytest.approx(value, rel=1e-9, abs=0)
-
-
-@pytest.mark.parametrize("count", [0, 2.5, [3, -1], "4"])
-def test_a_count_is_a_whole_number(count: Any) -> None:
-    with pytest.raises(InvalidInputError, match="whole number"):
-        estimate.estimate_delta(Gaussian(1), 1, count=count)
 
 
 @pytest.mark.slow

@@ -24,7 +24,6 @@ from dpassay.accountant.mechanisms import (
     Laplace,
     PoissonSubsampled,
     RandomizedResponse,
-    RankOneGaussian,
 )
 from dpassay.accountant.notation import parse
 from dpassay.accountant.numbers.interval import Interval
@@ -247,12 +246,6 @@ def test_both_directions_count(order: int) -> None:
     assert least < both.upper
 
 
-def test_no_end_is_negative() -> None:
-    bridged = dpassay.BridgedTree(3, arities=[4, 5], epsilon=1)  # no cell is whole
-    assert dpassay.epsilon(bridged, 0).lower == 0
-    assert dpassay.mu(bridged).lower == 0
-
-
 # Least μ of unbounded losses: the limit where it is exact, else two ends.
 
 
@@ -272,20 +265,3 @@ def test_no_test_needs_more_than_the_upper_end(mechanism: Mechanism, relation: s
     for alpha in (Fraction(1, 10**6), Fraction(1, 100), Fraction(1, 4)):
         beta = float(tradeoff.beta(mechanism, alpha, adjacency=relation).lower)
         assert norm.isf(float(alpha)) - norm.ppf(beta) <= float(found.upper) * (1 + 1e-9)
-
-
-def test_samples_of_gaussian_noise_need_what_they_do_in_the_limit() -> None:
-    step = PoissonSubsampled(Gaussian(2), "0.1")
-    assert str(dpassay.mu(step, adjacency="add-remove")) == "0.5"
-    assert str(dpassay.mu(Composed(step, 16), adjacency="add-remove")) == "2"
-
-
-def test_no_mu_is_enough_for_noise_of_one_rank() -> None:
-    with pytest.raises(NotApplicableError, match="No mu is enough"):
-        dpassay.mu(RankOneGaussian(3, 10))
-
-
-def test_mu_of_other_noise_is_the_least_one() -> None:
-    assert str(dpassay.mu("Laplace(1)")).startswith("1.03006")
-    assert str(dpassay.mu("Tabulated([1, 0], [0, 1])")) == "Infinity"
-    assert dpassay.mu("Channel([['1/2', '1/2'], ['1/2', '1/2']])") == 0

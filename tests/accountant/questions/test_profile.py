@@ -6,9 +6,8 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from dpassay.accountant.core.adjacency import Adjacency, Direction
+from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.errors import AdjacencyError, InvalidInputError
 from dpassay.accountant.mechanisms import (
     Gaussian,
     Laplace,
@@ -24,17 +23,6 @@ WIDTH = Fraction(1, 10**30)
 SMOOTH: list[Mechanism] = [Gaussian(1), Gaussian("0.001"), Gaussian(100), Laplace("0.5")]
 BOUNDED: list[Mechanism] = [Laplace("0.5"), Staircase("2", "0.3"), RandomizedResponse("2", 5)]
 INFINITE = Interval(Decimal("Infinity"), Decimal("Infinity"))
-
-
-def test_delta_of_ten_to_the_minus_thousand() -> None:
-    epsilon = profile.epsilon(Gaussian(1), "1e-1000")
-    assert str(epsilon.lower).startswith("68.2232603009469428214358217043")
-    delta = profile.delta(Gaussian(1), "68.22326030094694282143582170432")
-    assert narrow(delta, WIDTH)
-    assert delta.lower.adjusted() in (-1000, -1001)
-    log = profile.log_delta(Gaussian(1), "68.22326030094694282143582170432")
-    assert log.lower < -1000 * Decimal(10).ln() + Decimal("1e-20")
-    assert log.upper > -1000 * Decimal(10).ln() - Decimal("1e-20")
 
 
 @pytest.mark.parametrize("mechanism", [*SMOOTH, *BOUNDED], ids=str)
@@ -80,32 +68,12 @@ def test_epsilon_beside_the_mass_at_infinity() -> None:
     assert above.lower > Decimal("-1e-59")
 
 
-def test_direction_picks_one_side() -> None:
-    table = Tabulated(["9/10", "1/10"], ["1/2", "1/2"])
-    both = profile.delta(table, "0.5")
-    sides = [profile.delta(table, "0.5", direction=direction) for direction in Direction]
-    assert sides[0] != sides[1]
-    assert both == max(sides, key=lambda side: side.lower)
-
-
 def test_adjacency_is_read_and_checked() -> None:
     by_name = profile.delta(Gaussian(1), 1, adjacency="add-remove")
     assert by_name == profile.delta(Gaussian(1), 1, adjacency=Adjacency.REPLACE_ONE)
-    with pytest.raises(AdjacencyError, match="Did you mean 'replace-one'"):
-        profile.delta(Gaussian(1), 1, adjacency="replace_on")
-
-
-@pytest.mark.parametrize("delta", ["-0.1", "1.5", "-1e-1000", Fraction(10**5000)])
-def test_delta_must_be_a_probability(delta: str | Fraction) -> None:
-    with pytest.raises(InvalidInputError, match=r"Expected delta=.* in \[0, 1\]"):
-        profile.epsilon(Gaussian(1), delta)
 
 
 def test_bad_epsilon_and_width() -> None:
-    with pytest.raises(InvalidInputError, match=r"epsilon='1e-3x' to be a number"):
-        profile.delta(Gaussian(1), "1e-3x")
-    with pytest.raises(InvalidInputError, match="relative_width"):
-        profile.delta(Gaussian(1), 1, relative_width=Fraction(0))
     assert profile.delta(Gaussian(1), 1, relative_width="2").overlaps(profile.delta(Gaussian(1), 1))
     deep = Fraction(1, 10**3000)
     assert narrow(profile.delta(Gaussian(1), 1, relative_width=deep), deep)

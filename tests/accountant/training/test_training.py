@@ -25,20 +25,6 @@ from tests.quick import quick, slow
 DELTA = "1e-5"
 
 
-def test_random_allocation_is_that_mechanism_composed_over_epochs() -> None:
-    run = dpassay.dpsgd(2, 10, 45, epochs=1, delta=DELTA, sampling="random-allocation")
-    assert repr(run.mechanism) == (
-        "RandomAllocation(mechanism=Gaussian(standard_deviation=2), steps=4)"
-    )
-    alone = dpassay.epsilon(run.mechanism, DELTA, adjacency="add-remove")
-    assert run.epsilon.overlaps(alone)
-    assert "45/10 is not whole" in str(run)
-    longer = dpassay.dpsgd(2, 10, 10, epochs="1.5", delta=DELTA, sampling="random-allocation")
-    assert "2 epochs (an unfinished one counts in full), of 1 step each" in str(longer)
-    twice = dpassay.epsilon("Composed(Gaussian(2), 2)", DELTA)
-    assert longer.epsilon.overlaps(twice)  # in one step of one, that is, always
-
-
 @pytest.mark.parametrize("settings", [{"epochs": 3}, {"steps": 7}, {"steps": 9}])
 def test_shuffled_batches_are_no_worse_than_a_release_per_epoch(settings: dict[str, Any]) -> None:
     run = dpassay.dpsgd(1, 10, 30, delta=DELTA, sampling="shuffle", **settings)
@@ -70,11 +56,6 @@ def test_the_answer_names_the_neighbours_that_it_is_for(
     assert (run.neighbours, run.to_dict()["adjacency"]) == (said, said)
 
 
-def test_where_there_is_one_batch_both_ends_meet() -> None:
-    run = dpassay.dpsgd(1, 10, 10, epochs=1, delta=DELTA, sampling="shuffle")
-    assert narrow(run.epsilon, Fraction(1, 10**3))
-
-
 @pytest.mark.parametrize("sigma", ["0.001", "0.01"])
 def test_hardly_any_noise_has_a_finite_lower_end(sigma: str) -> None:
     """No ε is below ln(1 − δ), however small the probability of an event."""
@@ -96,16 +77,6 @@ def test_the_table_of_schemes_has_every_answer() -> None:
         alone = dpassay.dpsgd(2, 10, 20, epochs=1, delta=DELTA, sampling=run.sampling)
         assert run.epsilon == alone.epsilon
         assert f"{run.sampling}: {run.assumptions[0]}" in str(table)
-    with pytest.raises(dpassay.InvalidInputError, match="one of noise_multiplier"):
-        dpassay.training_schemes(10, 20, epochs=1, delta=DELTA)
-
-
-def test_several_epochs_of_very_few_steps_lie_between_one_and_known_steps() -> None:
-    few = dpassay.dpsgd(1, 30, 90, epochs=3, delta=DELTA, sampling="random-allocation")
-    one = dpassay.dpsgd(1, 30, 90, epochs=1, delta=DELTA, sampling="random-allocation")
-    each = dpassay.epsilon("Composed(Gaussian(1), 3)", DELTA)
-    assert one.epsilon < few.epsilon < each
-    assert narrow(few.epsilon, Fraction(1, 10**9))
 
 
 WHERE: dict[str, Any] = {"sampling": "truncated-poisson", "delta": "1e-5"}
@@ -116,17 +87,6 @@ def test_delta_is_printed_in_one_way(delta: Any) -> None:
     run = dpassay.dpsgd(1, 10, 1000, steps=10, delta=delta)
     assert "at delta = 1e-5," in str(run)
     assert "at delta 1e-5," in repr(run)
-
-
-def test_settings_may_be_text_as_on_the_command_line() -> None:
-    found = dpassay.dpsgd_noise(3, "10", "1e2", epochs=1, delta="1e-5", group="2")  # type: ignore[arg-type]
-    same = dpassay.dpsgd_noise(3, 10, 100, epochs=1, delta="1e-5", group=2)
-    assert str(found) == str(same)
-
-
-def test_a_lower_end_that_every_mechanism_has_is_said_to_be_one() -> None:
-    run = dpassay.dpsgd(1, 90, 100, steps=1, truncated_batch_size=1, **WHERE)
-    assert "Lower end: ln(1 - delta), which every mechanism has." in run.ends
 
 
 @pytest.mark.slow
@@ -140,15 +100,6 @@ def test_a_delta_next_to_one_has_an_answer(nines: int) -> None:
     assert all(each.lower == each.upper == 0 for each in found)
 
 
-def test_a_limit_that_is_hardly_ever_reached_costs_nearly_nothing() -> None:
-    cut = dpassay.dpsgd("1.1", 256, 60000, epochs=30, truncated_batch_size=400, **WHERE)
-    whole = dpassay.dpsgd("1.1", 256, 60000, epochs=30, delta="1e-5")
-    assert cut.epsilon.overlaps(whole.epsilon)
-    assert narrow(cut.epsilon, Fraction(1, 10**5))
-    named = dpassay.epsilon(cut.mechanism, "1e-5", adjacency="add-remove")
-    assert named.lower > cut.epsilon.upper  # no untruncated run of sensitivity 1
-
-
 @pytest.mark.slow
 def test_the_upper_end_is_near_that_of_a_peer() -> None:
     """`PLDAccountant().compose(TruncatedSubsampledGaussianDpEvent(60000, 256/60000, 256, 1.1),
@@ -157,15 +108,6 @@ def test_the_upper_end_is_near_that_of_a_peer() -> None:
     peer = Decimal("8.92767807")
     assert cut.epsilon.lower < peer
     assert cut.epsilon.upper < peer * Decimal("1.002")
-
-
-def test_what_does_not_fit_is_one_line() -> None:
-    with pytest.raises(dpassay.InvalidInputError, match="Expected truncated_batch_size with"):
-        dpassay.dpsgd(1, 10, 100, epochs=1, **WHERE)
-    with pytest.raises(dpassay.InvalidInputError, match="Expected sampling='truncated-poisson'"):
-        dpassay.dpsgd(1, 10, 100, epochs=1, delta="1e-5", truncated_batch_size=20)
-    with pytest.raises(dpassay.InvalidInputError, match="truncated_batch_size=0 ≥ 1"):
-        dpassay.dpsgd(1, 10, 100, epochs=1, truncated_batch_size=0, **WHERE)
 
 
 def run(
@@ -203,13 +145,6 @@ def test_one_batch_an_epoch_is_a_gaussian_release_of_all_records(sampling: str) 
     assert narrow(found, 1e-8)
 
 
-def test_batches_that_are_never_cut_are_those_of_poisson() -> None:
-    uncut = dpassay.dpsgd(
-        2, 10, 100, epochs=3, delta=DELTA, sampling=TRUNCATED, group=3, truncated_batch_size=103
-    )
-    assert uncut.epsilon.overlaps(run("poisson", 3).epsilon)
-
-
 def test_two_records_of_one_direction_are_between_the_ends() -> None:
     """δ at both ends for parallel gradients, from 4·10⁵ runs: five deviations, 1e-6."""
     steps, mu, runs = 10, 0.5, 400_000
@@ -241,13 +176,6 @@ def test_the_noise_for_a_group_is_enough(sampling: str) -> None:
         truncated_batch_size=60 if sampling == TRUNCATED else None,
     )
     assert Decimal("2.9") < found.epsilon.upper <= 3
-
-
-def test_the_answer_names_the_mechanism_in_short() -> None:
-    said = str(dpassay.dpsgd(1.1, 9, 90, epochs=1, delta=1e-5)).splitlines()[-1]
-    name, _, mechanism = said.partition(": ")
-    assert name == "mechanism"
-    assert "standard_deviation=1.1" in mechanism
 
 
 # Every sampling under every neighbouring relation, against all datasets of gradients −1, 0, 1.
@@ -373,13 +301,6 @@ def test_replaced_records_are_no_more_private_than_zeroed_ones(sampling: str) ->
     assert asked("zero-out", 2).upper > zeroed.upper
 
 
-def test_batches_that_may_always_be_cut_are_private_at_zero() -> None:
-    run = dpassay.dpsgd(
-        4, 2, 4, epochs=1, delta="0.4", sampling=TRUNCATED, truncated_batch_size=1, group=2
-    )
-    assert run.epsilon == 0
-
-
 @pytest.mark.parametrize(
     ("sampling", "relation"),
     [
@@ -399,22 +320,6 @@ def test_a_person_has_many_records(sampling: str, relation: str) -> None:
     )  # fmt: skip
     assert run.epsilon.lower <= run.epsilon.upper
     assert run.epsilon.upper.is_finite()
-
-
-def test_what_is_refused() -> None:
-    for sampling in ("poisson", "without-replacement"):
-        with pytest.raises(dpassay.InvalidInputError, match="group=7 ≤ dataset_size=5"):
-            dpassay.dpsgd(1, 2, 5, steps=1, delta=LEVEL, sampling=sampling, group=7)
-    with pytest.raises(dpassay.InvalidInputError, match="Did you mean 'replace-one'"):
-        dpassay.dpsgd(1, 1, 9, steps=1, delta=LEVEL, neighbours="replace")
-    with pytest.raises(dpassay.InvalidInputError, match="batch_size=9 < dataset_size=9"):
-        dpassay.dpsgd(
-            1, 9, 9, steps=1, delta=LEVEL, sampling="without-replacement", neighbours="add-remove"
-        )
-    with pytest.raises(dpassay.InvalidInputError, match="group=9 < dataset_size=9"):
-        dpassay.dpsgd(1, 9, 9, steps=1, delta=LEVEL, sampling="with-replacement", group=9)
-    with pytest.raises(dpassay.InvalidInputError, match="Expected delta=1 < 1"):
-        dpassay.dpsgd(2, 2, 4, epochs=1, delta=1, sampling=TRUNCATED, truncated_batch_size=3)
 
 
 def test_the_mechanism_of_a_run_is_no_better_than_the_run() -> None:

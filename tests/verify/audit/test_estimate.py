@@ -13,7 +13,6 @@ import pytest
 from scipy import stats
 
 import dpassay
-from dpassay.accountant.errors import InvalidInputError
 from dpassay.figures import audit as picture
 from dpassay.verifier.audit.curve import EPSILONS, Curve
 from dpassay.verifier.cli import main
@@ -141,13 +140,6 @@ def test_an_exact_release_is_not_said_to_leak_by_its_bits() -> None:
     assert found.refuted
     assert "reveal no more than its values do" in str(found)
     assert "floating-point noise" not in str(found)
-
-
-def test_a_claim_is_stated_once() -> None:
-    with pytest.raises(InvalidInputError, match="one claim"):
-        dpassay.audit(laplace(1.0), 1, epsilon=1, pair=PAIR)
-    with pytest.raises(InvalidInputError, match="pair"):
-        dpassay.audit(laplace(1.0), 0, 1, epsilon=1)  # type: ignore[call-overload]
 
 
 @pytest.mark.slow

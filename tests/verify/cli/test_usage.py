@@ -1,7 +1,8 @@
-"""Wrong words: every command answers with one line that names the word, and with its exit code."""
+"""What commands answer: right words with their answers, wrong ones with a line that names them."""
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -63,6 +64,14 @@ def test_so_is_a_wrong_mechanism(
 ) -> None:
     refused(["profile", mechanism, "--mu"], said, capsys)
     refused(["verify", mechanism, "--epsilon", "1", "--delta", "1e-5"], said, capsys)
+
+
+@pytest.mark.parametrize(("typed", "code", "printed"), rows(HERE / "said.txt"))
+def test_what_is_typed_is_answered(
+    typed: str, code: str, printed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(shlex.split(typed)) == int(code)
+    assert re.search(printed, capsys.readouterr().out, re.DOTALL)
 
 
 @pytest.mark.parametrize("epsilon", ["0", "1", "3", "sqrt(2)"])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dpassay.accountant.composition.exact.laplace_product import of_distances
 from dpassay.accountant.composition.product import Product
 from dpassay.accountant.core.pair import Tails
-from dpassay.accountant.mechanisms import Composed, Laplace, LaplaceVector
+from dpassay.accountant.mechanisms import Composed, Laplace
 from dpassay.accountant.notation import parse
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.interval import enclose
@@ -158,13 +158,6 @@ def test_estimates_of_epsilon_are_near(log_delta: float) -> None:
     assert near is not None
     # the slope of ln H is below 1e3 here, and the estimate aims at 1e-11 of ε ≤ 24
     assert abs(pair.hockey_stick(exact(Fraction(near))).log() - log_delta) < 1e-6
-
-
-def test_forty_shifts_on_a_grid_to_nine_digits() -> None:
-    shifts = [t * Fraction(1, 9) for t in range(1, 41)]
-    width = Fraction(1, 10**9)
-    found = profile.delta(LaplaceVector(1, shifts), 3, relative_width=width)
-    assert narrow(found, width)
 
 
 def test_a_grid_answers_where_the_coefficients_are_long() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpassay.accountant import notation
-from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
+from dpassay.accountant.errors import AdjacencyError, NotApplicableError
 from dpassay.accountant.mechanisms import (
     BufferedToeplitz,
     Composed,
@@ -352,53 +352,3 @@ def test_step_noise_solves_for_white_noise(name: str) -> None:
     white = np.random.default_rng(7).normal(0.0, 0.5, (N, 2, 3))
     # substitution in doubles: condition numbers below 1e4 here
     assert np.abs(np.tensordot(c, noise, axes=1) - white).max() < 1e-11
-
-
-CYCLIC = {"participation": "cyclic", "separation": 2}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"strategy": [[1, 1], [0, 1]], "steps": 2}, r"strategy\[0\]\[1\]=1 to be 0.*triangular"),
-        ({"strategy": [[1, 0], [1, 0]], "steps": 2}, r"strategy\[1\]\[1\]=0 ≠ 0.*invertible"),
-        ({"strategy": [[1, 0], [1]], "steps": 2}, r"strategy\[1\] to have 2 entries.* not 1"),
-        ({"strategy": [[1, 0], [float("nan"), 1]], "steps": 2}, r"strategy\[1\]\[0\]=nan"),
-        ({"strategy": [0, 1]}, r"strategy\[0\]=0 ≠ 0"),
-        ({"strategy": [1, float("inf")]}, r"strategy\[1\]=inf"),
-        ({"strategy": [1, "sqrt(2)"]}, r"strategy\[1\].*rational"),
-        ({"strategy": []}, "to be a name"),
-        ({"strategy": "squareroot"}, "Did you mean 'square-root'"),
-        ({"strategy": [1] * 9}, "steps=8 ≥ 9"),
-        ({"strategy": [[1]]}, "steps=8 to be 1"),
-        ({"strategy": [[1]], "steps": 1, "bands": 1}, "bands=1 to be left out"),
-        ({"bands": 0}, "bands=0 ≥ 1"),
-        ({"noise_multiplier": 0}, "noise_multiplier=0 > 0"),
-        ({"steps": 0}, "steps=0 ≥ 1"),
-        ({"participation": "cycles"}, "'cycles' to be one of .* Did you mean 'cyclic'"),
-        ({"participation": "cyclic"}, r"Expected separation=…"),
-        ({"separation": 2}, "left out where participation is 'single'"),
-        ({**CYCLIC, "separation": 0}, "separation=0 ≥ 1"),
-        ({**CYCLIC, "participations": 0}, "participations=0 ≥ 1"),
-        ({"step_sampling_prob": "1/2"}, "step_sampling_prob only with participation='cyclic'"),
-        ({**CYCLIC, "step_sampling_prob": "1/2", "participations": 2}, "and no participations"),
-        ({**CYCLIC, "step_sampling_prob": "3/2"}, r"step_sampling_prob='3/2' in \[0, 1\]"),
-        ({**CYCLIC, "step_sampling_prob": "1/2", "strategy": "square-root"},
-         "separation=2 ≥ 8, the bands.*bands=2"),
-        ({**CYCLIC, "step_sampling_prob": "1/2", "strategy": [1, 0, 1]},
-         "separation=2 ≥ 3, the bands"),
-        ({"strategy": [[1, 0], [1, 1]], "steps": 2, "participation": "cyclic", "separation": 1,
-         "step_sampling_prob": "1/2"}, "separation=1 ≥ 2, the bands"),
-        ({**CYCLIC, "participations": 5}, "participations=5 ≤ 4: no more fit into steps=8"),
-    ],
-)  # fmt: skip
-def test_bad_input(arguments: dict[str, Any], said: str) -> None:
-    usual = {"strategy": "identity", "noise_multiplier": 1, "steps": 8, "participation": "single"}
-    with pytest.raises(InvalidInputError, match=said) as caught:
-        MatrixMechanism(**{**usual, **arguments})
-    assert "\n" not in str(caught.value)
-
-
-def test_buffers_are_even() -> None:
-    with pytest.raises(InvalidInputError, match="as many decays as output_scales, not 1 and 2"):
-        BufferedToeplitz([1, 2], [1])

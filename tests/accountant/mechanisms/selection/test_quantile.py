@@ -14,8 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare, kstest
 
-import dpassay
-from dpassay.accountant.errors import DpassayError
 from dpassay.accountant.mechanisms import Composed, ExponentialMechanism, PrivateQuantile
 from dpassay.accountant.questions import profile
 from tests.near import mpf
@@ -171,28 +169,3 @@ def test_listed_neighbours_attain_the_profile(relation: str, p: str) -> None:
         assert other - math.exp(at[-1]) * one == pytest.approx(delta, rel=1e-13, abs=0)
     assert at[0] == pytest.approx(0, abs=2.0**-24)
     assert at[1] > whole / 2
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("PrivateQuantile(1, 3, 2, 'add-remove')", r"lower=3 < upper=2"),
-        ("PrivateQuantile(1, 0, 1)", "needs adjacency"),
-        ("PrivateQuantile(1, 0, 1, 'add-remove', 1)", r"probability=1 in \(0, 1\)"),
-        ("PrivateQuantile(1, 0, '1e-400', 'add-remove')", "upper"),
-        ("PrivateQuantile(0, 0, 1, 'add-remove')", "epsilon"),
-    ],
-)
-def test_bad_arguments_are_named(text: str, message: str) -> None:
-    with pytest.raises(DpassayError, match=message):
-        dpassay.parse(text)
-
-
-def test_other_relations_and_bad_records_are_refused() -> None:
-    about = PrivateQuantile(1, 0, 1, "add-remove")
-    for relation in (None, "replace-one"):
-        with pytest.raises(DpassayError, match="add-remove"):
-            profile.delta(about, 1, adjacency=relation)
-    for bad in (3, ["x"], [[1.0]], [float("nan")], [1, float("inf")]):
-        with pytest.raises(DpassayError, match="data"):
-            about.release(bad)

@@ -11,12 +11,11 @@ from scipy.integrate import quad
 from scipy.stats import binomtest, norm
 
 from dpassay.accountant.core.adjacency import Adjacency
-from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
+from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.mechanisms import (
     GaussianThreshold,
     LaplaceThreshold,
     PartitionSelection,
-    PoissonSubsampled,
 )
 from dpassay.accountant.questions import profile, tradeoff
 
@@ -132,13 +131,3 @@ def test_several_keys_are_the_worst_split_of_new_and_old_ones(threshold: int, at
         found.append(1 - kept + kept * rest)
     ours = float(profile.delta(GaussianThreshold(2, threshold, k), at, adjacency=ADDED))
     assert ours == pytest.approx(max(found), rel=1e-10, abs=0)
-
-
-def test_what_is_not_known_is_said() -> None:
-    for about in (LaplaceThreshold(1, 9), GaussianThreshold(1, 9), PartitionSelection(1, "1e-5")):
-        with pytest.raises(AdjacencyError, match="add-remove"):
-            profile.delta(about, 1, adjacency=Adjacency.REPLACE_ONE)
-        with pytest.raises(AdjacencyError, match="named"):
-            profile.delta(about, 1)
-        with pytest.raises(NotApplicableError, match="Guaranteed"):
-            PoissonSubsampled(about, "1/2")

@@ -16,11 +16,8 @@ from mpmath import exp, mp, mpf
 
 import dpassay
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
 from dpassay.accountant.mechanisms import (
     Channel,
-    Composed,
-    Laplace,
     RandomizedResponse,
     Rappor,
     Shuffled,
@@ -30,7 +27,7 @@ from dpassay.accountant.mechanisms import (
 )
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.pairs.shuffling import ShuffledReports
-from dpassay.accountant.questions import guarantees, profile
+from dpassay.accountant.questions import profile
 from tests.accountant.mechanisms.wrappers.histograms import bits, law, worst
 from tests.near import narrow
 from tests.quick import slow
@@ -195,34 +192,3 @@ def test_histograms_are_drawn_with_their_law() -> None:
             share = float(chance)
             spread = math.sqrt(share * (1 - share) / draws)
             assert abs(seen[histogram] / draws - share) <= 5.5 * spread
-
-
-def test_other_questions() -> None:
-    among = ShuffledAmong(RandomizedResponse(1), [20, 0])
-    assert narrow(guarantees.rho(among), 1e-3)
-    assert profile.delta(Composed(among, 2), "0.5") > profile.delta(among, "0.5")
-    assert narrow(dpassay.beta(among, "1/10"), 1e-9)
-
-
-def test_what_is_refused() -> None:
-    with pytest.raises(NotApplicableError, match="finitely many outcomes, not"):
-        ShuffledAmong(Laplace(1), [1, 1])
-    with pytest.raises(InvalidInputError, match="of 3 counts"):
-        ShuffledAmong(RandomizedResponse(1, 3), [1, 1])
-    with pytest.raises(InvalidInputError, match=r"others\[1\]"):
-        ShuffledAmong(RandomizedResponse(1), [1, -1])
-    for mechanism, others in (
-        (RandomizedResponse(1), [100_000, 0]),
-        (RandomizedResponse(1), [5_000, 5_000]),
-        (RandomizedResponse(1, 3), [500, 0, 0]),
-        (UnaryEncoding(1, 20), [1] * 20),
-    ):
-        with pytest.raises(NotApplicableError, match="lists every histogram"):
-            ShuffledAmong(mechanism, others)
-    among = ShuffledAmong(RandomizedResponse(1), [3, 0])
-    with pytest.raises(AdjacencyError, match="replace-one"):
-        profile.delta(among, 1, adjacency="add-remove")
-    with pytest.raises(NotApplicableError, match="releases none"):
-        among.release([0, 0, 0, 0])
-    with pytest.raises(NotApplicableError, match="does not run"):
-        ShuffledAmong(UnaryEncoding(1, 3), [1, 0, 0]).outputs(0, 3, rng=np.random.default_rng(1))

@@ -22,7 +22,6 @@ from dpassay.accountant.mechanisms import (
     Gaussian,
     IntegerNoise,
     Laplace,
-    Skellam,
 )
 from dpassay.accountant.notation import parse
 from dpassay.accountant.numbers.exact import exact
@@ -235,8 +234,6 @@ def test_trade_offs_and_compositions_follow() -> None:
     for epsilon in (0, 0.2, 0.5, 1):
         bound = 1 - float(profile.delta(made, epsilon)) - 0.1 * math.exp(epsilon)
         assert bound <= float(found.upper) + 1e-9
-    with pytest.raises(DpassayError, match="too slow for sums"):
-        profile.delta(Composed(made, 2), 1)
     listed = Bounded(DiscreteLaplace(1), 0, 5, "resample")
     twice, once = profile.delta(Composed(listed, 2), 1), profile.delta(listed, "1/2")
     assert once.lower < twice.lower
@@ -264,20 +261,3 @@ def test_real_noise_is_simulated_in_the_range() -> None:
         assert drawn.min() >= -1
         assert drawn.max() <= 1
         assert (len(np.unique(drawn)) < 4000) == (how == "clip")
-        with pytest.raises(DpassayError, match="integers only"):
-            made.release(0.5)
-
-
-def test_what_does_not_fit_is_refused() -> None:
-    cases: list[tuple[Callable[[], Bounded], str]] = [
-        (lambda: Bounded(Laplace(1), 0, 0, "clip"), "upper=0 > lower=0"),
-        (lambda: Bounded(Laplace(1), 0, 1, "wrap"), "integer noise with how='wrap'"),
-        (lambda: Bounded(DiscreteLaplace(1), 0, "1/2", "clip"), "to be an integer"),
-        (lambda: Bounded(DiscreteLaplace(1), 0, 10**6, "clip"), "at least as private"),
-        (lambda: Bounded(Laplace(1), 0, 1, "truncate"), "how"),
-        (lambda: Bounded(Bounded(Laplace(1), 0, 1, "clip"), 0, 1, "clip"), "Bounded knows"),
-    ]
-    for build, words in cases:
-        with pytest.raises(DpassayError, match=words):
-            build()
-    assert isinstance(Bounded(Skellam(2), 0, 3, "wrap"), Bounded)

@@ -12,8 +12,6 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpassay.accountant.core.adjacency import Adjacency
-from dpassay.accountant.errors import AdjacencyError, InvalidInputError
 from dpassay.accountant.mechanisms import Rappor, SubsetSelection, UnaryEncoding
 from dpassay.accountant.mechanisms.wrappers.channel import LocalReport
 from dpassay.accountant.questions import accuracy, profile
@@ -109,10 +107,3 @@ def test_defaults_minimise_the_variance_of_a_count_nearly() -> None:
     assert variance(UnaryEncoding(2, 50)) > optimised
     subsets = [variance(SubsetSelection(2, 50, size=d)) for d in range(1, 50)]
     assert variance(SubsetSelection(2, 50)) <= min(subsets) * Fraction(101, 100)
-
-
-def test_refusals() -> None:
-    with pytest.raises(InvalidInputError, match=r"value\[1\]=3 in 0\.\.2"):
-        UnaryEncoding(1, 3).release([0, 3])
-    with pytest.raises(AdjacencyError, match="one record"):
-        UnaryEncoding(1, 3).worst_case(Adjacency.ADD_REMOVE)

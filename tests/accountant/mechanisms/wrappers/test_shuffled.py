@@ -9,17 +9,12 @@ import numpy as np
 import pytest
 from mpmath import exp, mp, mpf
 
-from dpassay.accountant.core.adjacency import Adjacency
-from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
 from dpassay.accountant.mechanisms import (
-    Composed,
-    Gaussian,
-    Guaranteed,
     RandomizedResponse,
     Shuffled,
 )
 from dpassay.accountant.numbers.exact import exact
-from dpassay.accountant.questions import guarantees, profile
+from dpassay.accountant.questions import profile
 from tests.accountant.mechanisms.wrappers.histograms import law, worst_of_all
 from tests.near import narrow
 
@@ -82,24 +77,3 @@ def test_histograms_are_drawn_with_their_law() -> None:
             share = float(chance)
             spread = math.sqrt(share * (1 - share) / draws)
             assert abs(seen[histogram] / draws - share) < 5.5 * spread
-
-
-def test_what_is_refused() -> None:
-    for unknown in (Gaussian(1), Guaranteed(1, "1e-6")):
-        with pytest.raises(NotApplicableError, match="numbers with Laplace noise, not"):
-            Shuffled(unknown, 10)
-    with pytest.raises(InvalidInputError, match="≤ 10000000"):
-        Shuffled(RandomizedResponse(1), 10**8)
-    many = Shuffled(Guaranteed(1), 1000)
-    with pytest.raises(NotApplicableError, match="do not compose"):
-        Composed(many, 2)
-    with pytest.raises(NotApplicableError, match="only bounds of delta"):
-        guarantees.rho(many)
-    with pytest.raises(NotApplicableError, match="a randomiser that can be run"):
-        many.release([0] * 1000)
-    with pytest.raises(InvalidInputError, match="≤ 100"):
-        Shuffled(RandomizedResponse("1e9"), 3)
-    with pytest.raises(AdjacencyError, match="replace-one"):
-        profile.delta(Shuffled(RandomizedResponse(1), 3), 1, adjacency=Adjacency.ADD_REMOVE)
-    with pytest.raises(NotApplicableError, match="variance"):
-        Shuffled(RandomizedResponse(1), 3).variances()

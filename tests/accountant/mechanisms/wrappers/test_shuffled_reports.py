@@ -252,7 +252,3 @@ def test_epsilon_has_two_ends(mechanism: Shuffled, apart: float) -> None:
         assert delta == pytest.approx(1e-6, rel=1e-3, abs=0)
     with pytest.raises(dpassay.UndecidedError, match="by clones"):
         dpassay.epsilon(mechanism, "1e-6", relative_width=Fraction(1, 1000))
-
-
-def test_no_delta_is_below_zero() -> None:
-    assert dpassay.delta(Shuffled(Guaranteed(1), 1000), "1/2").lower == 0

@@ -584,7 +584,7 @@ def _cost(
         if name == "mu":
             mu = release.exact_gaussian_mu(adjacency)
             if mu is not None:
-                return mu.square
+                return _above(mu.squared)
             from dpassay.accountant.questions.least_mu import mu as least_mu
 
             bound = _upper(least_mu(release, adjacency=adjacency))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from flint import arb
 
@@ -26,7 +26,7 @@ from dpassay.accountant.core.validate import (
 )
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.mechanisms.additive.gaussian import normal_quantile
-from dpassay.accountant.numbers.exact import ExactReal
+from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.theta import variance
 from dpassay.accountant.pairs.discrete import DiscreteGaussianPair
 from dpassay.accountant.pairs.gaussian import GaussianPair
@@ -134,8 +134,6 @@ class SharedNoise(GaussianNoise, ABC):
 
 # --- Correlated Gaussian noise: Lebeda's Algorithm 1 and its family -------------------------------
 
-Real = TypeVar("Real", Fraction, arb)
-
 
 @declared
 class CorrelatedGaussian(SharedNoise):
@@ -199,35 +197,21 @@ class CorrelatedGaussian(SharedNoise):
                 why = "w = v − v' has 4(‖w‖² − (Σw)²/B)/B, largest at w in {−1,1}^d with |Σw| ≤ 1"
         return f"In units of μ²: {convex}, and {why}."
 
-    def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
-        """Return the exact μ' under the named relation.
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal:
+        """Return the exact μ' under the named relation, with B = d + C².
 
         Add/remove: μ with the size; without it 2μ√(j(B − j))/B for the worst number of ones j,
         which is μ only where B/2 is an integer. Replace one: 2μ√(d/B) with the size;
         without it 2μ√((d − (d mod 2)/B)/B).
         """
-        whole = self.dimension + self.c_squared.ball()
-        return self.mu.ball() * self._unit_square(require(adjacency, self), whole).sqrt()
-
-    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return the same where C² does not enter, or is rational."""
-        relation = require(adjacency, self)
-        if relation is Adjacency.ADD_REMOVE and self.release_size:
-            return self.mu
-        rational = self.c_squared.rational
-        if rational is None:
-            return None
-        return self.mu * ExactReal.of_root(self._unit_square(relation, self.dimension + rational))
-
-    def _unit_square(self, relation: Adjacency, B: Real) -> Real:
-        """Return (μ'/μ)² for B = d + C², exact or as a ball (not for add/remove with the size)."""
-        d = self.dimension
-        if relation is Adjacency.ADD_REMOVE:
-            j = self._worst_ones()
-            return 4 * j * (B - j) / (B * B)
+        d, whole = self.dimension, exact(self.dimension) + self.c_squared
+        if require(adjacency, self) is Adjacency.REPLACE_ONE:
+            lost = exact(0 if self.release_size else d % 2) / whole
+            return self.mu * ((exact(d) - lost).times(4) / whole).root()
         if self.release_size:
-            return 4 * d / B
-        return 4 * (d - d % 2 / B) / B
+            return self.mu
+        j = self._worst_ones()
+        return self.mu * ((whole - exact(j)).times(4 * j)).root() / whole
 
     def _worst_ones(self) -> int:
         """Return the j in 0..d that maximises j(B − j): the largest with 2j − 1 ≤ B."""
@@ -411,34 +395,22 @@ class DisjointGroupsGaussian(SharedNoise):
             f"Given the size of a row, its counts carry z alone: {why}.",
         )
 
-    def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal:
         """Return the exact μ' under the named relation, or else the one that it is made for.
 
         Per row and in units of μ², a record alone has A = d/(4 Var z) + 1/(4 Var η); under
         replace-one the worst of d/Var z (same row), 2A (another row, m ≥ 2) and A (to or from
         an all-zero record).
         """
-        # made for add/remove, asked for replace-one: A = 1, and √d is irrational
-        within = 4 * self.dimension / (self.dimension + arb(self.dimension).sqrt())
-        return self.mu.ball() * within.max(arb(self._moves)).sqrt()
-
-    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return the same where √d does not enter, or is an integer."""
-        relation = self.adjacency if adjacency is None else adjacency
-        d = self.dimension
-        if self.adjacency is Adjacency.ADD_REMOVE:
-            if relation is Adjacency.ADD_REMOVE:  # d/(d + √d) + 1/(√d + 1) = 1
-                return self.mu
-            root = math.isqrt(d)
-            if root * root != d:
-                return None
-            square = max(Fraction(4 * d, d + root), Fraction(self._moves))
-        else:
+        relation, d = adjacency or self.adjacency, self.dimension
+        alone, within = Fraction(1), exact(1)  # A of add/remove: d/(d + √d) + 1/(√d + 1) = 1
+        if self.adjacency is Adjacency.REPLACE_ONE:
             alone = Fraction(1, 4) + (Fraction(1, 16) if self.as_printed else Fraction(1, 4))
-            square = (
-                alone if relation is Adjacency.ADD_REMOVE else max(Fraction(1), self._moves * alone)
-            )
-        return self.mu * ExactReal.of_root(square)
+        else:
+            within = exact(4 * d) / (exact(d) + ExactReal.of_root(Fraction(d)))
+        moved = relation is Adjacency.REPLACE_ONE
+        square = max(within, exact(self._moves * alone)) if moved else exact(alone)
+        return self.mu * square.root()
 
     @property
     def _moves(self) -> int:

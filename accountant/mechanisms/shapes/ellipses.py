@@ -60,24 +60,16 @@ class EllipseMechanism(SharedNoise):
             f"{why}.",
         )
 
-    def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal:
         """Return μ under add/remove; under replace-one the norm of the worst difference.
 
         A difference with n non-zero entries of sum t has n/a₂² + (t²/d)(1/a₁² − 1/a₂²), and
         a₁ ≥ a₂ for every ellipse here, so n = min(2k, d) and t = n mod 2 are worst.
         """
-        return self.mu.ball() * self._worst_difference().ball().sqrt()
-
-    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return the same where its square is rational."""
         if require(adjacency, self) is Adjacency.ADD_REMOVE:
             return self.mu
-        square = self._worst_difference().rational
-        return None if square is None else self.mu * ExactReal.of_root(square)
-
-    def _worst_difference(self) -> ExactReal:
         nonzero = min(2 * self.sparsity, self.dimension)
-        return self.ellipse.squared_norm(nonzero, nonzero % 2)
+        return self.mu * self.ellipse.squared_norm(nonzero, nonzero % 2).root()
 
     def _over_mu_squared(self, value: ExactReal) -> arb:
         return value.times(1 / self.mu.square).ball()
@@ -346,14 +338,9 @@ class OptimalGroups(GaussianNoise):
             f"The squared Mahalanobis norm is convex, so entries are 0 or 1, and {why}.",
         )
 
-    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal:
         """Return the exact μ' under the named relation, or else the one that it is made for."""
-        return self.mu.ball() * self._square(adjacency).ball().sqrt()
-
-    def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return the same where its square is rational."""
-        square = self._square(adjacency).rational
-        return None if square is None else self.mu * ExactReal.of_root(square)
+        return self.mu * self._square(adjacency).root()
 
     def _square(self, adjacency: Adjacency | None) -> ExactReal:
         """Return (μ'/μ)², exactly; see the module for the norms."""

@@ -730,30 +730,20 @@ class TruncatedGeometric(Mechanism):
 
     def mean_at(self, count: int) -> arb:
         """Return the mean of the released value for a true count (biased off the middle)."""
-        n = self._count(count)
-        return n + self._excess(n - self.low) - self._excess(self.high - n)
+        return self._mean_of(count, lambda value: value)
 
     def mean_squared_error_at(self, count: int) -> arb:
-        """Return E[(released − n)²] for a true count n.
-
-        The sum over both sides of E[min(Z⁺, R)²] = Σ_{1 ≤ k ≤ R} (2k − 1) P(Z ≥ k), where R is
-        the room on that side and P(Z ≥ k) = r^k/(1 + r).
-        """
-        n = self._count(count)
-        rate = 1 / self.scale.ball()
-        r, less = (-rate).exp(), -(-rate).expm1()
-        total = arb(0)
-        for room in (n - self.low, self.high - n):
-            top = r**room
-            plain = r * (1 - top) / less
-            weighted = r * (1 - (room + 1) * top + room * top * r) / less**2
-            total += (2 * weighted - plain) / (1 + r)
-        return total
+        """Return E[(released − n)²] for a true count n."""
+        return self._mean_of(count, lambda value: (value - count) ** 2)
 
     def variance_at(self, count: int) -> arb:
         """Return the variance of the released value for a true count."""
-        bias = self.mean_at(count) - count
-        return self.mean_squared_error_at(count) - bias**2
+        return self.mean_squared_error_at(count) - (self.mean_at(count) - count) ** 2
+
+    def _mean_of(self, count: int, function: Callable[[int], int]) -> arb:
+        """Return the mean of a function of the released value for a true count."""
+        masses = enumerate(self.masses(count), start=self.low)
+        return sum((function(value) * mass for value, mass in masses), start=arb(0))
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
         """Return counts one apart, at both ends of the range and in its middle."""
@@ -763,11 +753,6 @@ class TruncatedGeometric(Mechanism):
     def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Draw released counts."""
         return self.release(int(answer), size, rng=rng)
-
-    def _excess(self, room: int) -> arb:
-        """Return E[(−Z − room)⁺] = Σ_{k > room} P(Z ≥ k) = r^{room+1}/(1 − r²)."""
-        rate = 1 / self.scale.ball()
-        return -(-rate * (room + 1)).exp() / (-2 * rate).expm1()
 
     def _count(self, count: int) -> int:
         n = integer("count", count)

@@ -83,8 +83,6 @@ _NARROW = 40
 """Bits of an argument from which on a function is asked for all of it at once."""
 _PARTS = 16
 """Parts of the range of true answers that a search begins with."""
-_ESTIMATE_BITS, _MOST_STEPS, _LAST_STEP = 64, 60, 1e-13
-"""Precision, most steps and last relative step of an estimate of ε."""
 _MOST_BOXES = 3_000
 """Parts of it that are examined, in all: about a second."""
 
@@ -128,26 +126,7 @@ class ResampledPair(MirroredPair):
             refusal="Divergences of resampled noise are not enclosed. Ask for delta, epsilon or "
             "beta.",
             width=lambda: Fraction(1, 10**10),
-            epsilon=self._estimate,
         )
-
-    def _estimate(self, log_delta: float) -> float | None:
-        """Return about the ε with ln H(ε) = log_delta, by Newton's method between bounds."""
-        with ctx.workprec(_ESTIMATE_BITS):
-            low, high = 0.0, float(self.max_loss().mid())
-            shift = float(self.distance)
-            guess = min(high / 2, shift**2 / 2 + shift * math.sqrt(-2 * log_delta))
-            for _ in range(_MOST_STEPS):
-                at = ExactReal.of_rational(Fraction(guess))
-                value, slope = self.excess(at), self.tails(at).q_above
-                h, q = float(value.mid()), float(slope.mid()) * math.exp(guess)
-                away = math.log(h) - log_delta if h > 0 else -math.inf
-                low, high = (guess, high) if away > 0 else (low, guess)
-                step = away * h / q if h > 0 and q > 0 else -math.inf
-                if abs(step) <= _LAST_STEP * guess:
-                    return guess
-                guess = guess + step if low < guess + step < high else (low + high) / 2
-        return None
 
     def max_loss(self) -> arb:
         """Return ln(f(−a)Z(a + d)/(f(−a − d)Z(a))), a = 0 or w − d."""

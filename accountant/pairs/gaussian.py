@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import final
 
 from flint import arb
@@ -14,12 +12,10 @@ from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Known, MirroredPair, Tails
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval
-from dpassay.accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.numbers.precision import cached_property
 
 _FAR = 64
 """From here on, erfc of a ball is asked for at its ends."""
-_ESTIMATE_BITS, _ESTIMATE_WIDTH, _MOST_STEPS = 192, 1e-14, 40
-"""Precision, last relative step, and most steps of an estimate of ε; beyond, none is given."""
 
 
 def normal_cdf(x: arb) -> arb:
@@ -73,30 +69,7 @@ class GaussianPair(MirroredPair):
     @property
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
-        return Known(epsilon=self._estimate_epsilon, rho=lambda: self.mu() ** 2 / 2)
-
-    def _estimate_epsilon(self, log_delta: float) -> float | None:
-        """Return about the ε with ln H(ε) = log_delta, by Newton's method.
-
-        H(ε) ≤ Φ(μ/2 − ε/μ) ≤ exp(−(ε/μ − μ/2)²/2) for ε ≥ μ²/2 says where to start, at the right
-        of the root; and H'(ε) = −e^ε Φ(−μ/2 − ε/μ).
-        """
-        with ctx.workprec(_ESTIMATE_BITS):
-            mu = float(self.mu())
-            guess = mu**2 / 2 + mu * math.sqrt(-2 * log_delta)
-            for _ in range(_MOST_STEPS):
-                if not math.isfinite(guess):
-                    return None
-                tails = self.tails(ExactReal.of_rational(Fraction(guess)))
-                slope = arb(guess).exp() * tails.q_above
-                value = tails.p_above - slope
-                if not (value > 0 and slope > 0):
-                    return None
-                step = float((value.log() - log_delta) * value / slope)
-                guess += step
-                if abs(step) <= _ESTIMATE_WIDTH * abs(guess):
-                    return guess
-        return None
+        return Known(rho=lambda: self.mu() ** 2 / 2)
 
     def renyi(self, order: arb) -> arb:
         """Return order·μ²/2."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -286,7 +285,7 @@ class ChoicePair(MirroredPair):
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
         if self.scores == "Gaussian":
-            return Known(epsilon=self._estimate, rho=self.noise.known.rho)
+            return Known(rho=self.noise.known.rho)
         if self.scores == "Gumbel":
             return Known(
                 # approached as p → 0
@@ -302,13 +301,6 @@ class ChoicePair(MirroredPair):
             # rare events of two candidates come near it
             max_loss=lambda: self.distance,
         )
-
-    def _estimate(self, log_delta: float) -> float | None:
-        both = (
-            self.noise.known.epsilon(log_delta),
-            self._one.known.epsilon(log_delta - math.log(self.candidates - 1)),
-        )
-        return min((value for value in both if value is not None), default=None)
 
     def law(self) -> dict[str, object]:
         """Return "bounded-range", "noisy-maximum" or "gaussian-choice", and the distance."""

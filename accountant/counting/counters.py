@@ -1,4 +1,4 @@
-"""Counters: prefix sums from noisy measured sums."""
+"""Counters: mechanisms that compute prefix sums from noisy measured sums."""
 
 from __future__ import annotations
 
@@ -48,36 +48,37 @@ from dpassay.accountant.pairs.between import Between
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.release.lattice import LatticeSampler, combined, release_stream
 
-# --- What the mechanisms for continual counting share: A = L R, and noise between the two ---------
+# --- Common part of the mechanisms for continual counting: A = L R, with noise in between ---------
 
 MOST_LISTED = 100_000
-"""Most outputs whose variances are listed one by one."""
+"""Most outputs whose variances are listed individually."""
 _MOST_ENTRIES = 4_000_000
-"""Entries of L: 32 MB as floats, and more as exact numbers."""
+"""Most entries of L: 32 MB as floats, and more as exact numbers."""
 
 
 class LinearCounter(SymmetricDensity, ABC):
     """Release A x + L z: the n prefix sums of a stream x in [0, 1]ⁿ, with independent noise z.
 
-    A x are the prefix sums (A is the lower triangle of ones) and L R = A. The outputs are the
-    function L of the measured sums R x + z, and tell as much, or less (`BridgedTree`). Neighbouring
-    streams differ in one input, which moves R x by a column of R, of ℓ1 norm at most Δ₁ and ℓ2 norm
-    at most Δ₂. With `contributions` = c a person is in at most c positions, and both are c times as
-    large (an upper bound for Δ₂ where columns have disjoint supports). Where `worst_positions` are
-    known, μ is exact, and so is the largest loss of Laplace noise, of which δ(ε) has two ends. Else
-    there is no exact profile, and the refusal names what bounds it.
+    A is the lower triangle of ones, so A x are the prefix sums, and L R = A. The outputs are L
+    times the measured sums R x + z; they reveal as much as these, or less (`BridgedTree`).
+    Neighbouring streams differ in one input, which changes R x by at most a column of R, of ℓ1 norm
+    at most Δ₁ and ℓ2 norm at most Δ₂. With `contributions` = c a person has at most c positions,
+    and both bounds are multiplied by c (for Δ₂ this is not tight if columns have disjoint
+    supports). If `worst_positions` are known, μ is exact for Gaussian noise, and for Laplace noise
+    the largest loss is exact and δ(ε) is bounded on both sides. Otherwise there is no exact
+    profile, and the error names a mechanism that bounds it.
 
     * `epsilon`: z is Laplace noise of scale cΔ₁/ε, and the release is ε-DP.
     * `mu`: z is Gaussian noise of standard deviation cΔ₂/μ, and the release is μ-GDP.
 
-    For ε-DP the inputs may be chosen after seeing earlier outputs, although L need not be lower
-    triangular: when the position i of the difference is fixed, the outputs before i are those of
-    z + R e_i on the other stream as well, since rows of L R = A before i are zero at i. So
-    z ↦ z + R e_i maps the noise of one to that of the other with the same outputs, and the density
-    changes by a factor of at most e^{Δ₁/b}.
+    For ε-DP the inputs may depend on earlier outputs, although L need not be lower triangular. Let
+    the streams differ in position i. The outputs before i for z on one stream equal those for
+    z + R e_i on the other, since the rows of L R = A before i are zero at i. So z ↦ z + R e_i maps
+    the noise on one stream to noise with the same outputs on the other, and changes the density by
+    a factor of at most e^{Δ₁/b}, where b is the scale.
 
-    Numbers of units are exact: the variance of an output is that of one noise variable times the
-    sum of the squares of its row of L.
+    Variances are counted in units: the variance of an output is that of one noise variable times
+    the sum of the squares in its row of L. These numbers of units are exact.
     """
 
     noise_argument = "epsilon"
@@ -108,15 +109,15 @@ class LinearCounter(SymmetricDensity, ABC):
     @property
     @abstractmethod
     def distances(self) -> tuple[ExactReal, ...]:
-        """The absolute values of the column of R that is worst, without zeros."""
+        """The absolute values of the worst column of R, without zeros."""
 
     @abstractmethod
     def units(self) -> Fraction:
-        """Return the squared Frobenius norm of L, the units of all outputs together."""
+        """Return the squared Frobenius norm of L, the number of units of all outputs together."""
 
     @abstractmethod
     def output_units(self) -> Sequence[Fraction]:
-        """Return the units of every output, for moderate n."""
+        """Return the number of units of every output, for moderate n."""
 
     @abstractmethod
     def factorisation(self) -> tuple[Rows, Rows]:
@@ -124,7 +125,7 @@ class LinearCounter(SymmetricDensity, ABC):
 
     @property
     def l1_sensitivity(self) -> ExactReal:
-        """Δ₁ of one position: the largest ℓ1 norm of a column of R."""
+        """Δ₁ for one position: the largest ℓ1 norm of a column of R."""
         total = Fraction(0)
         for distance in self.distances:
             assert distance.rational is not None  # every factorisation here is rational
@@ -133,12 +134,12 @@ class LinearCounter(SymmetricDensity, ABC):
 
     @property
     def l2_sensitivity(self) -> ExactReal:
-        """Δ₂ of one position: the largest ℓ2 norm of a column of R."""
+        """Δ₂ for one position: the largest ℓ2 norm of a column of R."""
         return ExactReal.of_root(sum((d.square for d in self.distances), start=Fraction(0)))
 
     @property
     def scale(self) -> ExactReal:
-        """The scale cΔ₁/ε of Laplace, or the standard deviation cΔ₂/μ of Gaussian noise."""
+        """The scale cΔ₁/ε of Laplace noise, or the standard deviation cΔ₂/μ of Gaussian noise."""
         times = ExactReal.of_rational(self.contributions)
         if self.epsilon is not None:
             return times * self.l1_sensitivity / self.epsilon
@@ -147,19 +148,18 @@ class LinearCounter(SymmetricDensity, ABC):
 
     @property
     def unit_variance(self) -> ExactReal:
-        """The variance of one noise variable: exact, rational for every rational ε² or μ²."""
+        """The variance of one noise variable, exact; it is rational if ε² or μ² is."""
         return self.scale.squared.times(2 if self.epsilon is not None else 1)
 
     @property
     def spread(self) -> float:
-        """The scale as a float, for samplers."""
+        """The scale in floats, for samplers."""
         return float(self.scale)
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the pair of the measured sums; no matter which relation.
+        """Return the pair of the measured sums, for every relation.
 
-        Raises NotApplicableError for several contributions, where it is not known which positions
-        are worst.
+        Raises NotApplicableError for several contributions if the worst positions are not known.
         """
         if self.contributions > 1 and self.mu is None:
             distances = [ExactReal.of_rational(d) / self.scale for d in self._worst_positions()]
@@ -186,9 +186,9 @@ class LinearCounter(SymmetricDensity, ABC):
         )
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return μ for Gaussian noise, and less where c columns are not parallel.
+        """Return the μ of Gaussian noise; it is below `mu` if c worst columns are not parallel.
 
-        Raises NotApplicableError where the worst of several positions are not known.
+        Raises NotApplicableError if the worst of several positions are not known.
         """
         if self.mu is None or self.contributions == 1:
             return self.mu
@@ -196,15 +196,15 @@ class LinearCounter(SymmetricDensity, ABC):
         return ExactReal.of_root(square) / self.scale
 
     def worst_positions(self) -> tuple[Fraction, ...] | None:
-        """Return by how much a person in the worst positions moves the measured sums at most.
+        """Return the change of the measured sums by a person in the worst c positions.
 
-        No other set of as many positions has a larger ℓ1 or ℓ2 norm. None where that is not known.
+        No set of as many positions has a larger ℓ1 or ℓ2 norm. None if they are not known.
         """
         return None
 
     @property
     def only_alone(self) -> str:
-        """Say what to compose where several positions have two ends."""
+        """What to compose instead, if several positions have only a lower and an upper bound."""
         if self.contributions == 1 or self.mu is not None or self.worst_positions() is None:
             return ""
         return (
@@ -236,7 +236,7 @@ class LinearCounter(SymmetricDensity, ABC):
         return self.unit_variance * ExactReal.of_rational(self.units() / self.steps)
 
     def mean_squared_error(self) -> arb:
-        """Return the same as a ball."""
+        """Return the average variance of the n outputs, as a ball."""
         return self.exact_mean_squared_error().ball()
 
     def covariance_matrix(self) -> list[list[arb]]:
@@ -248,7 +248,7 @@ class LinearCounter(SymmetricDensity, ABC):
         return [[unit * entry for entry in row] for row in (left * left.transpose()).tolist()]
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw the noise L z of `size` whole streams, one row each (all at once: for small n)."""
+        """Draw the noise L z of `size` whole streams, one per row (all at once: for small n)."""
         left = np.array(self.factorisation()[0], dtype=np.float64)
         shape, spread = (size, left.shape[1]), self.spread
         draw = rng.normal if self.epsilon is None else rng.laplace
@@ -261,7 +261,7 @@ class LinearCounter(SymmetricDensity, ABC):
         return LatticeSampler(noise, common=True)
 
     def require(self, most: int, purpose: str) -> None:
-        """Raise InvalidInputError where there are too many steps for a purpose."""
+        """Raise InvalidInputError if there are more than `most` steps."""
         if self.steps > most:
             raise expected(
                 "steps",
@@ -271,7 +271,7 @@ class LinearCounter(SymmetricDensity, ABC):
             )
 
     def require_entries(self, columns: int) -> None:
-        """Raise InvalidInputError where the factorisation is too large to write out."""
+        """Raise InvalidInputError if the factorisation is too large to be written out."""
         if self.steps * columns > _MOST_ENTRIES:
             raise expected(
                 "steps", self.steps, f"to need at most {_MOST_ENTRIES} matrix entries in L"
@@ -282,7 +282,7 @@ def _ball(value: Fraction) -> arb:
     return arb(fmpq(value.numerator, value.denominator))
 
 
-# --- Continual counting with a tree: binary or k-ary ----------------------------------------------
+# --- Continual counting with a binary or k-ary tree -----------------------------------------------
 
 
 class TreeCounter(LinearCounter, ABC):
@@ -295,7 +295,7 @@ class TreeCounter(LinearCounter, ABC):
 
     @property
     def distances(self) -> tuple[ExactReal, ...]:
-        """One in each level: the first input lies below one used vertex of each."""
+        """A distance of 1 for each level: the first input lies below one used vertex of each."""
         return (ExactReal.of_rational(1),) * self.tree.height
 
     def units(self) -> Fraction:
@@ -313,7 +313,7 @@ class TreeCounter(LinearCounter, ABC):
         return factorisation(self.tree)
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw the noise of `size` whole streams, one row each (all at once: for moderate n)."""
+        """Draw the noise of `size` whole streams, one per row (all at once: for moderate n)."""
         tree, spread, noise = self.tree, self.spread, {0: np.zeros(size)}
         draw = rng.laplace if self.mu is None else rng.normal
         for node in nodes(tree):
@@ -323,7 +323,7 @@ class TreeCounter(LinearCounter, ABC):
 
 @lru_cache(maxsize=4)
 def _digit_sums(tree: Tree) -> tuple[Fraction, ...]:
-    """Return Σ|d_i(t)| for every step: each variance is asked for on its own."""
+    """Return Σ|d_i(t)| for every step t, cached because each variance is requested separately."""
     return tuple(Fraction(sum(map(abs, tree.written(t)))) for t in range(1, tree.steps + 1))
 
 
@@ -333,19 +333,19 @@ class KaryTree(TreeCounter):
 
     Andersson, Pagh and Torkamani, "Count on Your Elders": Algorithm 1 without subtraction,
     Algorithm 2 (equivalently 3) with it, and Appendix C for even k. Every vertex of a k-ary tree
-    of height h above the inputs carries one variable Lap(h/ε), h as in `Tree.height`; a prefix sum
-    adds, or with `subtraction` also subtracts, vertices as the digits of its time step say. The
-    binary tree mechanism is `KaryTree(steps, 2, epsilon, subtraction=False)`.
+    of height h above the inputs has one noise variable Lap(h/ε), with h as in `Tree.height`. A
+    prefix sum adds vertices, or with `subtraction` also subtracts some, as given by the digits of
+    its time step. The binary tree mechanism is `KaryTree(steps, 2, epsilon, subtraction=False)`.
 
-    Neighbouring streams differ in one input. An input lies under at most one used vertex of each
-    of the h levels and moves each of those sums by at most 1, so the release is a post-processing
-    of h Laplace laws at distances at most ε/h: their product at the distances ε/h dominates.
-    It is attained whenever n ≥ k^{h−1}: the outputs at 1, k, …, k^{h−1} each consist of the first
-    inputs' vertex of one level alone, with independent noise, and the first input moves all of
-    them by 1. That covers every n without subtraction. With subtraction the vertex of
-    k^{h−1} is used as soon as n exceeds the capacity of h − 1 levels; for the n between that and
-    k^{h−1} it is never seen without further noise. The release is ε-DP and the product still
-    dominates, but it may be worse than the truth, so no exact profile is given.
+    Neighbouring streams differ in one input. An input lies below at most one used vertex of each
+    of the h levels and changes each of those sums by at most 1. So the release is a post-processing
+    of h Laplace laws at distances at most ε/h, and their product at the distances ε/h dominates.
+    It is attained if n ≥ k^{h−1}: each of the outputs at 1, k, …, k^{h−1} is the first inputs'
+    vertex of a single level, with independent noise, and the first input changes all of them by 1.
+    That covers every n without subtraction. With subtraction, the vertex of k^{h−1} is used as soon
+    as n exceeds the capacity of h − 1 levels; for n between that and k^{h−1} it never appears
+    without further noise. The release is then ε-DP and the product still dominates, but it may not
+    be tight, so no exact profile is given.
 
     Parameters
     ----------
@@ -358,13 +358,13 @@ class KaryTree(TreeCounter):
     subtraction
         Whether vertices may be subtracted: digits −⌊(k−1)/2⌋..⌊k/2⌋ instead of 0..k−1.
     contributions
-        c ≥ 1: a person is in at most c positions, which multiplies the sensitivity and the noise.
+        c ≥ 1: a person has at most c positions, which multiplies the sensitivity and the noise.
     """
 
     example = "KaryTree(steps=27, arity=3, epsilon=1)"
 
     gaussian_noise_argument = None
-    mu = None  # there is Laplace noise alone
+    mu = None  # the noise is always Laplace
 
     steps: Integer = Integer(least=1)
     arity: Integer = Integer(least=2)
@@ -378,10 +378,10 @@ class KaryTree(TreeCounter):
         return Tree(self.arity, self.steps, Digits.SIGNED if self.subtraction else Digits.PLAIN)
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the product of h Laplace laws at distance ε/h; no matter which relation.
+        """Return the product of h Laplace laws at distance ε/h, for every relation.
 
-        Raises NotApplicableError for the numbers of steps at which the product is not attained, and
-        for several contributions.
+        Raises NotApplicableError for several contributions, and for numbers of steps at which the
+        product is not attained.
         """
         least = self.tree.arity ** (self.tree.height - 1)
         if self.contributions == 1 and self.steps < least:
@@ -394,7 +394,7 @@ class KaryTree(TreeCounter):
         return super().worst_case(adjacency)
 
     def worst_shift(self) -> Any:
-        """Return a person who is counted in the first step."""
+        """Return the change by a person who is counted in the first step."""
         return np.ones(self.steps)
 
 
@@ -402,16 +402,16 @@ class KaryTree(TreeCounter):
 class BinaryTree(TreeCounter):
     """Count with the binary tree of Dwork, Naor, Pitassi and Rothblum, and Chan, Shi and Song.
 
-    Every vertex below the root, of height h = ⌈lg(n + 1)⌉, is measured; an output adds those of
-    the ones in the binary digits of its time step. With Laplace noise it is
-    `KaryTree(steps, 2, epsilon, subtraction=False)`; here the noise may be Gaussian too.
+    Every vertex of the h = ⌈lg(n + 1)⌉ levels below the root is measured; an output adds the
+    vertices of the ones in the binary digits of its time step. With Laplace noise it is
+    `KaryTree(steps, 2, epsilon, subtraction=False)`; here the noise may also be Gaussian.
 
     Parameters
     ----------
     steps
         n ≥ 1, the number of inputs and outputs.
     epsilon, mu, contributions
-        As in `LinearCounter`: exactly one of the first two.
+        As in `LinearCounter`; exactly one of `epsilon` and `mu` is required.
     """
 
     example = "BinaryTree(steps=15, epsilon=1)"
@@ -427,10 +427,10 @@ class BinaryTree(TreeCounter):
         return Tree(2, self.steps, Digits.PLAIN)
 
 
-# --- Continual counting with a tree whose levels are interpolated between those above -------------
+# --- Continual counting with a tree in which each level is interpolated between the ones above ----
 
 _MOST_CELLS = 10_000
-"""Cells with a position of a person that are listed."""
+"""Most cells with a position of a person that are listed."""
 _UNKNOWN = "what the outputs alone tell"
 
 
@@ -438,32 +438,32 @@ _UNKNOWN = "what the outputs alone tell"
 class BridgedTree(LinearCounter):
     """Count with grids that refine each other; the cells of a parent also measure the parent.
 
-    Every cell of every level is measured. Where the sum of a parent's cells differs from the
-    parent, the difference is spread evenly over the cells: at each level the noise is a bridge
-    between two known ends (see `dpassay.accountant.counting.grids`, which proves L R = A). For
-    equal arities k the mean squared error is (1 + o(1)) (k − 1)/(3 lg³k) lg³n/ε², least at k = 17
-    with the constant 0.0781; that of Algorithm 2 of "Count on Your Elders" is 0.1236, and
-    Honaker's is 0.5.
+    Every cell of every level is measured. If the sum of a parent's cells differs from the parent,
+    the difference is spread evenly over the cells: at each level the noise is a bridge between two
+    known ends (`dpassay.accountant.counting.grids` proves L R = A). For equal arities k the mean
+    squared error is (1 + o(1)) (k − 1)/(3 lg³k) lg³n/ε², least at k = 17 with the constant 0.0781.
+    The constant of Algorithm 2 of "Count on Your Elders" is 0.1236, and Honaker's is 0.5.
 
     Parameters
     ----------
     steps
         n ≥ 1, the number of inputs and outputs.
     arities
-        How many cells each level cuts a cell of the level above into, the first level first;
-        their product is at least n.
+        The number of cells into which each level divides a cell of the level above, first level
+        first; their product is at least n.
     epsilon, mu, contributions
-        As in `LinearCounter`: exactly one of the first two.
+        As in `LinearCounter`; exactly one of `epsilon` and `mu` is required.
     pooled
         r ≥ 0: a cell is estimated from its own measurement and those of r generations of cells in
-        it, which takes no budget. r = 1 has nearly all of the gain, about a share 1/(k + 1) of the
-        error, and a stream stores about k² numbers for each level; r = h − 1 is least squares on
-        all measurements, and stores n.
+        it, at no privacy cost. r = 1 gives nearly all of the gain, a reduction of the error by
+        about 1/(k + 1), and a stream stores about k² numbers per level. r = h − 1 is least squares
+        on all measurements, and stores n numbers.
     released
-        What counts as released: the "outputs", A x + L z, or the "measurements", R x + z, of which
-        the outputs are a function: no less private, and attained. What the outputs tell of Gaussian
-        noise is exact (`dpassay.accountant.counting.grids`). Of Laplace noise it lies between a
-        measured sum that is an output and all of them; the largest loss is that of all.
+        What is released: the "outputs", A x + L z, or the "measurements", R x + z. The outputs are
+        a function of the measurements, so they are at least as private. The privacy of the outputs
+        is known exactly for Gaussian noise (`dpassay.accountant.counting.grids`). For Laplace noise
+        it lies between that of a measured sum that is an output and that of all measured sums; the
+        largest loss is that of all.
     """
 
     example = "BridgedTree(steps=16, arities=[4, 4], mu=1)"
@@ -487,14 +487,15 @@ class BridgedTree(LinearCounter):
 
     @property
     def distances(self) -> tuple[ExactReal, ...]:
-        """One in each level: an input lies in one cell of each."""
+        """A distance of 1 for each level: an input lies in one cell of each."""
         return (ExactReal.of_rational(1),) * self.grids.height
 
     def worst_positions(self) -> tuple[Fraction, ...] | None:
-        """Return how many of the first c positions each cell holds.
+        """Return how many of the first c positions each cell contains.
 
-        Each grid has as many full cells as c positions can fill, and one with the rest: no others
-        have a larger sum of squares in any grid, and all have c in each.
+        In each grid the first c positions fill as many cells as c positions can, and one cell holds
+        the rest. No other positions have a larger sum of squares in any grid, and the sum of counts
+        is c for all.
         """
         c = min(self.contributions, self.steps)
         if c * self.grids.height > _MOST_CELLS:
@@ -502,17 +503,17 @@ class BridgedTree(LinearCounter):
         return tuple(count for level in self._moved(c) for count in level)
 
     def _moved(self, positions: int) -> list[list[Fraction]]:
-        """Return how many of the first positions each cell holds, level by level."""
+        """Return how many of the first positions each cell contains, level by level."""
         return [
             [Fraction(c) for c in [size] * (positions // size) + [positions % size] if c]
             for size in self.grids.cell_sizes()
         ]
 
     def shown(self) -> list[Fraction]:
-        """Return the squared distance that outputs show, in units of the noise, or its two ends.
+        """Return the squared distance visible in the outputs, in units of the noise, or two bounds.
 
-        Worst are the first positions. The outputs show a cell of the first level if it ends before
-        they do; else at least a part of it.
+        The first positions are worst. The outputs reveal a cell of the first level if it ends by
+        the last step; otherwise they reveal at least a part of it.
         """
         grids = self.grids
         size, c = grids.cell_sizes()[0], min(self.contributions, self.steps)
@@ -529,26 +530,26 @@ class BridgedTree(LinearCounter):
 
     @property
     def _shows_a_sum(self) -> bool:
-        """Whether a measured sum is an output: the first cell, where nothing is pooled into it."""
+        """Whether a measured sum is an output: the first cell, if nothing is pooled into it."""
         return self._shows_first_cell and (not self.pooled or self.grids.height == 1)
 
     def releasing(self, what: str) -> BridgedTree:
-        """Return the same counter with its "outputs", or its "measurements"."""
+        """Return the same counter with `released` set to "outputs" or "measurements"."""
         return dataclasses.replace(self, released=what)
 
     @property
     def _hides(self) -> bool:
-        """Whether the outputs are asked about, and tell less than the measured sums."""
+        """Whether the outputs are released, and reveal less than the measured sums."""
         known = self.contributions == 1 or self.worst_positions() is not None
         return self.released == "outputs" and known and self._shows_a_sum < self.grids.height
 
     @property
     def _is_open(self) -> bool:
-        """Whether only two ends are known."""
+        """Whether only a lower and an upper bound are known."""
         return self._hides and (self.mu is None or len(self.shown()) > 1)
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the pair of what is released; no matter which relation.
+        """Return the pair of what is released, for every relation.
 
         Raises NotApplicableError as `LinearCounter` does.
         """
@@ -559,7 +560,7 @@ class BridgedTree(LinearCounter):
             least: Pair = of_distances([ExactReal.of_rational(1) / self.scale])
             if not self._shows_a_sum:
                 (least,) = Tabulated(["1"], ["1"]).worst_case(None).remove
-            # the first cell is seen, of one input (`dpassay.accountant.counting.grids`)
+            # one input in the first cell is fully visible (`dpassay.accountant.counting.grids`)
             shows_most = self._shows_first_cell and self.contributions == 1
             largest = most.known.max_loss() if shows_most else None
             return WorstCase.symmetric(
@@ -579,21 +580,21 @@ class BridgedTree(LinearCounter):
         )
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return μ of what is released; None where only two ends of it are known."""
+        """Return the μ of what is released; None if only two bounds are known."""
         if self.mu is None or not self._hides:
             return super().exact_gaussian_mu(adjacency)
         first, *other = self.shown()
         return None if other else ExactReal.of_root(first) / self.scale
 
     def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
-        """Return the same as a ball, around both ends where there are two."""
+        """Return the μ of what is released as a ball, which contains both bounds on it."""
         if self.mu is None:
             return super().enclosed_gaussian_mu(adjacency)
         return functools.reduce(arb.union, map(ball, self.shown())).sqrt() / self.scale.ball()
 
     @property
     def only_alone(self) -> str:
-        """Say what to compose where there are two ends."""
+        """What to compose instead, if only two bounds are known."""
         if not self._is_open:
             return super().only_alone
         return (
@@ -602,16 +603,16 @@ class BridgedTree(LinearCounter):
         )
 
     def units(self) -> Fraction:
-        """Return the units of all outputs, by summing powers."""
+        """Return the number of units of all outputs, by summing powers."""
         return self.grids.units()
 
     def output_units(self) -> list[Fraction]:
-        """Return the units of every output."""
+        """Return the number of units of every output."""
         grids = self.grids
         return [grids.output_units(step) for step in range(1, self.steps + 1)]
 
     def factorisation(self) -> tuple[Rows, Rows]:
-        """Return L, with the weights of the cells, and R, the cells; both as `Grids.cells`."""
+        """Return L, the weights of the cells, and R, the cells, in the order of `Grids.cells`."""
         grids = self.grids
         cells = list(grids.cells())
         self.require_entries(len(cells))

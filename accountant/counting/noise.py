@@ -1,4 +1,4 @@
-"""The noise of counters, drawn exactly."""
+"""Exact noise of counters, for streams."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from dpassay.accountant.errors import expected
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.release.lattice import RESOLUTION, LatticeSampler, independent
 
-# --- Noise of a counter, output by output: what a stream adds to its prefix sums ------------------
+# --- Noise of a counter, output by output ---------------------------------------------------------
 
 _BUFFERED: Final = 1 << 13
-"""Variables drawn at once: fewer cost time for each, more are drawn in vain by a short stream."""
+"""Variables drawn at once: fewer take longer per variable, more are wasted on a short stream."""
 
 
 class NoiseProcess(ABC):
-    """The noise of the outputs in their order, L z, with little stored."""
+    """The noise L z of the outputs in their order, with little storage."""
 
     @abstractmethod
     def one(self) -> Any:
@@ -34,22 +34,22 @@ class NoiseProcess(ABC):
     @property
     @abstractmethod
     def stored(self) -> int:
-        """How many numbers with noise in them are kept at the moment."""
+        """The number of noisy values stored at present."""
 
     @abstractmethod
     def record(self) -> dict[str, Any]:
-        """Return what a continuation needs, as plain data."""
+        """Return the state needed to continue, as plain data."""
 
     @abstractmethod
     def resume(self, record: dict[str, Any], counted: int) -> None:
-        """Go on from a record, after so many outputs.
+        """Continue from a record, after `counted` outputs.
 
-        Raises KeyError, TypeError or InvalidInputError where it is not one that fits.
+        Raises KeyError, TypeError or InvalidInputError if the record does not fit.
         """
 
 
 def finite(name: str, values: object, length: int | None = None) -> list[Any]:
-    """Return the rationals of a record, as many as `length` if it is given."""
+    """Return a list of rationals from a record, after checking its length if that is given."""
     if not isinstance(values, list) or not all(isinstance(value, fmpq) for value in values):
         raise expected(name, values, "to be a list of rationals")
     if length is not None and len(values) != length:
@@ -58,37 +58,38 @@ def finite(name: str, values: object, length: int | None = None) -> list[Any]:
 
 
 def rows(name: str, values: object, lengths: Sequence[int]) -> list[list[Any]]:
-    """Return lists of rationals of the given lengths from a record."""
+    """Return lists of rationals of the given lengths from a record, after checking them."""
     if not isinstance(values, list) or len(values) != len(lengths):
         raise expected(name, values, f"to be {len(lengths)} lists")
     return [finite(name, row, length) for row, length in zip(values, lengths, strict=True)]
 
 
 # --- Exact noise of a counter, and outputs on a lattice -------------------------------------------
-# A counter releases A x + L z with L R = A: it measures R x + z, where z are independent real
-# variables, and everything else is a function of what it measures. Inputs are rounded to the
-# lattice g·ℤ, g = 2^e ≤ 1, which moves no two neighbours further apart: an input stays in [0, 1].
+# A counter releases A x + L z with L R = A. It measures R x + z, where z are independent real
+# variables, and all else is a function of the measurements. Inputs are rounded to the lattice
+# g·ℤ, g = 2^e ≤ 1. Inputs stay in [0, 1], so this moves no two neighbours further apart.
 #
-# **All counters but the square root** have an integer R. Then R x ∈ g·ℤ, and rounding what is
-# measured gives R x + z̃ with z̃ = g·⌊z/g + 1/2⌋. The rounding is decided exactly
-# (`dpassay.accountant.release.lattice`), z̃ is a whole number of steps, and L is rational: A x + L
-# z̃ = L (R x + z̃) is computed in rationals and rounded to the lattice.
+# **All counters except the square root** have an integer R. Then R x ∈ g·ℤ, and rounding the
+# measurements gives R x + z̃ with z̃ = g·⌊z/g + 1/2⌋. The rounding is decided exactly
+# (`dpassay.accountant.release.lattice`), z̃ is an integer number of steps, and L is rational:
+# A x + L z̃ = L (R x + z̃) is computed in rationals and rounded to the lattice.
 #
-# **The square root** measures irregular fractions of the inputs. There the real output A x + L z is
-# rounded: A x ∈ g·ℤ, so that is A x + g·⌊L z/g + 1/2⌋, decided exactly for the whole stream before
-# its first output (`dpassay.accountant.counting.square_root`).
+# **The square root** measures fractions of the inputs, which do not lie on the lattice. There the
+# real output A x + L z is rounded. Since A x ∈ g·ℤ, this gives A x + g·⌊L z/g + 1/2⌋, which is
+# decided exactly for the whole stream before its first output
+# (`dpassay.accountant.counting.square_root`).
 #
-# Either way the released stream is a function of what the real mechanism measures that looks at no
-# input. It has the very guarantee of the mechanism: ε-DP is ε-DP, and δ grows by nothing.
+# In both cases the released stream is a function of the real mechanism's measurements alone. It has
+# exactly the guarantee of the mechanism: ε-DP remains ε-DP, and δ does not grow.
 
 _HALF: Final = fmpq(1, 2)
 
 
 @final
 class NoiseSource:
-    """Independent noise variables, Laplace or Gaussian, rounded to whole steps of a lattice.
+    """Independent Laplace or Gaussian noise variables, rounded to integer multiples of a step.
 
-    They are rationals. The step is 2^exponent.
+    The step is 2^exponent; variables are returned in steps, as rationals.
     """
 
     zero = fmpq(0)
@@ -96,7 +97,7 @@ class NoiseSource:
     def __init__(self, mechanism: LinearCounter, exponent: int, rng: Randomness) -> None:
         self.exponent, self.rng = exponent, rng
         self._mechanism = mechanism
-        self._ready: list[fmpq] = []  # drawn, and not used by any output
+        self._ready: list[fmpq] = []  # drawn, but not yet used by an output
 
     @functools.cached_property
     def _sampler(self) -> LatticeSampler:
@@ -104,11 +105,11 @@ class NoiseSource:
         return whole_steps(self._mechanism.scale, self.exponent, law)
 
     def number(self, value: Fraction) -> fmpq:
-        """Return a rational."""
+        """Convert a rational to flint's type."""
         return fmpq(value.numerator, value.denominator)
 
     def one(self) -> fmpq:
-        """Draw one variable, from a buffer."""
+        """Return the next variable, from a buffer."""
         if not self._ready:
             self._ready = self._draw(_BUFFERED)
         return self._ready.pop()
@@ -128,7 +129,8 @@ def whole_steps(scale: ExactReal, exponent: int, law: str) -> LatticeSampler:
 class Rounding:
     """The lattice of a counter.
 
-    The step is the power of two 2^−32 below the scale of a noise variable, at most 1.
+    The step is the largest power of two that is at most 2^−32 times the scale of a noise variable,
+    and at most 1.
     """
 
     def __init__(self, mechanism: LinearCounter) -> None:
@@ -140,28 +142,28 @@ class Rounding:
 
     @property
     def step(self) -> Fraction:
-        """The distance between neighbours of the lattice."""
+        """The distance between neighbouring lattice points."""
         return Fraction(2) ** self.exponent
 
     def source(self, rng: Randomness) -> NoiseSource:
-        """Return what draws the noise, in steps."""
+        """Return a source of noise variables, in steps."""
         return NoiseSource(self._mechanism, self.exponent, rng)
 
     def input(self, x: float) -> int:
-        """Return an input of [0, 1] in steps: the nearest integer, in [0, 1/step]."""
+        """Round an input in [0, 1] to steps: an integer in [0, 1/step]."""
         return round(math.ldexp(x, -self.exponent))
 
     def noise(self, value: fmpq) -> int:
-        """Return the noise of an output in steps, rounded."""
+        """Round the noise of an output to an integer number of steps."""
         return int((value + _HALF).floor())
 
     def output(self, whole: int) -> float:
-        """Return so many steps as a double, the nearest one where there are more than 2^53."""
+        """Convert steps to the nearest double, which is exact up to 2^53 steps."""
         return math.ldexp(whole, self.exponent)
 
 
 def packed(value: Any) -> Any:
-    """Return a record with rationals as text.
+    """Return a record with its rationals written as text.
 
     >>> packed({"values": [fmpq(3, 4), 2.0]})
     {'values': ['3/4', 2.0]}
@@ -174,9 +176,9 @@ def packed(value: Any) -> Any:
 
 
 def unpacked(value: Any) -> Any:
-    """Return a record with its rationals again.
+    """Return a record with its texts converted back to rationals.
 
-    Raises InvalidInputError where a text is none.
+    Raises InvalidInputError if a text is not a rational.
     """
     if isinstance(value, dict):
         return {key: unpacked(entry) for key, entry in value.items()}

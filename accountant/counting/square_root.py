@@ -1,4 +1,4 @@
-"""Square-root factorisations of prefix sums."""
+"""Counting with the square-root factorisation of prefix sums."""
 
 from __future__ import annotations
 
@@ -31,36 +31,36 @@ if TYPE_CHECKING:
 # --- Continual counting with the square root of the matrix of prefix sums -------------------------
 
 _FACTORIZATION_MOST_RATIONAL = 4096
-"""Steps of exact variances: beyond they have thousands of digits."""
+"""Most steps with exact variances; beyond, these have thousands of digits."""
 
 
 @declared
 class SquareRootFactorization(LinearCounter):
-    """Count with A = M², M lower triangular and Toeplitz with the entries f_j = C(2j, j)/4ʲ.
+    """Count with A = M², where M is lower triangular and Toeplitz with entries f_j = C(2j, j)/4ʲ.
 
     Henzinger, Upadhyay and Upadhyay, "Almost Tight Error Bounds on Differentially Private
-    Continual Counting" (2023). L = R = M. With S_n = Σ_{j<n} f_j² the first column has the squared
+    Continual Counting" (2023). L = R = M. With S_n = Σ_{j<n} f_j², the first column has squared
     ℓ2 norm S_n, and the squared Frobenius norm is n S_n − Σ j f_j², where
     Σ_{j<n} (j + 1/4) f_j² = n² f_n² telescopes. So with Gaussian noise the mean squared error is
-    S_n (S_n (1 + 1/(4n)) − n f_n²)/μ², exactly. Output t has the variance S_t S_n/μ².
+    exactly S_n (S_n (1 + 1/(4n)) − n f_n²)/μ². Output t has variance S_t S_n/μ².
 
-    All numbers are rational; beyond 4096 steps, where they would have thousands of digits, they
-    are enclosed. The noise of a stream needs n stored numbers.
+    All numbers are rational. Beyond 4096 steps, where they would have thousands of digits, they are
+    enclosed. The noise of a stream requires n stored numbers.
 
     Parameters
     ----------
     steps
         n ≥ 1, the number of inputs and outputs.
     mu, contributions
-        As in `LinearCounter`. For Laplace noise the ℓ1 norm of the first column, 2n f_n, would
-        count, and the error be of order n ln n: the factorization is for Gaussian noise.
+        As in `LinearCounter`. Laplace noise is not offered: its scale would be proportional to the
+        ℓ1 norm of the first column, 2n f_n, and its error of order n ln n.
     """
 
     example = "SquareRootFactorization(steps=16, mu=1)"
 
     noise_argument = "mu"
     gaussian_noise_argument = None
-    epsilon = None  # there is Gaussian noise alone
+    epsilon = None  # the noise is always Gaussian
 
     steps: Integer = Integer(least=1)
     mu: Positive = Positive()
@@ -68,16 +68,16 @@ class SquareRootFactorization(LinearCounter):
 
     @property
     def distances(self) -> tuple[ExactReal, ...]:
-        """Return the first column of M, the worst: the others are shorter."""
+        """Return the first column of M, which is the worst because it is the longest."""
         self._require_rational()
         return tuple(map(ExactReal.of_rational, coefficients(self.steps)))
 
     def worst_positions(self) -> tuple[Fraction, ...] | None:
         """Return the sum of the first c columns of M, up to 4096 steps.
 
-        With f_j > 0 falling, the product Σ f_i f_{i+d} of the columns s and s + d, over i + d + s <
-        n, grows as s and d become smaller, and so do the sums of columns: of sorted positions the
-        first ones have the smallest of all these.
+        The f_j > 0 decrease. The product of the columns s and s + d, Σ f_i f_{i+d} over
+        i + d + s < n, therefore increases as s and d decrease, and so do the sums of columns. Among
+        sorted positions, the first c have the smallest s and d.
         """
         if self.steps > _FACTORIZATION_MOST_RATIONAL:
             return None
@@ -94,7 +94,7 @@ class SquareRootFactorization(LinearCounter):
         return total * (self.steps + Fraction(1, 4)) - self.steps**2 * last
 
     def output_units(self) -> list[Fraction]:
-        """Return S_t for every step."""
+        """Return S_t for every step t."""
         self._require_rational()
         found, total = [], Fraction(0)
         for entry in coefficients(self.steps):
@@ -103,7 +103,7 @@ class SquareRootFactorization(LinearCounter):
         return found
 
     def factorisation(self) -> tuple[Rows, Rows]:
-        """Return M twice."""
+        """Return (M, M)."""
         self.require_entries(self.steps)
         entries, zero = coefficients(self.steps), Fraction(0)
         rows = [
@@ -114,7 +114,7 @@ class SquareRootFactorization(LinearCounter):
 
     @property
     def spread(self) -> float:
-        """The standard deviation of one noise variable as a float, for any number of steps."""
+        """The standard deviation of one noise variable in floats, for any number of steps."""
         return math.sqrt(float(self.variance_ball()))
 
     def variance_ball(self) -> arb:
@@ -122,7 +122,7 @@ class SquareRootFactorization(LinearCounter):
         return arb(self.contributions) ** 2 * landau(self.steps) / self.mu.ball() ** 2
 
     def variances(self) -> list[arb]:
-        """Return S_t times the variance of one noise variable, for every step."""
+        """Return S_t times the variance of one noise variable, for every step t."""
         self.require(MOST_LISTED, "to list every variance")
         unit, entry, total, found = self.variance_ball(), arb(1), arb(0), []
         for step in range(1, self.steps + 1):
@@ -138,7 +138,7 @@ class SquareRootFactorization(LinearCounter):
         return self.variance_ball() * (landau(n) * (1 + 1 / arb(4 * n)) - n * last)
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw the noise of `size` whole streams, one row each, by the fast Fourier transform."""
+        """Draw the noise of `size` whole streams, one per row, by the fast Fourier transform."""
         return _convolved(self.spread * rng.standard_normal((size, self.steps)))
 
     def _require_rational(self) -> None:
@@ -150,24 +150,24 @@ class SquareRootFactorization(LinearCounter):
             )
 
 
-# --- The noise of `SquareRootFactorization`: a convolution, computed for the whole stream at once
-# In whole steps of a lattice g·ℤ an entry of M z is ⌊y + 1/2⌋ for y = Σ_j c_j z_{t−j}, c_j = b
-# f_j/g, with the scale b of z. In units of 2^−p each |z| is a whole number and an unknown part of
-# 1, and each c_j a whole number to within 2. So the product of two integer polynomials gives y to
-# within n·(max|c| + 2 + 2 max|z|) units of 4^−p, the maxima in units of 2^−p. Where a boundary of
-# the rounding lies that near, more digits of all z are drawn, until none does.
+# --- The noise of `SquareRootFactorization`: a convolution, computed for the whole stream at once -
+# In steps of a lattice g·ℤ, an entry of M z is ⌊y + 1/2⌋ for y = Σ_j c_j z_{t−j} with c_j = b
+# f_j/g, where b is the scale of z. In units of 2^−p, each |z| is a known integer plus an unknown
+# part of at most 1, and each c_j is an integer to within 2. The product of two integer polynomials
+# therefore gives y to within n·(max|c| + 2 + 2 max|z|) units of 4^−p, with maxima in units of 2^−p.
+# If a rounding boundary lies within that distance, further digits of all z are drawn.
 
 
 _GUARD: Final = 128
 MOST_STREAMED: Final = 1 << 20
-"""Most steps of a stream: all its noise is stored."""
+"""Most steps of a stream, whose noise is stored in full."""
 
 
 @final
 class SquareRootNoise(NoiseProcess):
-    """M z, by the fast Fourier transform, when the first output is asked for.
+    """The noise M z of a stream, computed in full when the first output is requested.
 
-    Every output depends on all noise before it, so nothing can be forgotten.
+    Every output depends on all noise before it, so no variable can be discarded.
     """
 
     def __init__(self, mechanism: SquareRootFactorization, source: NoiseSource) -> None:
@@ -196,21 +196,21 @@ class SquareRootNoise(NoiseProcess):
 
     @property
     def stored(self) -> int:
-        """How many entries are ahead."""
+        """The number of entries not yet returned."""
         return self._steps - self._at
 
     def record(self) -> dict[str, Any]:
-        """Return the entries ahead."""
+        """Return the entries not yet returned."""
         return {"ahead": self._whole()[self._at :]}
 
     def resume(self, record: dict[str, Any], counted: int) -> None:
-        """Go on from a record."""
+        """Continue from a record, after `counted` outputs."""
         ahead = finite("ahead", record["ahead"], self._steps - counted)
         self._noise, self._at = [self._source.zero] * counted + ahead, counted
 
 
 def _convolved(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return M z for every row z: f_j = f_{j−1} (2j − 1)/(2j)."""
+    """Return M z for every row z, using f_j = f_{j−1} (2j − 1)/(2j)."""
     steps = rows.shape[1]
     j = np.arange(1, steps)
     entries = np.cumprod(np.concatenate([[1.0], (2 * j - 1) / (2 * j)]))
@@ -247,20 +247,20 @@ def rounded_product(
 
 
 def _more(value: int, bits: int, rng: Randomness) -> int:
-    """Return a number with so many digits more, groups of `WORD` each."""
+    """Append `bits` further random digits to a number, in groups of `WORD`."""
     for _ in range(bits // WORD):
         value = value << WORD | int(rng.integers(0, 1 << WORD))
     return value
 
 
 def _weights(mechanism: SquareRootFactorization, exponent: int, places: int) -> list[int]:
-    """Return b f_j/2^exponent in units of 2^−places, each to within 2 of them."""
+    """Return b f_j/2^exponent in units of 2^−places, each to within 2 units."""
     size = max(0, math.frexp(mechanism.spread)[1]) + mechanism.steps.bit_length()
     with ctx.workprec(places + _GUARD + size):
         entry = mechanism.variance_ball().sqrt() * arb(2) ** (places - exponent)
         found = []
         for j in range(1, mechanism.steps + 1):
-            assert entry.rad() < 1  # by its guard digits
+            assert entry.rad() < 1  # ensured by the guard digits
             whole = entry.mid().floor().unique_fmpz()
             assert whole is not None  # a midpoint is exact
             found.append(int(whole))

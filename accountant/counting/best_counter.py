@@ -1,4 +1,4 @@
-"""The best mechanism for continual counting that is known here, for a length and a budget."""
+"""The best known mechanism here for continual counting, for a length and a budget."""
 
 from __future__ import annotations
 
@@ -32,49 +32,50 @@ from dpassay.accountant.numbers.interval import Interval, enclose
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.questions import accuracy
 
-# --- What no factorisation mechanism for prefix sums can beat: a bound by nuclear norms -----------
-# A = L R are the n prefix sums, and noise with independent entries N(0, σ²) is added to R x. With
-# the longest column ‖R‖ of R, μ = ‖R‖/σ, and the mean squared error is ‖L‖²‖R‖²/(nμ²), in the
-# Frobenius norm of L. For every vector w, W its diagonal matrix,
+# --- A lower bound for all factorisation mechanisms of prefix sums, by nuclear norms --------------
+# Let A = L R be the n prefix sums, and add noise with independent entries N(0, σ²) to R x. Let ‖R‖
+# be the largest norm of a column of R, so that μ = ‖R‖/σ. The mean squared error is ‖L‖²‖R‖²/(nμ²)
+# in the Frobenius norm of L. For every vector w, with diagonal matrix W,
 #
 #     ‖A W‖_* = ‖L (R W)‖_* ≤ ‖L‖ ‖R W‖ ≤ ‖L‖ ‖R‖ (Σ w_t²)^{1/2},
 #
-# ‖·‖_* being the sum of the singular values: so the error is at least ‖A W‖_*²/(n Σ w_t² μ²), for
-# any w. Some w attains the optimum (γ₂ duality). Here w_t = ln(6 n cot(πx/2)), x = (t + ½)/n,
-# nearly the diagonal of (A'A)^{1/2}, constant on blocks: at n = 10, 100 and 1000 within 0.5, 0.2
-# and 0.2 % of the best w.
+# where ‖·‖_* is the sum of the singular values. So the error is at least ‖A W‖_*²/(n Σ w_t² μ²) for
+# every w, and some w attains the optimum (γ₂ duality). Here w_t = ln(6 n cot(πx/2)), x = (t + ½)/n,
+# nearly the diagonal of (A'A)^{1/2}, made constant on blocks. At n = 10, 100 and 1000 this is
+# within 0.5, 0.2 and 0.2 % of the best w.
 #
-# The noise of R x may be any with that law: columns of Laplace noise with ‖R_t‖₁ ≤ 1 have ‖R_t‖ ≤
-# 1, so their error is at least twice the same bound, over ε² in the place of μ². Where neighbours
-# differ in up to c positions, of signs at random, ‖R x‖² has the mean Σ‖R_t‖² over these; choosing
-# t with probability c w_t²/Σw² (at most 1) multiplies the bound by c.
+# *Laplace noise.* Columns with ‖R_t‖₁ ≤ 1 have ‖R_t‖₂ ≤ 1, and the variance is twice the squared
+# scale. So the error is at least twice the same bound, with ε² in place of μ². *Contributions.* Let
+# neighbours differ in up to c positions. With random signs, the mean of ‖R x‖² is Σ‖R_t‖² over
+# these positions. Drawing t with probability c w_t²/Σw² (at most 1) multiplies the bound by c.
 #
 # *The sum, rigorously.* With B = A⁻¹ and K = W² + s²BB', Σ_k (1 + s²/σ_k²)⁻¹ = tr K⁻¹W² is the
-# derivative of ln det(τW² + s²BB') at τ = 1. The determinant is s²ⁿ v_n, where (u, v) begins at (0,
-# 1) and each step adds u/s² to v and then τw² times v to u: all numbers are positive, and a block
-# of equal weights is a power of a matrix. By Poisson summation, with s = e^{jH},
+# derivative of ln det(τW² + s²BB') at τ = 1. The determinant is s²ⁿ v_n, where (u, v) starts at
+# (0, 1), and each step adds u/s² to v and then τw² times v to u. All numbers are positive, and a
+# block of equal weights is a power of a matrix. By Poisson summation, with s = e^{jH},
 #
-#     (2H/π) Σ_j s Σ_k (1 + s²/σ_k²)⁻¹ = Σ_k σ_k (1 + 2 Σ_{i ≥ 1} cos(2πi ln σ_k/H) sech(π²i/H)),
+#     (2H/π) Σ_j s Σ_k (1 + s²/σ_k²)⁻¹ = Σ_k σ_k (1 + 2 Σ_{i ≥ 1} cos(2πi ln σ_k/H) sech(π²i/H)).
 #
-# so that any of the terms on the left, over 1 + 2 Σ_i sech(π²i/H), are a lower bound.
+# Hence the sum over any subset of j on the left, divided by 1 + 2 Σ_i sech(π²i/H), is a lower bound
+# on Σ_k σ_k.
 
 _BITS = 128
-"""A block of 2ᵏ equal steps loses k of these."""
+"""Bits of precision; a block of 2ᵏ equal steps loses k of them."""
 _STEP = Fraction(1, 2)
-"""H: the sum over i, which the bound loses, is 1e-8."""
+"""H: the sum over i, by which the bound is reduced, is about 1e-8."""
 _FACTOR = 6
-"""In the logarithm of the weights: from 4 to 12 nothing changes by more than 0.1 % at n = 100."""
+"""The factor 6 in the weights; from 4 to 12 the bound changes by at most 0.1 % at n = 100."""
 _REACH = 16.0
-"""By how much ln s goes beyond the logarithms of all singular values: e^-16 of them is lost."""
+"""Range of ln s beyond the logarithms of all singular values; truncation loses a share e^-16."""
 _GROWTH = 1.5
-"""Of blocks, from both ends of the stream: twice as many would gain less than 0.01 %."""
+"""Growth of the lengths of blocks from both ends; twice as many gain less than 0.01 %."""
 
 
 def least_units(steps: int, contributions: int = 1) -> Fraction:
-    """Return a lower bound of the mean squared error of Gaussian factorisations, times μ².
+    """Return a lower bound on the mean squared error of all Gaussian factorisations, times μ².
 
-    Half of that of all Laplace factorisations, times ε². Rounded down, near the optimum for
-    `contributions` = 1.
+    Twice this is a lower bound for all Laplace factorisations, times ε². The bound is rounded down;
+    it is close to the optimum if `contributions` = 1.
 
     Raises
     ------
@@ -89,7 +90,7 @@ def least_units(steps: int, contributions: int = 1) -> Fraction:
 
 @functools.lru_cache(maxsize=64)
 def _least_error_bound(steps: int) -> tuple[Fraction, Fraction]:
-    """Return the bound for c = 1, and the largest c with c·w_t² ≤ Σw²."""
+    """Return the bound for c = 1, and the largest c with c·w_t² ≤ Σw² for all t."""
     edges = _edges(steps)
     blocks = [(_least_error_weight((a + b) / 2 / steps, steps), b - a) for a, b in pairwise(edges)]
     squares = sum((w * w * size for w, size in blocks), Fraction(0))
@@ -111,7 +112,7 @@ def _least_error_bound(steps: int) -> tuple[Fraction, Fraction]:
 def _term(s: arb, blocks: list[tuple[Fraction, int]]) -> arb:
     """Return s·tr K⁻¹W²."""
     inverse = 1 / (s * s)
-    state = arb_mat([[0], [1], [0], [0]])  # u, v and their derivatives by τ
+    state = arb_mat([[0], [1], [0], [0]])  # u, v and their derivatives with respect to τ
     for weight, size in blocks:
         square = (arb(weight.numerator) / weight.denominator) ** 2
         x = square * inverse
@@ -130,13 +131,13 @@ def _term(s: arb, blocks: list[tuple[Fraction, int]]) -> arb:
 
 
 def _least_error_weight(x: float, steps: int) -> Fraction:
-    """Return the weight at the part x of the stream, positive; any number would do."""
+    """Return the weight at position x·n of the stream, > 0; the bound holds for any weights."""
     value = math.log(_FACTOR * steps / math.tan(math.pi * x / 2))
     return Fraction(round(value * 1024), 1024)
 
 
 def _edges(steps: int) -> list[int]:
-    """Return where blocks begin, and the end: their lengths grow from both ends to the middle."""
+    """Return where blocks begin, and the end; lengths grow from both ends towards the middle."""
     half, length, edges = (steps + 1) // 2, 1.0, [0]
     while edges[-1] < half:
         edges.append(min(half, edges[-1] + int(length)))
@@ -147,15 +148,15 @@ def _edges(steps: int) -> list[int]:
 LARGEST_STORED: Final = 1 << 20
 """Most steps for which the square root, which stores all its noise, is considered."""
 _LARGEST_ARITY = 48
-"""Largest arity that is tried: the error grows with it, and the best trees have fewer."""
+"""Largest arity that is tried; the error grows with it, and the best trees have smaller ones."""
 _TALLEST = 12
-"""Levels from which on no taller tree is searched: each costs a product of all arities."""
+"""Largest height of a tree that is searched; each height requires a product of all arities."""
 _ROUNDS = 20
-"""Rounds in which one arity is changed by one: it stops improving before."""
+"""Most rounds of changing one arity by 1; improvement stops earlier."""
 _POOLED = 1
-"""Generations pooled into a cell: two would gain 0.3 % more and store an arity times as much."""
+"""Generations pooled into a cell; two would gain 0.3 % more and store `arity` times as much."""
 _DIGITS = 12
-"""Digits of a calibrated μ, rounded to more noise."""
+"""Digits of a calibrated μ, rounded towards more noise."""
 
 Build: Any = Callable[..., LinearCounter]
 _COUNTERS: Final = (BinaryTree, BridgedTree, KaryTree, SquareRootFactorization)
@@ -164,18 +165,18 @@ _COUNTERS: Final = (BinaryTree, BridgedTree, KaryTree, SquareRootFactorization)
 @final
 @dataclass(frozen=True, slots=True)
 class BestCounter:
-    """The answer of `best_counter`."""
+    """The result of `best_counter`."""
 
     mechanism: LinearCounter
     """The mechanism of least mean squared error among those considered."""
     error: Interval
-    """Encloses its mean squared error."""
+    """An enclosure of its mean squared error."""
     reason: str
-    """Why it is the best, against what."""
+    """Why it is the best, and compared with what."""
     others: tuple[tuple[LinearCounter, Interval], ...]
-    """What else was considered, in the order of the errors."""
+    """The other mechanisms considered, with their errors in increasing order."""
     bound: Interval
-    """No factorisation L R with noise of the law `bound_law` has less than its lower end."""
+    """No factorisation L R with noise of law `bound_law` has an error below the lower end."""
     bound_law: str
     """"Laplace" for pure ε-DP, else "Gaussian"."""
 
@@ -183,11 +184,11 @@ class BestCounter:
 def best_counter(steps: int, budget: Target | Number, *, contributions: int = 1) -> BestCounter:
     """Return the mechanism of least mean squared error that is known here.
 
-    For pure ε-DP these are `BridgedTree` with the best arities, and the best tree of "Count on Your
-    Elders". For an approximate budget bridged trees of several heights are calibrated to it, with
-    Laplace and with Gaussian noise, and the square-root factorization joins, up to 2²⁰ steps. It is
-    the best of those, not of all: `bound` is what no factorisation can go below
-    (`dpassay.accountant.counting.best_counter`).
+    For pure ε-DP the candidates are `BridgedTree` with the best arities, and the best tree of
+    "Count on Your Elders". For an approximate budget they are bridged trees of several heights,
+    calibrated to it with Laplace and with Gaussian noise, and up to 2²⁰ steps the square-root
+    factorization. The result is the best of these, not of all mechanisms; `bound` is a lower bound
+    for every factorisation (`dpassay.accountant.counting.best_counter`).
 
     Parameters
     ----------
@@ -196,7 +197,7 @@ def best_counter(steps: int, budget: Target | Number, *, contributions: int = 1)
     budget
         A number ε > 0 for pure ε-DP, or `EpsilonDelta`, `Mu` or `Rho`.
     contributions
-        c ≥ 1: each person is in at most c positions.
+        c ≥ 1: each person has at most c positions.
 
     Raises
     ------
@@ -222,8 +223,8 @@ def named_counter(
 ) -> LinearCounter:
     """Return a mechanism by its name, with the best structure for pure ε-DP.
 
-    Where δ > 0 the noise is Gaussian. Raises InvalidInputError for what is no counter, for a
-    KaryTree with a δ, and for a SquareRootFactorization without one.
+    If δ > 0 the noise is Gaussian. Raises InvalidInputError for a name that is not a counter, for a
+    KaryTree with δ > 0, and for a SquareRootFactorization with δ = 0.
     """
     builds: dict[str, Build] = {kind.__name__: kind for kind in _COUNTERS}
     build = builds.get(name)
@@ -254,9 +255,9 @@ def _best_tree(steps: int, epsilon: ExactReal, contributions: int) -> KaryTree:
 def best_arities(steps: int, height: int | None = None) -> tuple[int, ...]:
     """Return the arities of the `BridgedTree` of least mean squared error for Laplace noise.
 
-    That is with one generation pooled. All heights up to 12 (or one), inner arities up to 48 that
-    differ by at most 1, and from the best of these downhill by single changes of an arity: the
-    best that this search finds.
+    One generation is pooled. The search covers all heights up to 12 (or the given one) and inner
+    arities up to 48 that differ by at most 1; from the best of these it descends by single changes
+    of an arity. The result is the best found, not a proved optimum.
     """
     if height is None:
         return min(
@@ -267,7 +268,7 @@ def best_arities(steps: int, height: int | None = None) -> tuple[int, ...]:
 
 
 def _heights(steps: int) -> range:
-    """Return the heights at which arities in the range of the search have room for the steps."""
+    """Return the heights at which arities within the search range have room for the steps."""
     least = 1
     while 4 * _LARGEST_ARITY**least < steps:
         least += 1
@@ -355,17 +356,17 @@ def _candidates(steps: int, target: Target, contributions: int) -> Iterator[Line
 
 
 def _laplace(target: EpsilonDelta, arguments: dict[str, Any]) -> LinearCounter:
-    """Return grids with Laplace noise for an approximate budget."""
+    """Return bridged trees with Laplace noise, calibrated to an approximate budget."""
     if arguments["contributions"] > 1:
         return BridgedTree(**arguments, epsilon=_largest_epsilon(target))
-    # of Laplace noise only the measurements have an exact profile: no other is tried
+    # with Laplace noise only the measurements have an exact profile to calibrate
     found = calibrate(BridgedTree, target, **arguments, released="measurements").mechanism
     assert isinstance(found, BridgedTree)
     return found.releasing("outputs")
 
 
 def _scaled(build: Build, mu: ExactReal) -> LinearCounter:
-    """Return the counter that is μ-GDP: with less noise where it is known to tell less."""
+    """Return the counter calibrated to μ-GDP, using less noise if it is known to reveal less."""
     counter: LinearCounter = build(mu=mu)
     bridged, several = isinstance(counter, BridgedTree), counter.contributions > 1
     if counter.worst_positions() is None if several else not bridged:
@@ -381,9 +382,9 @@ def _scaled(build: Build, mu: ExactReal) -> LinearCounter:
 
 
 def _largest_epsilon(target: EpsilonDelta) -> ExactReal:
-    """Return ln((e^ε + δ)/(1 − δ)), rounded down: all that is so pure is (ε, δ)-DP.
+    """Return ln((e^ε + δ)/(1 − δ)), rounded down: every mechanism with this pure ε is (ε, δ)-DP.
 
-    Randomised response of ε' is the worst of it: δ = (e^ε' − e^ε)/(e^ε' + 1).
+    Randomised response with ε' is the worst case: δ = (e^ε' − e^ε)/(e^ε' + 1).
     """
     epsilon, delta = target.epsilon, target.delta
 
@@ -395,7 +396,7 @@ def _largest_epsilon(target: EpsilonDelta) -> ExactReal:
 
 
 def _gaussian_mu(target: Target) -> ExactReal:
-    """Return the exact μ, or the largest of `_DIGITS` digits that calibration proves."""
+    """Return the exact μ, or the largest one with `_DIGITS` digits that calibration proves."""
     if isinstance(target, Mu):
         return target.mu
     if isinstance(target, Rho):
@@ -411,7 +412,7 @@ def _gaussian_mu(target: Target) -> ExactReal:
 
 
 def _bound(steps: int, target: Target, contributions: int) -> tuple[str, Interval]:
-    """Return a law of noise, and what no factorisation with it goes below."""
+    """Return a law of noise, and a lower bound on the error of every factorisation with it."""
     units = ExactReal.of_rational(least_units(steps, contributions))
     if isinstance(target, EpsilonDelta) and target.delta.sign == 0:
         return "Laplace", enclose(lambda: 2 * units.ball() / target.epsilon.ball() ** 2)
@@ -425,7 +426,7 @@ def _bound(steps: int, target: Target, contributions: int) -> tuple[str, Interva
 
 
 def _against(error: Interval, law: str, bound: Interval) -> str:
-    """Compare the best error with the bound, rounded so that all that is said is proved."""
+    """Compare the best error with the bound, rounded so that the statement is proved."""
     ratio = Fraction(error.upper) / Fraction(bound.lower)
     if ratio < 1:
         times = _rounded(1 / ratio, ROUND_FLOOR)
@@ -438,7 +439,7 @@ def _against(error: Interval, law: str, bound: Interval) -> str:
 
 
 def _rounded(value: Fraction, rounding: str) -> Decimal:
-    """Return four digits."""
+    """Round to four digits."""
     context = Context(prec=4, rounding=rounding)
     return context.divide(Decimal(value.numerator), Decimal(value.denominator))
 

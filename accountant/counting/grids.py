@@ -1,4 +1,4 @@
-"""Trees and grids of partial sums: what they measure, and what outputs tell of it."""
+"""Trees and grids of partial sums: what they measure, and how much of it outputs reveal."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from typing import Final, TypeAlias, final
 
 from dpassay.accountant.errors import InvalidInputError, expected
 
-# --- Continual counting with k-ary trees of Laplace noise: exact errors and who touches what ------
+# --- Continual counting with k-ary trees of Laplace noise: exact errors and the use of vertices ---
 # A stream of n inputs in [0, 1] is released as its n prefix sums. The leaves of a tree of arity k
-# and height h hold the inputs; every vertex below the root carries one noise variable Lap(h/ε), and
-# a prefix sum adds (or subtracts) vertices as the digits of its time step t say:
+# and height h hold the inputs. Every vertex below the root has one noise variable Lap(h/ε). A
+# prefix sum adds (or subtracts) vertices as given by the digits of its time step t:
 #
 # * `Digits.PLAIN`: t = Σ d_i kⁱ with 0 ≤ d_i < k. At level i add the d_i leftmost children
 #   (Andersson, Pagh and Torkamani, "Count on Your Elders", Algorithm 1). Capacity kʰ − 1.
-# * `Digits.SIGNED`: −⌊(k−1)/2⌋ ≤ d_i ≤ ⌊k/2⌋. Add |d_i| leftmost children where d_i > 0, subtract
-#   as many rightmost ones where d_i < 0 (Algorithms 2 and 3; for even k, Definition C.1). Capacity
-#   ⌊k/2⌋ (kʰ − 1)/(k − 1).
+# * `Digits.SIGNED`: −⌊(k−1)/2⌋ ≤ d_i ≤ ⌊k/2⌋. If d_i > 0, add the d_i leftmost children; if
+#   d_i < 0, subtract the |d_i| rightmost ones (Algorithms 2 and 3; for even k, Definition C.1).
+#   Capacity ⌊k/2⌋ (kʰ − 1)/(k − 1).
 #
-# The prefix at t has Σ|d_i| noise variables, of variance 2h²/ε² each, so the mean squared error
+# The prefix sum at t has Σ|d_i| noise variables of variance 2h²/ε² each, so the mean squared error
 # over the n outputs is 2h²/ε² times the average of Σ|d_i|. All numbers here are exact.
 
 _MOST_WALKED: Final = 1_000_000
@@ -34,7 +34,7 @@ _MOST_WALKED: Final = 1_000_000
 
 
 class Digits(Enum):
-    """Which digits write a time step."""
+    """The digits that represent a time step."""
 
     PLAIN = "plain"
     SIGNED = "signed"
@@ -43,7 +43,7 @@ class Digits(Enum):
 @final
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The tree that serves `steps` outputs.
+    """The tree for a number of outputs.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Tree:
     steps
         n ≥ 1, the number of outputs.
     digits
-        Whether vertices may be subtracted.
+        Whether digits may be negative, that is, vertices subtracted.
     """
 
     arity: int
@@ -67,11 +67,11 @@ class Tree:
 
     @property
     def lowest(self) -> int:
-        """The least digit, negated."""
+        """The absolute value of the least digit."""
         return (self.arity - 1) // 2 if self.digits is Digits.SIGNED else 0
 
     def capacity(self, height: int) -> int:
-        """Return the largest number that `height` digits write."""
+        """Return the largest number that `height` digits represent."""
         leaves: int = self.arity**height
         return (self.arity - 1 - self.lowest) * ((leaves - 1) // (self.arity - 1))
 
@@ -93,10 +93,10 @@ class Tree:
         return found
 
     def vertices(self) -> int:
-        """Return Σ_t Σ_i |d_i(t)|, the vertices combined in all outputs, by counting digits.
+        """Return Σ_t Σ_i |d_i(t)|, the number of vertices used by all outputs together.
 
-        Adding `lowest` to every digit makes plain digits of t + lowest·(kⁱ⁺¹ − 1)/(k − 1), so
-        each digit at each level is counted in closed form.
+        Adding `lowest` to every digit gives the plain digits of t + lowest·(kⁱ⁺¹ − 1)/(k − 1), so
+        the occurrences of each digit at each level are counted in closed form.
         """
         k, total = self.arity, 0
         for level in range(self.height):
@@ -115,9 +115,9 @@ class Tree:
         return Fraction(2 * self.height**2 * self.vertices(), self.steps)
 
     def noise_variables(self) -> list[NoiseVariable]:
-        """Return every noise variable that some output uses, in the order of first use.
+        """Return every noise variable that an output uses, in the order of first use.
 
-        Raises InvalidInputError where that would need more than a million digits.
+        Raises InvalidInputError if that would need more than a million digits.
         """
         found: dict[tuple[int, int], NoiseVariable] = {}
         for step, before, after in self.moves():
@@ -128,10 +128,10 @@ class Tree:
         return list(found.values())
 
     def moves(self) -> Iterator[tuple[int, int, int]]:
-        """Yield (step, p before, p after) for every vertex that Algorithm 2 combines.
+        """Yield (step, p before, p after) for every vertex that Algorithm 2 adds or subtracts.
 
-        The vertex lies above the inputs between the two values of p; it is added where p grows
-        and subtracted where p falls.
+        The vertex lies above the inputs between the two values of p. It is added if p grows, and
+        subtracted if p decreases.
         """
         if self.steps * self.height * self.arity > 2 * _MOST_WALKED:
             raise expected(
@@ -165,9 +165,9 @@ class NoiseVariable:
 
 
 def largest_load(tree: Tree) -> int:
-    """Return how many of the used vertices one input changes, for the input that changes most.
+    """Return the largest number of used vertices above one input.
 
-    It is the ℓ1 sensitivity of everything that is released, found by enumeration.
+    It is the ℓ1 sensitivity of all that is released, found by enumeration.
     """
     changes = [0] * (tree.arity**tree.height + 1)
     for variable in tree.noise_variables():
@@ -177,9 +177,10 @@ def largest_load(tree: Tree) -> int:
 
 
 def misfits(tree: Tree) -> int:
-    """Count the outputs whose vertices leave the tree, or do not make up the prefix.
+    """Count the outputs whose vertices leave the tree, or do not add up to the prefix.
 
-    0 is Proposition 4.1: what is added less what is subtracted are the inputs up to the time.
+    The count is 0 by Proposition 4.1: the added vertices minus the subtracted ones are the inputs
+    up to the time step.
     """
     leaves = tree.arity**tree.height
     ends: dict[int, Counter[int]] = {step: Counter() for step in range(1, tree.steps + 1)}
@@ -196,9 +197,9 @@ def misfits(tree: Tree) -> int:
 
 
 def clashes(tree: Tree) -> int:
-    """Count the values of p after a move that name two vertices, or one with two signs.
+    """Count the values of p after a move that denote two vertices, or one vertex with two signs.
 
-    0 is what Proposition 4.3 needs: noise may be indexed by p, and the sign may be dropped.
+    Proposition 4.3 requires the count to be 0: noise may be indexed by p, and its sign dropped.
     """
     named: dict[int, set[int]] = {}
     for _, before, after in tree.moves():
@@ -214,7 +215,7 @@ def clashes(tree: Tree) -> int:
 
 
 def most_live(tree: Tree) -> int:
-    """Return the largest number of noise variables between their first and their last use."""
+    """Return the largest number of noise variables that are between their first and last use."""
     changes = [0] * (tree.steps + 2)
     for variable in tree.noise_variables():
         changes[variable.outputs[0]] += 1
@@ -225,9 +226,9 @@ def most_live(tree: Tree) -> int:
 def honaker_mean_squared_error(steps: int) -> Fraction:
     """Return the mean squared error of the binary tree with Honaker's estimates, times ε².
 
-    Each vertex below the unused root is estimated from itself and from its two children, which
-    weigh by their variances: v_0 = 1 and v_i = 1/(1 + 1/(2 v_{i−1})) = 2ⁱ/(2ⁱ⁺¹ − 1) times
-    2h²/ε², h = ⌈lg(n + 1)⌉ ("Honaker Online").
+    Each vertex below the unused root is estimated from its own measurement and those of its two
+    children, weighted by their variances: v_0 = 1 and v_i = 1/(1 + 1/(2 v_{i−1})) = 2ⁱ/(2ⁱ⁺¹ − 1)
+    times 2h²/ε², h = ⌈lg(n + 1)⌉ ("Honaker Online").
     """
     tree = Tree(2, steps, Digits.PLAIN)
     total = Fraction(0)
@@ -238,32 +239,32 @@ def honaker_mean_squared_error(steps: int) -> Fraction:
 
 
 def level_units(level: int) -> Fraction:
-    """Return v_i, the units of the estimate of a vertex."""
+    """Return v_i, the variance of the estimate of a vertex at level i, in units."""
     return Fraction(1 << level, (2 << level) - 1)
 
 
 def _below(end: int, digit: int, unit: int, arity: int) -> int:
-    """Count 0 ≤ u < end whose plain digit of weight `unit` is `digit`."""
+    """Count the integers 0 ≤ u < end whose plain digit of weight `unit` equals `digit`."""
     periods, rest = divmod(end, unit * arity)
     return periods * unit + min(max(rest - digit * unit, 0), unit)
 
 
-# --- The noise of a counting tree as a walk: every output is an earlier one plus one noise variable
-# Algorithm 2 of "Count on Your Elders" reaches the time step t from p = 0 by adding sign(d_i)·kⁱ as
-# often as the digits of t say, the most significant first, and adds one noise variable Z_p at each
-# p > 0 on the way. The number before the last step is the `parent` of t, so that
+# --- The noise of a counting tree as a walk: each output adds one noise variable to an earlier one
+# Algorithm 2 of "Count on Your Elders" starts at p = 0 and adds sign(d_i)·kⁱ exactly |d_i| times
+# for each digit of t, most significant first. It adds one noise variable Z_p at each p > 0 on the
+# way. The number before the last step is the `parent` of t, so
 #
 #     noise(t) = noise(parent(t)) + Z_t,    noise(0) = 0:
 #
 # the time steps are the nodes of a rooted tree, and the noise is a sum of independent variables
-# along a path. Z_p stands for the vertex between parent(p) and p of the tree of intervals
+# along a path. Z_p belongs to the vertex between parent(p) and p in the tree of intervals
 # (Proposition 4.3); both forms give the same sums.
 
 Rows: TypeAlias = list[list[Fraction]]
 
 
 def parent(tree: Tree, node: int) -> int:
-    """Return the number before the last step on the way from 0 to `node` ≥ 1."""
+    """Return the number before the last step of the walk from 0 to `node` ≥ 1."""
     k, unit = tree.arity, 1
     while node % (unit * k) == 0:
         unit *= k
@@ -272,7 +273,7 @@ def parent(tree: Tree, node: int) -> int:
 
 
 def nodes(tree: Tree) -> list[int]:
-    """Return every node that some output uses, each after its parent."""
+    """Return every node that an output uses, each after its parent."""
     known = {0}
     order: list[int] = []
     for step in range(1, tree.steps + 1):
@@ -286,11 +287,11 @@ def nodes(tree: Tree) -> list[int]:
 
 
 def factorisation(tree: Tree) -> tuple[Rows, Rows]:
-    """Return (L, R) with L R = A, where A x are the n prefix sums; columns and rows as `nodes`.
+    """Return (L, R) with L R = A, where A x are the n prefix sums; nodes are ordered as in `nodes`.
 
     The mechanism releases L (R x + Z) with independent noise Z. A row of R is the signed sum of
-    the inputs between a node and its parent, with entries 0 and ±1; a row of L tells with 0 and 1
-    which of them an output adds.
+    the inputs between a node and its parent, with entries 0 and ±1. A row of L has entries 0 and 1
+    and selects the nodes that an output adds.
     """
     steps, parents = tree.steps, {node: parent(tree, node) for node in nodes(tree)}
     place = {node: index for index, node in enumerate(parents)}
@@ -309,33 +310,34 @@ def factorisation(tree: Tree) -> tuple[Rows, Rows]:
 
 
 # --- Counting by interpolation: grids that refine each other; cells also measure their parent -----
-# The grid of level i has the cell size K_i = k_{i+1} ⋯ k_h, so level 1 cuts the stream into k_1
-# cells, level 2 each of these into k_2, and the last grid is that of the inputs. The sum of the
-# inputs of every cell of every level is measured, with noise z. For a level let P(t) be the sum of
-# its cells before t, the cell that t cuts counted by the part before t: the linear interpolation,
-# at t, of the sums at the grid points. For every level but the first let Q(t) count the cells of
-# each parent cell with the part of the parent that lies before t: the interpolation on the grid
-# above, as this level sees it. The estimate is
+# The grid of level i has cells of size K_i = k_{i+1} ⋯ k_h: level 1 cuts the stream into k_1 cells,
+# level 2 cuts each of these into k_2, and the cells of the last grid are the inputs. The sum of the
+# inputs in every cell of every level is measured, with noise z. For each level let P(t) be the sum
+# of its cells before t, where a cell that contains t counts in proportion to its part before t: the
+# linear interpolation, at t, of the sums at the grid points. For every level but the first let Q(t)
+# weight the cells of each parent cell by the part of the parent before t: the interpolation on the
+# grid above, as measured by this level. The estimate is
 #
 #     out(t) = Σ_i P_i(t) − Σ_{i ≥ 2} Q_i(t).
 #
-# Without noise Q_i = P_{i−1}, as the cells of a parent sum to it, so the sum telescopes to P_h(t),
-# the prefix sum: L R = A. An input lies in one cell of each level, so Δ₁ = h and Δ₂ = √h.
+# Without noise Q_i = P_{i−1}, since the cells of a parent add up to it. The sum then telescopes to
+# P_h(t), the prefix sum: L R = A. An input lies in one cell of each level, so Δ₁ = h and Δ₂ = √h.
 #
 # The noise of level i ≥ 2 is a random-walk bridge over each parent cell, interpolated linearly. At
-# t = (j + f) K in a parent cell of k cells (0 ≤ f < 1) it has the units
+# t = (j + f) K in a parent cell of k cells (0 ≤ f < 1) its variance in units is
 #
-#     j + f² − (j + f)²/k,          and on the first level        j + f²,
+#     j + f² − (j + f)²/k,          and on the first level        j + f².
 #
-# which average (k − 1)/6 for long cells: a third of the (k − 1)/2 of the tree without subtraction.
+# For long cells the first averages (k − 1)/6, a third of the (k − 1)/2 of the tree without
+# subtraction.
 #
-# **Pooled.** A cell's sum is also that of its descendants of any later level. With `pooled` = r it
-# is estimated from the measurements of the cell and of its next r generations, each of level l with
-# the share K_l/S_i, S_i = K_i + … + K_{i+r}: the estimate of least variance, K_i/S_i units. L R = A
-# stays, as P_i and Q_i see estimates of the same sums. The units are those above, of level i times
-# K_i/S_i: an estimate weighs all descendants of one generation alike, while P_j − Q_j of a lower
-# level j weighs the cells of a parent with a sum of zero, so that different levels have no
-# covariance. With r = h − 1 this is least squares on all measurements.
+# **Pooling.** The sum of a cell is also the sum of its descendants at any later level. With
+# `pooled` = r it is estimated from the measurements of the cell and of its next r generations. The
+# cells of level l have the weight K_l/S_i, S_i = K_i + … + K_{i+r}; this is the estimate of least
+# variance, K_i/S_i units. L R = A still holds, as P_i and Q_i use estimates of the same sums. The
+# variance of level i is the one above times K_i/S_i. Levels are uncorrelated: an estimate gives
+# equal weight to all descendants of one generation, while P_j − Q_j of a lower level j weights the
+# cells of a parent with sum zero. With r = h − 1 this is least squares on all measurements.
 
 
 @final
@@ -346,11 +348,11 @@ class Grids:
     Parameters
     ----------
     arities
-        k_1 ≥ 1 and all others ≥ 2; there is room for their product of inputs.
+        k_1 ≥ 1, and all others ≥ 2; their product is the largest number of inputs.
     steps
         n ≥ 1, the number of outputs.
     pooled
-        r ≥ 0, the generations of cells whose measurements are pooled into that of a cell.
+        r ≥ 0, the number of generations whose measurements are pooled into that of a cell.
     """
 
     arities: tuple[int, ...]
@@ -382,12 +384,12 @@ class Grids:
         return _cell_sizes(self.arities)
 
     def share(self, level: int, below: int) -> Fraction:
-        """Return the share of the cells of level `below` in the estimate of one of a level."""
+        """Return the weight of the cells of level `below` in the estimate of a cell of `level`."""
         sizes = self.cell_sizes()
         return Fraction(sizes[below], sum(sizes[level : level + self.pooled + 1]))
 
     def units(self) -> Fraction:
-        """Return the units of all n outputs together, by summing powers."""
+        """Return the number of units of all n outputs together, by summing powers."""
         levels = enumerate(zip(self.arities, self.cell_sizes(), strict=True))
         return sum(
             (self.share(i, i) * _level_sum(k, size, self.steps, i > 0) for i, (k, size) in levels),
@@ -395,7 +397,7 @@ class Grids:
         )
 
     def output_units(self, step: int) -> Fraction:
-        """Return the units of one output."""
+        """Return the number of units of one output."""
         total = Fraction(0)
         for index, (arity, size) in enumerate(zip(self.arities, self.cell_sizes(), strict=True)):
             inside = step % (arity * size) if index else step
@@ -407,10 +409,10 @@ class Grids:
         return total
 
     def cells(self) -> Iterator[tuple[int, int, int]]:
-        """Yield (level, first, last) of every cell that an output before the end depends on.
+        """Yield (level, first, last) for every cell on which some output depends.
 
-        These are the cells whose parent, or that of an ancestor they are pooled into, begins before
-        the end.
+        These are the cells whose parent, or the parent of an ancestor that they are pooled into,
+        begins before the last step.
         """
         sizes = self.cell_sizes()
         for level, size in enumerate(sizes):
@@ -435,12 +437,12 @@ def _cell_sizes(arities: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _part(step: int, inside: int, size: int) -> Fraction:
-    """Return the part of the cell of a size around a place that lies up to the step."""
+    """Return the part, up to the step, of the cell of a size that contains position `inside`."""
     return Fraction(min(max(step - inside // size * size, 0), size), size)
 
 
 def _level_sum(arity: int, size: int, steps: int, closed: bool) -> Fraction:
-    """Sum j + f² (less (j + f)²/k where closed) over t = 0..steps, t = (j + f)·size in a parent."""
+    """Sum j + f², minus (j + f)²/k if `closed`, over t = 0..steps, t = (j + f)·size in a parent."""
     periods, last = divmod(steps + 1, arity * size) if closed else (0, steps + 1)
     total = _first_sum(arity, size, last, closed)
     if periods:
@@ -449,7 +451,7 @@ def _level_sum(arity: int, size: int, steps: int, closed: bool) -> Fraction:
 
 
 def _first_sum(arity: int, size: int, count: int, closed: bool) -> Fraction:
-    """Sum over the first `count` values of t in a parent cell."""
+    """Return the same sum over the first `count` values of t in a parent cell."""
     cells, rest = divmod(count, size)
     whole = size * (cells * (cells - 1) // 2) + cells * rest
     parts = Fraction(cells * _squares(size) + _squares(rest), size**2)
@@ -462,37 +464,38 @@ def _squares(count: int) -> int:
     return (count - 1) * count * (2 * count - 1) // 6
 
 
-# --- How much of the measured sums R x + z the outputs A x + L z of grids show, L R = A -----------
-# An input moves the outputs by A e. With Gaussian noise their law under both streams is that of the
-# shortest change of the noise that does the same:
+# --- How much of the measured sums R x + z of grids the outputs A x + L z reveal, L R = A ---------
+# A change e of one input changes the outputs by A e. With Gaussian noise their privacy is that of
+# the shortest change of the noise with the same effect:
 #
 #     μ²σ² = (A e)ᵀ(L Lᵀ)⁻¹(A e) = min{‖v‖² : L v = A e},
 #
-# at most ‖R e‖², as v = R e is one. `bridged` returns its largest value over all inputs. With x
-# chosen after earlier outputs it stays: L Lᵀ = C Cᵀ for a lower triangular C, so that the outputs
-# tell as much as C⁻¹A x + N(0, σ²I), which is `MatrixMechanism`'s case.
+# at most ‖R e‖², since v = R e is one such change. `bridged` returns the maximum over all inputs.
+# It stays the same if x depends on earlier outputs: L Lᵀ = C Cᵀ for a lower triangular C, so the
+# outputs are equivalent to C⁻¹A x + N(0, σ²I), which is the case of `MatrixMechanism`.
 #
-# Where the first level has a whole cell, the outputs determine, and are a function of, the
-# estimates of all cells of the first level and the differences of those of the cells of a parent
-# from their mean. These are uncorrelated from level to level. With T_i the sum of K_l/K_i over the
-# pooled l, an estimate has 1/T_i units, so that a move s_i of the cells of level i adds T_i(‖s_i‖²
-# − ‖s_{i−1}‖²/k_i), s_{i−1} being the sums of its parents. As T_i − T_{i+1}/k_{i+1} is 1 −
-# K_{i+r+1}/K_i, all levels together are Σ (1 − K_{i+r+1}/K_i)‖s_i‖², with K_i = 0 for i > h. Fewer
-# outputs than the grids hold show no more. Of n < K_1 outputs, those up to K_i ≤ n are parts of the
-# one at K_i, which the upper levels make up, and bridges of the lower levels.
+# Let the first level have a whole cell. Then the outputs are equivalent to the estimates of all
+# cells of the first level, and the differences between the estimates of the cells of a parent and
+# their mean. These are uncorrelated between levels. Let T_i be the sum of K_l/K_i over the pooled
+# l. An estimate has variance 1/T_i, so a change s_i of the cells of level i contributes T_i(‖s_i‖²
+# − ‖s_{i−1}‖²/k_i), where s_{i−1} are the sums over their parents. Since T_i − T_{i+1}/k_{i+1} = 1
+# − K_{i+r+1}/K_i, all levels together give Σ (1 − K_{i+r+1}/K_i)‖s_i‖², with K_i = 0 for i > h.
+# Fewer outputs than the grids hold reveal no more. If n < K_1, the outputs up to the largest K_i ≤
+# n consist of parts of the one at K_i, which the upper levels make up, and bridges of the lower
+# levels.
 #
-# **Laplace noise** of scale b. If some v = L'u, with no entry beyond ±1, has v·R e = Δ₁, the
-# outputs have the largest loss of the measured sums, Δ₁/b: u·y is v·z, moved by Δ₁, and P(v·z > t)
-# falls as a power of t times e^{−t/b}, so that the ratio of both tails tends to e^{Δ₁/b}. So it is
-# for the first input, if the first cell is an output: of the estimates of the first cell of each
-# level and of their differences from the mean of their siblings take a_i so that all first cells
-# have the entry 1. With the share K_l/S_i of level l in level i, a_l = (S_l/K_l)(1 − Σ_{i<l}
-# (K_l/S_i) a_i) ≥ 0, the sum being at most 1/k_l of that of the level above, which is 1. Cells
-# elsewhere have a part of that sum less at most 1.
+# **Laplace noise** of scale b. Let v = Lᵀu for some u have no entry beyond ±1, and v·R e = Δ₁. Then
+# the outputs have the largest loss of the measured sums, Δ₁/b: u·y has the noise v·z and changes by
+# Δ₁, and P(v·z > t) decreases as a power of t times e^{−t/b}, so the ratio of both tails tends to
+# e^{Δ₁/b}. There is such a u for the first input if the first cell is an output. Combine the
+# estimates of the first cell of each level, and their differences from the mean of their siblings,
+# with weights a_i such that v is 1 at all first cells. As level l has the weight K_l/S_i in level
+# i, a_l = (S_l/K_l)(1 − Σ_{i<l} (K_l/S_i) a_i) ≥ 0, because this sum is at most 1/k_l of that of
+# the level above, which is 1. At all other cells v is a part of that sum minus at most 1.
 
 
 def bridged(grids: Grids, moved: Sequence[Sequence[Fraction]]) -> Fraction:
-    """Return Σ (1 − K_{i+r+1}/K_i)‖s_i‖² of the moves of each level's cells."""
+    """Return Σ (1 − K_{i+r+1}/K_i)‖s_i‖² for changes s_i of each level's cells."""
     sizes = (*grids.cell_sizes(), *(0 for _ in range(grids.pooled + 1)))
     return sum(
         (
@@ -504,7 +507,10 @@ def bridged(grids: Grids, moved: Sequence[Sequence[Fraction]]) -> Fraction:
 
 
 def bridged_at_least(grids: Grids) -> Fraction:
-    """Return what the outputs up to the largest whole cell show of the first input."""
+    """Return the squared distance that outputs up to the largest whole cell reveal of an input.
+
+    The input is the first one.
+    """
     sizes = grids.cell_sizes()
     first = next(level for level, size in enumerate(sizes) if size <= grids.steps)
     found = 1 / grids.output_units(sizes[first])

@@ -25,19 +25,19 @@ from dpassay.accountant.numbers.precision import cached_property
 from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 from dpassay.accountant.release import sampling
 
-# --- The formulas of bounded, unbiased noise for counts (Sadeghi, Asoodeh and Calmon) -------------
-# Notation of the paper: the released value is n + Z with Z in −D..D, P(Z = 0) = η, E = e^ε,
+# --- Formulas of bounded, unbiased noise for counts (Sadeghi, Asoodeh and Calmon) -----------------
+# In the paper's notation the released value is n + Z with Z in −D..D, P(Z = 0) = η, E = e^ε,
 # B = 2/(1 − η), C = 2η/(1 − η), and P(Z = i) = P(Z = −i) = α_i/B for 1 ≤ i ≤ D = support
 # (Proposition 3). The sums that occur are P_m = Σ_{j<m} E^j, S_m = Σ_{j<m} (j + 1) E^j and
 # A_m = Σ_{j<m} (m − j) E^j.
 #
-# Every method works at flint's current precision and returns a ball that contains the value, or the
-# rational itself. An argument is a number (exact) or a ball. What the paper prints and what is true
-# differ: `delta` and `mass` are printed, `optimal_delta` is proved here.
+# Every method works at flint's current precision and returns the rational itself, or a ball that
+# contains the value. An argument is an exact number or a ball. The paper's formulas are not always
+# correct: `delta` and `mass` are those printed; `optimal_delta` is proved here.
 
 Real: TypeAlias = ExactReal | Fraction | int | arb
 Value: TypeAlias = arb | fmpq
-"""Rational where ε = 0 and η is rational, so that ties, which occur only there, are decided."""
+"""A rational if ε = 0 and η is rational; only then do ties occur, and they are decided exactly."""
 
 
 @final
@@ -51,12 +51,12 @@ class CountNoise:
 
     @staticmethod
     def of(epsilon: Real, eta: Real, support: int) -> CountNoise:
-        """Read the parameters: ε ≥ 0, η in (0, 1), support ≥ 1.
+        """Convert the parameters: ε ≥ 0, η in (0, 1), support ≥ 1.
 
         Raises
         ------
         InvalidInputError
-            For a parameter that is certainly outside its range.
+            If a parameter is certainly outside its range.
         """
         loss, share = _value(epsilon), _value(eta)
         if loss < 0:
@@ -103,40 +103,40 @@ class CountNoise:
         return list(itertools.accumulate(self.plain[1:-1], initial=fmpq(0)))
 
     def bound(self, k: int) -> Value:
-        """Return δ_k of Lemma 1 for k in 1..D, of Lemma 2 for k = D + 1."""
+        """Return δ_k, of Lemma 1 for k in 1..D, and of Lemma 2 for k = D + 1."""
         if k == self.support + 1:
             return 1 / (self.b * self.descending[self.support])
         excess = self.c * self.plain[k] - self.powers[k]
         return excess / (self.b * self.ascending[k])
 
     def missing_bound(self, m: int) -> Value:
-        """Return (1 − C(E + … + E^m))/(B(A_m + A_{D−m})), a bound the paper leaves out."""
+        """Return (1 − C(E + … + E^m))/(B(A_m + A_{D−m})), a bound missing from the paper."""
         head = self.c * (self.plain[m + 1] - 1)
         tail = self.descending[m] + self.descending[self.support - m]
         return (1 - head) / (self.b * tail)
 
     @cached_property
     def delta(self) -> Value:
-        """δ* = max over k in 1..D + 1 of δ_k, the optimum that Theorems 1 to 3 print.
+        """δ* = max over k in 1..D + 1 of δ_k, the optimum as Theorems 1 to 3 print it.
 
-        It is a lower bound of every law's largest p(z) − E p(z ± 1), attained if and only if
-        C ≥ P_{D−1}/A_D. For the condition p(1) ≤ E p(0) + δ is missing from the paper's program
-        (Proposition 4). For C > C_D it holds, as α_1 = (C − Bδ*)/E < C. For C ≤ C_D, where
-        α_1 = P_D/A_D and Bδ* = 1/A_D, it reads P_D − 1 ≤ E C A_D, that is C ≥ P_{D−1}/A_D.
+        It is a lower bound on max p(z) − E p(z ± 1) for every law, and is attained if and only if
+        C ≥ P_{D−1}/A_D. The reason is that the condition p(1) ≤ E p(0) + δ is missing from the
+        paper's program (Proposition 4). If C > C_D, it holds, as α_1 = (C − Bδ*)/E < C. If C ≤ C_D,
+        where α_1 = P_D/A_D and Bδ* = 1/A_D, it reads P_D − 1 ≤ E C A_D, that is, C ≥ P_{D−1}/A_D.
         """
         return _largest(self.bound(k) for k in range(1, self.support + 2))
 
     @property
     def optimal_delta(self) -> Value:
-        """The least max over z and sign of p(z) − E p(z ± 1), over all laws on −D..D.
+        """The minimum, over all laws on −D..D, of the maximum of p(z) − E p(z ± 1) over z and sign.
 
-        For P(Z = 0) = η and noise that does not depend on the count; what Theorem 3 states as δ*.
-        The maximum of δ_1, …, δ_D (Lemma 1) and, for 0 ≤ m ≤ D/2, of
-        (1 − C(E + … + E^m))/(B(A_m + A_{D−m})), where m = 0 is Lemma 2. That nothing is smaller:
-        α_i ≤ Bδ P_{D+1−i} (from outside inward) and α_i ≤ E^i C + Bδ P_i (from 0 outward, through
-        the condition that the paper leaves out); sum these, with the second for i ≤ m. That it is
-        attained: x_i ≤ E x_j + Bδ defines a lattice, its least element has Σα ≤ 1 by Lemma 1 and
-        its greatest Σα ≥ 1 by the other bounds, so that some point between them has Σα = 1.
+        The laws have P(Z = 0) = η and do not depend on the count. Theorem 3 states this minimum as
+        δ*. It is the maximum of δ_1, …, δ_D (Lemma 1) and, for 0 ≤ m ≤ D/2, of
+        (1 − C(E + … + E^m))/(B(A_m + A_{D−m})), where m = 0 is Lemma 2. *It is a lower bound*:
+        α_i ≤ Bδ P_{D+1−i} (from outside inwards), and α_i ≤ E^i C + Bδ P_i (from 0 outwards, by the
+        condition missing from the paper); sum these, with the second for i ≤ m. *It is attained*:
+        the conditions x_i ≤ E x_j + Bδ define a lattice. Its least element has Σα ≤ 1 by Lemma 1,
+        its greatest Σα ≥ 1 by the other bounds, so a point between them has Σα = 1.
         """
         lemma_one = (self.bound(k) for k in range(1, self.support + 1))
         others = (self.missing_bound(m) for m in range(self.support // 2 + 1))
@@ -147,11 +147,11 @@ class CountNoise:
         return self.plain[k + 1] / self.descending[k]
 
     def weight(self, j: int) -> Value:
-        """Return α_j of Definition 2, j in 1..D.
+        """Return α_j of Definition 2, for j in 1..D.
 
-        For C ≤ C_D it is P_{D+1−j}/A_D. Else, with k the regime, eqs. (37) to (39) unroll to
-        (C − Bδ*P_j)/E^j for j ≤ k and 0 beyond. No regime is needed: (C − Bδ*P_j)/E^j ≥ 0 for
-        j ≤ k, and ≤ 0 for j > k, since α_k ≤ Bδ* there.
+        If C ≤ C_D it is P_{D+1−j}/A_D. Otherwise, with k the regime, eqs. (37) to (39) give
+        (C − Bδ*P_j)/E^j for j ≤ k, and 0 for j > k. The regime is not needed: (C − Bδ*P_j)/E^j is
+        ≥ 0 for j ≤ k, and ≤ 0 for j > k, since α_k ≤ Bδ* there.
         """
         low = self.plain[self.support + 1 - j] / self.descending[self.support]
         high = (self.c - self.b * self.delta * self.plain[j]) / self.powers[j]
@@ -193,7 +193,7 @@ def _largest(values: Iterable[Value]) -> Value:
     return functools.reduce(larger, values)
 
 
-# --- Bounded, unbiased noise for counts, as Definition 2 of its paper prints it -------------------
+# --- Bounded, unbiased noise for counts, by Definition 2 of the paper as printed ------------------
 
 
 @declared
@@ -201,13 +201,13 @@ class BoundedCountNoise(Mechanism, FiniteLaws):
     """Release a count n ≥ support plus Z in −D..D, P(Z = 0) = η, P(Z = ±i) = α_i(1 − η)/2.
 
     Sadeghi, Asoodeh and Calmon, "Differentially Private Mechanisms for Count Queries",
-    Definition 2 as printed; the formulas are in `count_noise_law`. It is a law for all of its
-    parameters, but meets the paper's optimum only for C ≥ P_{D−1}/A_D.
+    Definition 2 as printed; `CountNoise` has its formulas. It is a probability law for all
+    parameters, but attains the paper's optimum only if C ≥ P_{D−1}/A_D.
 
     Parameters
     ----------
     epsilon
-        The ε ≥ 0 that the law is made for.
+        The ε ≥ 0 that the law is designed for.
     eta
         The probability, in (0, 1), that the count is released unchanged.
     support
@@ -239,11 +239,11 @@ class BoundedCountNoise(Mechanism, FiniteLaws):
         return padding + law, law + padding
 
     def rational_masses(self, index: int) -> tuple[Sequence[Fraction], Sequence[Fraction]] | None:
-        """Return the two laws where they are rational: for ε = 0, or where only α_1 is not 0.
+        """Return the two laws if they are rational: if ε = 0, or if only α_1 is not 0.
 
-        Elsewhere no two neighbouring masses have an algebraic loss, so that balls decide: their
-        ratio is a rational function of the transcendental number E = e^ε, and none of those that
-        occur is a power of E.
+        Otherwise no two neighbouring masses have an algebraic loss, so balls decide comparisons:
+        the ratio of masses is a rational function of the transcendental number E = e^ε, and none of
+        those that occur is a power of E.
         """
         if self.eta.rational is None:
             return None
@@ -271,12 +271,12 @@ class BoundedCountNoise(Mechanism, FiniteLaws):
         return sampling.indices_by_inversion(cumulative, size, rng=rng) - self.support
 
     def worst_shift(self) -> Any:
-        """Return one person."""
+        """Return the change by one person."""
         return 1
 
     @property
     def is_symmetric(self) -> bool:
-        """True: of the law of large counts."""
+        """True: the law is symmetric for every count n ≥ support."""
         return True
 
     def mean_absolute_error(self) -> arb:
@@ -314,7 +314,7 @@ class BoundedCountNoise(Mechanism, FiniteLaws):
         return integer_quantile(self._at_most, lambda x: self._at_most(-x - 1), probability)
 
     def _largest_outcome(self) -> arb:
-        """Return the largest i with α_i > 0; a ball where the precision does not decide it."""
+        """Return the largest i with α_i > 0; a ball if the precision does not decide it."""
         masses = [arb(mass) for mass in self._law()[self.support :]]
         certain = max(i for i, mass in enumerate(masses) if mass > 0)
         possible = max(i for i, mass in enumerate(masses) if not mass.is_zero())

@@ -1,4 +1,4 @@
-"""Streaming forms of mechanisms for continual counting: one input in, one estimate out."""
+"""Streaming forms of mechanisms for continual counting: each input yields one estimate."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ __all__ = ["Saved", "Snapshot", "StateFile", "StreamCounter", "continued", "coun
 
 @final
 class TreeNoise(NoiseProcess):
-    """Level i keeps the sum of the noise from the root down to its own node.
+    """The noise of a tree, with sums stored for each level.
 
-    And, while its digit is negative, the sums of the nodes it will come back through. A step
-    changes level i once in kⁱ steps, so it costs amortised O(1), with at most (1 + ⌊(k−1)/2⌋) h
-    numbers stored.
+    Level i stores the sum of the noise from the root down to its current node and, while its digit
+    is negative, the sums at the nodes through which it will return. Level i changes once in kⁱ
+    steps, so a step costs amortised O(1). At most (1 + ⌊(k−1)/2⌋) h numbers are stored.
     """
 
     def __init__(self, tree: Tree, source: NoiseSource) -> None:
@@ -63,7 +63,7 @@ class TreeNoise(NoiseProcess):
         self._waiting: list[list[Any]] = [[] for _ in range(self._height)]
 
     def one(self) -> Any:
-        """Count one up, and return the noise of the last level."""
+        """Advance the digits by 1, and return the noise of the last level."""
         digits, values, draw, at = self._digits, self._values, self._source.one, 0
         while digits[at] == self._highest:
             at += 1
@@ -74,7 +74,7 @@ class TreeNoise(NoiseProcess):
             values[at] = self._waiting[at].pop() if digits[at] else values[at + 1]
         for level in reversed(range(at)):
             value = values[level + 1]
-            if self._lowest:  # this level will come back through all of these nodes
+            if self._lowest:  # this level will return through all of these nodes
                 row = []
                 for _ in range(self._lowest):
                     value += draw()
@@ -86,42 +86,42 @@ class TreeNoise(NoiseProcess):
 
     @property
     def stored(self) -> int:
-        """The sum of each level, and those to come back through."""
+        """The number of sums stored: one per level, and those to return through."""
         return self._height + sum(map(len, self._waiting))
 
     def record(self) -> dict[str, Any]:
-        """Return all sums."""
+        """Return all stored sums."""
         return {
             "values": self._values[:-1],
             "waiting": [list(values) for values in self._waiting],
         }
 
     def resume(self, record: dict[str, Any], counted: int) -> None:
-        """Go on from a record: the digits follow from the number of outputs."""
+        """Continue from a record; the digits follow from the number of outputs."""
         digits = self._tree.written(counted)
         values = finite("values", record["values"], self._height)
         self._waiting = rows("waiting", record["waiting"], [max(-d - 1, 0) for d in digits])
         self._values, self._digits = [*values, self._source.zero], digits
 
 
-# --- The noise of bridges, and which noise is whose -----------------------------------------------
+# --- The noise of bridges, and the assignment of variables to cells -------------------------------
 
 
 @final
 class CellNoise:
     """The noise of cells, each pooled from its own variable and those of cells in it.
 
-    A level has the variables of the cells to come that a cell above has used already: with r = 1
-    those of k_i k_{i+1} cells at most, at the start of a parent cell.
+    A level stores the variables of future cells that a cell above has already used. With r = 1
+    these are at most the variables of k_i k_{i+1} cells, at the start of a parent cell.
 
     Parameters
     ----------
     grids
-        The cells, and their shares.
+        The cells and their weights.
     draw
         Draws one variable.
     number
-        Returns a share in the arithmetic of the variables.
+        Converts a weight to the number type of the variables.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class CellNoise:
         return found
 
     def resume(self, used: object, counted: int) -> None:
-        """Go on from the variables of a record: how many follows from the number of outputs."""
+        """Continue from recorded variables; their number follows from the number of outputs."""
         sizes, pooled = self._grids.cell_sizes(), self._grids.pooled
         ends = [-(-counted // size) * size for size in sizes]
         lengths = [
@@ -160,9 +160,10 @@ class CellNoise:
 class BridgeNoise(NoiseProcess):
     """The values of every level at its grid points, from one parent cell to the next.
 
-    Level i keeps its value at the end of the current cell and at the grid points to come inside the
-    parent cell, at most k_i − 1 numbers; the first level, one. A new parent cell draws k_i noise
-    variables, the steps of a walk, and spreads what is missing to the known right end evenly.
+    Level i stores its value at the end of the current cell and at the grid points ahead within the
+    parent cell, at most k_i − 1 numbers; the first level stores one. For a new parent cell k_i
+    noise variables are drawn, the steps of a walk, and the difference from the known right end is
+    spread evenly over them.
     """
 
     def __init__(self, mechanism: BridgedTree, source: NoiseSource) -> None:
@@ -172,8 +173,8 @@ class BridgeNoise(NoiseProcess):
         self._source = source
         self._noise = CellNoise(grids, source.one, source.number)
         self._right: list[Any] = [source.zero] * grids.height
-        self._cells_left = [0] * grids.height  # in the parent cell, behind the current one
-        self._ahead: list[list[Any]] = [[] for _ in grids.arities]  # the next one is the last
+        self._cells_left = [0] * grids.height  # in the parent cell, after the current cell
+        self._ahead: list[list[Any]] = [[] for _ in grids.arities]  # the next value is last
 
     def one(self) -> Any:
         """Return the value at the next input."""
@@ -209,16 +210,16 @@ class BridgeNoise(NoiseProcess):
 
     @property
     def stored(self) -> int:
-        """The ends of the current cells but the last level's, which is out, and what is ahead."""
+        """The number of values stored: ends of cells (but the last level's), and values ahead."""
         return max(1, self._bottom) + sum(map(len, [*self._ahead, *self._noise.used]))
 
     def record(self) -> dict[str, Any]:
-        """Return the ends, the values ahead, and the variables that a cell above has used."""
+        """Return the ends, the values ahead, and the variables already used by a cell above."""
         found = {"right": list(self._right), "ahead": [list(values) for values in self._ahead]}
         return found | ({"used": self._noise.used} if self._pooled else {})
 
     def resume(self, record: dict[str, Any], counted: int) -> None:
-        """Go on from a record: the cells that are left follow from the number of outputs."""
+        """Continue from a record; the cells left follow from the number of outputs."""
         height = len(self._arities)
         left = [0] * height
         for level in range(1, height):
@@ -243,22 +244,22 @@ def process(mechanism: LinearCounter, source: NoiseSource) -> NoiseProcess:
     raise expected("mechanism", mechanism, "to count a stream")
 
 
-# --- A stream of inputs counted with any mechanism for prefix sums: one in, one estimate out ------
+# --- Counting a stream with any mechanism for prefix sums -----------------------------------------
 
 
 @final
 class Snapshot:
-    """Where a counter stood. It is handed over, not copied: it can be restored once.
+    """The state of a counter, which can be restored only once.
 
-    Two continuations would use the same noise for two different prefixes, and their difference
-    would show the inputs.
+    Two continuations would use the same noise for two different prefixes, and the difference of
+    their outputs would reveal the inputs.
     """
 
     def __init__(self, record: dict[str, Any]) -> None:
         self._record: dict[str, Any] | None = record
 
     def take(self) -> dict[str, Any]:
-        """Return the record, the first time."""
+        """Return the record on the first call; NotApplicableError afterwards."""
         if self._record is None:
             raise NotApplicableError(
                 "This snapshot has been restored already. A second continuation would use the same "
@@ -269,7 +270,11 @@ class Snapshot:
 
 
 def read_inputs(block: ArrayLike, counted: int) -> NDArray[np.float64]:
-    """Require one axis of numbers in [0, 1]; errors count inputs from those before the block."""
+    """Return a block of inputs as doubles.
+
+    Raises InvalidInputError unless it has one axis and values in [0, 1]. The error numbers inputs
+    from the beginning of the stream.
+    """
     try:
         inputs = np.asarray(block, dtype=np.float64)
     except (TypeError, ValueError):
@@ -285,21 +290,22 @@ def read_inputs(block: ArrayLike, counted: int) -> NDArray[np.float64]:
 
 @final
 class StreamCounter:
-    """Release prefix sums of a stream in [0, 1]ⁿ: A x + L z, as its mechanism describes them.
+    """Release the prefix sums of a stream in [0, 1]ⁿ: A x + L z, as its mechanism defines them.
 
-    The noise L z comes from a process that stores little and costs amortised O(1) per output
-    (that of `SquareRootFactorization` stores n numbers). An output is a multiple of one power of
-    two, decided exactly (`dpassay.accountant.counting.noise`): it has the guarantee of the
-    mechanism, and δ grows by nothing.
+    The noise L z comes from a process with little storage and amortised O(1) cost per output (that
+    of `SquareRootFactorization` stores n numbers). Outputs are multiples of one power of two, and
+    the rounding is exact (`dpassay.accountant.counting.noise`): the release has the guarantee of
+    the mechanism, without an increase of δ.
 
-    A counter takes as many inputs as the mechanism has steps; its state is continued at most once.
+    A counter accepts as many inputs as the mechanism has steps. Its state can be continued at most
+    once.
 
     Parameters
     ----------
     mechanism
-        Which factorisation, for how many steps.
+        The factorisation, for a number of steps.
     rng
-        Draws the noise; a generator of NumPy can be guessed.
+        The source of randomness. The output of a NumPy generator is predictable.
     """
 
     def __init__(self, mechanism: LinearCounter, *, rng: Randomness = SECURE) -> None:
@@ -310,19 +316,19 @@ class StreamCounter:
         self._clear()
 
     def _clear(self) -> None:
-        """Begin with no inputs and new noise."""
+        """Start without inputs, with new noise."""
         self._counted = 0
         self._sum = 0  # in steps of the lattice
         self._noise = process(self._mechanism, self._rounding.source(self._rng))
 
     @property
     def mechanism(self) -> LinearCounter:
-        """What is released."""
+        """The mechanism that is released."""
         return self._mechanism
 
     @property
     def counted(self) -> int:
-        """How many inputs have come, and outputs been released."""
+        """The number of inputs read and outputs released so far."""
         return self._counted
 
     @property
@@ -332,11 +338,11 @@ class StreamCounter:
 
     @property
     def stored(self) -> int:
-        """How many numbers with noise in them are kept at the moment."""
+        """The number of noisy values stored at present."""
         return self._noise.stored
 
     def update(self, x: float) -> float:
-        """Take the next input, in [0, 1], and return the estimate of the sum so far."""
+        """Read the next input, in [0, 1], and return the estimate of the sum so far."""
         if not 0 <= x <= 1:
             raise expected(f"input {self._counted + 1}", x, "in [0, 1]")
         if self._counted >= self._steps or not self._open:
@@ -345,10 +351,10 @@ class StreamCounter:
         return self._rounded([x])[0]
 
     def extend(self, block: ArrayLike) -> NDArray[np.float64]:
-        """Take a block of inputs and return their estimates.
+        """Read a block of inputs and return their estimates.
 
-        Raises InvalidInputError, and then has taken none of them, if one is outside [0, 1] or
-        there are more than the mechanism has steps left.
+        Raises InvalidInputError, without reading any input, if an input is outside [0, 1] or there
+        are more inputs than remaining steps.
         """
         inputs = read_inputs(block, self._counted)
         if not self._open or self._counted + len(inputs) > self._steps:
@@ -359,7 +365,7 @@ class StreamCounter:
         return np.array(self._rounded(inputs.tolist()), dtype=np.float64)
 
     def _rounded(self, inputs: list[float]) -> list[float]:
-        """Return the next outputs on the lattice."""
+        """Return the next outputs, rounded to the lattice."""
         found, total, one, rounding = [], self._sum, self._noise.one, self._rounding
         for x in inputs:
             total += rounding.input(x)
@@ -368,22 +374,22 @@ class StreamCounter:
         return found
 
     def reset(self) -> None:
-        """Begin a new stream, with new noise; whoever is in both streams is protected by 2ε."""
+        """Start a new stream with new noise. A person in both streams is protected by 2ε only."""
         if not self._open:
             raise self._refusal(0)
         self._clear()
 
     def snapshot(self) -> Snapshot:
-        """Hand over to a snapshot, which `continued` takes once; this counter ends."""
+        """Transfer the state to a snapshot, which can be continued once, and close the counter."""
         if not self._open:
             raise self._refusal(0)
         self._open = False
         return Snapshot(self.record())
 
     def record(self) -> dict[str, Any]:
-        """Return what a continuation needs, as plain data: secret, and for one continuation.
+        """Return the state needed to continue, as plain data. Keep it secret, and use it once.
 
-        It holds noise. `StateFile` writes it down before the outputs it counts are released.
+        It contains noise. `StateFile` writes it before the outputs that it counts are released.
         """
         return {
             "mechanism": repr(self._mechanism),
@@ -393,7 +399,7 @@ class StreamCounter:
         }
 
     def _resume(self, record: dict[str, Any]) -> None:
-        """Go on from a record of the same mechanism; KeyError or TypeError for another form."""
+        """Continue from a record of the same mechanism; KeyError or TypeError for another form."""
         counted, total, noise = record["counted"], record["sum"], record["noise"]
         if type(counted) is not int or not 0 <= counted <= self._steps:
             raise expected("counted", counted, f"to be an integer in 0..{self._steps}")
@@ -417,13 +423,13 @@ class StreamCounter:
 
 
 def counter_of(mechanism: object, *, rng: Randomness = SECURE) -> StreamCounter:
-    """Return a counter at its beginning.
+    """Return a counter at the beginning of its stream.
 
-    Its outputs are multiples of one power of two and its noise is the operating system's, so that
-    neither the bits nor the noise tell about the inputs. A generator of NumPy can be guessed: that
-    is for simulation.
+    Outputs are multiples of one power of two, and noise comes from the operating system, so neither
+    the low bits nor the noise reveal the inputs. A NumPy generator is predictable, and is for
+    simulation only.
 
-    Raises InvalidInputError for what is not for streams.
+    Raises InvalidInputError if the mechanism is not for streams.
     """
     if not isinstance(mechanism, LinearCounter):
         raise expected(
@@ -436,9 +442,9 @@ def counter_of(mechanism: object, *, rng: Randomness = SECURE) -> StreamCounter:
 
 
 def continued(record: dict[str, Any], *, rng: Randomness = SECURE) -> StreamCounter:
-    """Continue from a record; noise that no output has used yet comes from `rng`.
+    """Continue from a record; noise that no output has used yet is drawn from `rng`.
 
-    Raises InvalidInputError where it is not one that `StreamCounter.record` returns.
+    Raises InvalidInputError if the record is not one of `StreamCounter.record`.
     """
     try:
         mechanism = notation.parse(record["mechanism"])
@@ -454,51 +460,52 @@ def continued(record: dict[str, Any], *, rng: Randomness = SECURE) -> StreamCoun
     return counter
 
 
-# --- A file that lets a stream go on after an interruption, without touching what is released -----
+# --- A file with which a stream can continue after an interruption, with identical outputs --------
 
 _FORMAT = "dpassay stream state"
 _VERSION = 2
-"""Version of the format: files of another one are refused, not guessed."""
+"""Version of the format; files of other versions are refused."""
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 @final
 @dataclass(frozen=True)
 class Saved:
-    """What is known of a stream after some of its inputs.
+    """The state of a stream after some of its inputs.
 
-    `outputs` are the last ones, whose release may have been interrupted; the `delivered` ones
-    before them are out. They are kept word by word, so that a release that is repeated is
-    repeated identically.
+    `outputs` are the last outputs, whose release may have been interrupted; the `delivered` outputs
+    before them have been released. They are stored exactly, so that a repeated release is
+    identical.
     """
 
     record: dict[str, Any]
-    """The counter behind the last output (`StreamCounter.record`)."""
+    """The state of the counter after the last output (`StreamCounter.record`)."""
     digest: str
-    """Of all the inputs so far: another stream must not go on with the same noise."""
+    """Digest of all inputs so far; another stream must not continue with the same noise."""
     delivered: int
     outputs: NDArray[np.float64]
     insecure: tuple[str, ...] = ()
-    """What the stream was begun with that makes its noise or its bits tell about the inputs."""
+    """Settings that make the noise predictable or let the low bits reveal the inputs."""
 
     @property
     def counted(self) -> int:
-        """How many inputs have come."""
+        """The number of inputs read."""
         return self.delivered + len(self.outputs)
 
 
 @final
 class StateFile:
-    """The file, locked while it is open: two runs would use the same noise for two prefixes.
+    """The state file, locked while open: two runs would use the same noise for two prefixes.
 
-    Every block of outputs is committed before it is released, in one atomic replacement of the
-    file. It holds noise: it is made readable for its owner only, and refused where it (or its
-    lock) is a link, another user's, or open to others, or where anybody can write to its folder.
-    The checksum finds damage; who can write the owner's files can also make one that fits.
+    Every block of outputs is committed before its release, by one atomic replacement of the file.
+    The file contains noise. It is created readable for its owner only. It is refused if it (or its
+    lock file) is a link, belongs to another user or is accessible to others, or if anyone can write
+    to its folder. The checksum detects damage, not forgery by someone who can write the owner's
+    files.
 
-    The lock file remembers how often the state was committed. An older state, put back, or none
-    at all is refused: going on from there would release other noise for what is out. A copy that
-    is continued elsewhere cannot be noticed.
+    The lock file stores the number of commits. An older state that was put back, or a missing one,
+    is refused: continuing from it would release other noise for outputs already released. A copy
+    that is continued elsewhere cannot be detected.
     """
 
     def __init__(self, path: Path) -> None:
@@ -509,7 +516,7 @@ class StateFile:
     def __enter__(self) -> StateFile:
         """Take the lock.
 
-        Raises InvalidInputError where others can reach the file, or another run has it.
+        Raises InvalidInputError if others can access the file, or if another run has locked it.
         """
         folder = self._path.parent.stat()
         if folder.st_mode & stat.S_IWOTH and not folder.st_mode & stat.S_ISVTX:
@@ -539,11 +546,11 @@ class StateFile:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         self._release()
 
     def commit(self, saved: Saved) -> None:
-        """Replace the contents, durably."""
+        """Replace the contents durably."""
         assert self._lock is not None  # it is taken with the file
         self._commits += 1
         body = {
@@ -558,7 +565,7 @@ class StateFile:
             {"format": _FORMAT, "version": _VERSION, "checksum": _checksum(body), "body": body}
         )
         fresh = self._beside(".new")
-        fresh.unlink(missing_ok=True)  # of an interrupted run
+        fresh.unlink(missing_ok=True)  # left by an interrupted run
         with open(self._opened(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w") as stream:
             stream.write(text)
             stream.flush()
@@ -572,9 +579,9 @@ class StateFile:
         os.pwrite(self._lock, b"%d\n" % self._commits, 0)
 
     def load(self) -> Saved | None:
-        """Return what was committed last; None if there is no file yet.
+        """Return the last committed state; None if there is no file yet.
 
-        Raises InvalidInputError where the file is not as it was written last.
+        Raises InvalidInputError if the file is not the last one written.
         """
         try:
             with open(self._opened(self._path, os.O_RDONLY), encoding="utf-8") as stream:
@@ -621,7 +628,7 @@ class StateFile:
         return saved
 
     def _opened(self, path: Path, flags: int) -> int:
-        """Open a regular file of this user's own, that nobody else may read."""
+        """Open a regular file of this user that nobody else can access."""
         try:
             opened = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError as error:

@@ -36,7 +36,7 @@ _FACTORIZATION_MOST_RATIONAL = 4096
 
 @declared
 class SquareRootFactorization(LinearCounter):
-    """Count with A = M², where M is lower triangular and Toeplitz with entries f_j = C(2j, j)/4ʲ.
+    """Count with A = M², M lower triangular and Toeplitz with the entries f_j = C(2j, j)/4ʲ.
 
     Henzinger, Upadhyay and Upadhyay, "Almost Tight Error Bounds on Differentially Private
     Continual Counting" (2023). L = R = M. With S_n = Σ_{j<n} f_j², the first column has squared

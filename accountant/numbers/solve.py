@@ -361,7 +361,7 @@ def halved(
 
 
 def first(holds: Callable[[int], bool], start: int = 0) -> int:
-    """Return the least integer at which `holds`, a condition that stays true once it is, is true.
+    """Return the least integer at which a monotone condition, false and then true, holds.
 
     The search doubles its steps away from `start`, then bisects.
     """

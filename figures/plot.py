@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import singledispatch
 from pathlib import Path
 from typing import cast
@@ -10,14 +11,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpassay.accountant.account import Account
+from dpassay.accountant.budget.target import EpsilonDelta
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError, forgiving
+from dpassay.accountant.mechanisms.wrappers.composed import Composed
 from dpassay.accountant.notation import read_mechanism
+from dpassay.accountant.questions.estimate import estimate_epsilon
 from dpassay.accountant.summary import Profile
 from dpassay.accountant.training import Schemes, Training
-from dpassay.figures import account, audit, law, profile, schemes, style, tradeoff
+from dpassay.figures import audit, profile, schemes, style, tradeoff
 from dpassay.figures.comparison import page
+from dpassay.figures.table import Table, columns_of
 from dpassay.verifier.audit.result import AuditResult
 from dpassay.verifier.cli.optimal import Laws
 from dpassay.verifier.compare import Comparison
@@ -25,6 +30,14 @@ from dpassay.verifier.verdict import Finding
 
 _MOST_MARKS = 3
 """Maximal number of labelled points; more would overlap."""
+_POINTS = 60
+"""Maximal number of points of an account's curve; each is an estimate for a composition."""
+_DELTA = 1e-6
+"""δ of an account's curve if its budget has none."""
+_ROOM = 3.0
+"""Factor between the least probability of a law and the lower end of the axis."""
+_LEAST_SHOWN = 1e-300
+"""Smaller probabilities, which are hardly normal floats, are not drawn."""
 
 
 @forgiving
@@ -95,8 +108,6 @@ def _drawn(thing: object, adjacency: Adjacency | None, ax: Axes | None) -> Figur
     )
 
 
-_drawn.register(Account)(lambda thing, _, ax: account.draw(account.compute(thing), ax))
-_drawn.register(Laws)(lambda thing, _, ax: law.draw(thing, ax))
 _drawn.register(Schemes)(lambda thing, _, ax: schemes.draw(schemes.compute(thing), ax))
 _drawn.register(Comparison)(lambda thing, _, ax: page.bars(thing, titled=ax is None, ax=ax))
 _drawn.register(str)(lambda thing, relation, ax: _drawn(read_mechanism(thing), relation, ax))
@@ -149,3 +160,52 @@ def _(thing: AuditResult, adjacency: Adjacency | None, ax: Axes | None) -> Figur
         return audit.draw(audit.compute(thing))
     audit.into(audit.compute(thing), ax)
     return cast(Figure, ax.get_figure(root=True))
+
+
+def account_table(account: Account) -> Table:
+    """Estimate ε of an account after some of its entries, including the first and the last."""
+    if not len(account):
+        raise NotApplicableError("The account is empty. Call account.spend(mechanism) first.")
+    budget, delta, limit = account.budget, _DELTA, None
+    if isinstance(budget, EpsilonDelta):
+        delta, limit = float(budget.delta), float(budget.epsilon)
+    history, rows = account.history, []
+    for end in sorted({1 + round(i * (len(history) - 1) / (_POINTS - 1)) for i in range(_POINTS)}):
+        spent = history[:end]
+        whole = Composed(tuple(Composed(entry.mechanism, entry.count) for entry in spent))
+        epsilon = float(estimate_epsilon(whole, delta, adjacency=account.adjacency))
+        rows.append((sum(e.count for e in spent), epsilon if math.isfinite(epsilon) else None))
+    columns = columns_of(releases="1", epsilon="nats")
+    return Table.of(columns, rows, title=repr(account)[1:-1], delta=delta, limit=limit)
+
+
+@_drawn.register
+def _(thing: Account, _: Adjacency | None, ax: Axes | None) -> Figure:
+    table = account_table(thing)
+    title, delta, limit = (table.parameters[name] for name in ("title", "delta", "limit"))
+    with style.sheet(ax=ax) as (figure, axes):
+        xs, ys = table.points("releases", "epsilon")
+        axes.plot(xs, ys, **style.CURVES[0].marked(len(xs)))
+        if limit is not None:
+            axes.axhline(limit, color="black", linestyle="--", linewidth=1, label="budget")
+            axes.legend()
+        axes.set(xlabel="releases", ylabel=f"ε at δ = {delta:g} (nats)", ylim=(0, None))
+        axes.set_title(f"{title} (estimates)", fontsize=9, loc="left")
+        return figure
+
+
+@_drawn.register
+def _(thing: Laws, _: Adjacency | None, ax: Axes | None) -> Figure:
+    with style.sheet(ax=ax) as (figure, axes):
+        least = 1.0
+        for index, (label, lowest, values) in enumerate(thing.laws):
+            points = [point for point in enumerate(values, lowest) if point[1] >= _LEAST_SHOWN]
+            least = min([least, *(y for _, y in points)])
+            look = style.CURVES[index % len(style.CURVES)].dots()
+            axes.plot([z for z, _ in points], [y for _, y in points], ms=4, label=label, **look)
+        axes.set(yscale="log", ylim=(least / _ROOM, 1))
+        if len(thing.laws) > 1:
+            axes.legend()
+        axes.set(xlabel="error z", ylabel="P(Z = z)")
+        axes.set_title(thing.title, fontsize=9, loc="left")
+        return figure

@@ -1,34 +1,26 @@
 """Histograms of counts by the mechanisms that Less is More compares with: DAWA and H_b.
 
-DAWA, simplified (Li, Hay, Miklau and Wang, 2014): a private partition, then noisy totals.
+**DAWA, simplified** (Li, Hay, Miklau and Wang 2014), partitions the cells privately and releases
+noisy totals. Simplifications: the buckets are dyadic, and the second stage, which fits the totals
+to a workload, is omitted. Along a Hilbert curve, a bucket b has the cost dev(b) + 1/ε₂, dev(b) =
+Σ|xⱼ − mean(b)|. The costs of all dyadic intervals (their length is a power of 2, and they start at
+a multiple of it) get Laplace noise of scale 2Δ_c/ε₁. Dynamic programming finds the partition of
+least noisy cost. Each total is released with Laplace noise of scale 1/ε₂ and spread evenly over its
+bucket.
 
-Simplified: dyadic buckets only, and no second stage that fits the totals to a workload.
+Adding or removing a record changes one cell by 1, hence one total by 1, and the cost of a bucket
+with this cell by at most Δ_c = 2. Claimed guarantee: (ε₁ + ε₂)-DP for adding or removing a record.
+Exactly one bucket of a partition contains the cell, so lowering its noise by 2Δ_c keeps the
+partition optimal; as for report-noisy-max this gives ε₁. Moving a record: 2(ε₁ + ε₂).
 
-Law: along a Hilbert curve, bucket b has the cost dev(b) + 1/ε₂, dev(b) = Σ|xⱼ − mean(b)|; costs
-of all dyadic intervals (a power of 2 long, starting at a multiple of it) get Laplace noise of
-scale 2Δ_c/ε₁, dynamic programming finds the partition of least noisy cost, and each total is
-released with Laplace noise of scale 1/ε₂, spread evenly over the bucket.
-
-Sensitivity: one record more or less changes one cell by 1, hence the cost of a bucket that has
-the cell by at most Δ_c = 2, and one total by 1.
-
-Claimed guarantee: (ε₁ + ε₂)-DP for adding or removing a record. A partition has exactly one bucket
-with the cell, so a noisy cost lower by 2Δ_c for that bucket keeps the partition the best: the
-argument of report-noisy-max gives ε₁. Moving a record adds and removes: 2(ε₁ + ε₂).
-
-H_b (Qardaji, Yang and Li, 2013): a hierarchy of noisy counts, made consistent.
-
-Law: a square is divided into b×b squares, these again, down to the cells; every count but the
-whole one is released with Laplace noise of scale h/ε, h the number of levels below the root.
-The released cells are the weighted least-squares fit to all noisy counts.
-
-Sensitivity: a record more or less changes one count of each level by 1, in all h.
-
-Claimed guarantee: ε-DP for adding or removing a record (Laplace noise, ℓ1 sensitivity h); moving a
-record changes two counts of each level: 2ε.
-
-b minimises b(N − 1)h², h = ⌈log_b N⌉, N the side of the square: what the average variance of a
-rectangle of cells grows with (their Section 5.1).
+**H_b** (Qardaji, Yang and Li 2013) releases a hierarchy of noisy counts. A square is divided into
+b×b squares, and these recursively down to the cells. All counts except that of the root are
+released with Laplace noise of scale h/ε, where h is the number of levels below the root. The
+released cells are the weighted least-squares fit to all noisy counts. Adding or removing a record
+changes one count per level by 1, so the ℓ1 sensitivity is h. Claimed guarantee: ε-DP for adding or
+removing a record, and 2ε for moving one. The branching b minimises b(N − 1)h², h = ⌈log_b N⌉, where
+N is the side of the square; the average variance of rectangles is proportional to it (their Section
+5.1).
 """
 
 from __future__ import annotations
@@ -39,19 +31,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 COST_SENSITIVITY = 2.0
-"""By how much one record changes the cost of an interval."""
+"""Sensitivity Δ_c of the cost of an interval."""
 PARTITION_SHARE = 0.25
 """ε₁/(ε₁ + ε₂), as in the authors' experiments."""
 
 
 Ends: TypeAlias = tuple[int, ...]
-"""Of buckets: bucket i has the cells from ends[i] to ends[i + 1] − 1."""
+"""Ends of buckets: bucket i has the cells from ends[i] to ends[i + 1] − 1."""
 
 
 def release_dawa(
     counts: NDArray[np.int64], epsilon: float, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Release a square of counts."""
+    """Release a square of counts by DAWA, simplified."""
     order = hilbert_order(len(counts))
     line = counts[order[:, 0], order[:, 1]].astype(float)
     first, second = PARTITION_SHARE * epsilon, (1 - PARTITION_SHARE) * epsilon
@@ -66,8 +58,8 @@ def partition(
 ) -> Ends:
     """Return the partition into dyadic intervals of least noisy cost.
 
-    An interval has the cells from i·2^k to (i + 1)·2^k − 1, or those of them that there are.
-    `epsilon` may be infinite: then the costs have no noise.
+    An interval has the cells from i·2^k to (i + 1)·2^k − 1, as far as they exist. An infinite
+    `epsilon` means no noise.
     """
     size = len(line)
     scale = 2 * COST_SENSITIVITY / epsilon
@@ -104,7 +96,7 @@ def partition(
 def estimate(
     line: NDArray[np.float64], ends: Ends, epsilon: float, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Release the totals of buckets, spread evenly; without noise for an infinite ε."""
+    """Release the totals of buckets, spread over their cells; an infinite ε adds no noise."""
     widths = np.diff(ends)
     totals = np.add.reduceat(line, ends[:-1])
     if np.isfinite(epsilon):
@@ -117,7 +109,7 @@ def _deviation(cells: NDArray[np.float64]) -> float:
 
 
 def hilbert_order(side: int) -> NDArray[np.int64]:
-    """Return rows and columns of a square in the order of the Hilbert curve of the next 2^k."""
+    """Return rows and columns of a square along the Hilbert curve of the enclosing 2^k square."""
     length = 1 << (side - 1).bit_length()
     places = np.arange(length * length)
     x, y = np.zeros_like(places), np.zeros_like(places)
@@ -137,7 +129,7 @@ def hilbert_order(side: int) -> NDArray[np.int64]:
 
 
 def best_branching(size: int) -> int:
-    """Return the b of least average variance for `size` cells to a side."""
+    """Return the branching b of least average variance for a square with side `size`."""
     return min(range(2, size + 1), key=lambda b: average_variance(size, b))
 
 
@@ -147,7 +139,7 @@ def height(size: int, branching: int) -> int:
 
 
 def average_variance(size: int, branching: int) -> float:
-    """Return b(N − 1)h², what the average variance of a rectangle is proportional to."""
+    """Return b(N − 1)h², to which the average variance of rectangles is proportional."""
     return float(branching * (size - 1) * height(size, branching) ** 2)
 
 
@@ -158,7 +150,7 @@ def release_hierarchy(
     *,
     branching: int | None = None,
 ) -> NDArray[np.float64]:
-    """Release a square of counts; an infinite ε gives them back."""
+    """Release a square of counts by H_b; an infinite ε adds no noise."""
     b = best_branching(len(counts)) if branching is None else branching
     levels = height(len(counts), b)
     side = b**levels
@@ -188,10 +180,11 @@ def consistent(
 ) -> NDArray[np.float64]:
     """Return the cells of the least-squares fit to counts of equal variance on all levels.
 
-    `noisy` has the cells first and the b×b squares of the top last; squares that are not `real`
-    are beyond the data, hence 0 and not measured. Upwards each square's count is averaged with the
-    sum of its parts, weighted by the inverse variances; downwards what a square has too much is
-    shared among its parts in proportion to their variances (Hay et al., for uneven trees).
+    `noisy` lists the levels from the cells to the b×b squares of the top. Squares that are not
+    `real` are outside the data; they are 0 and not measured. In the upward pass each count is
+    averaged with the sum of its parts, weighted by inverse variances. In the downward pass the
+    difference is distributed among the parts in proportion to their variances (Hay et al., for
+    irregular trees).
     """
     best, variances = [np.where(real[0], noisy[0], 0)], [real[0].astype(float)]
     for own, there in zip(noisy[1:], real[1:], strict=True):

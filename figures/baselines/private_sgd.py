@@ -1,18 +1,18 @@
 """Stochastic gradient descent with noisy sums of clipped gradients: DP-SGD and R1SMG-SGD.
 
-Law: each step takes every record with probability q, clips each record's gradient to ℓ2 norm C,
-adds noise to the sum, divides by the expected batch qn and steps against it (Abadi et al., 2016).
-DP-SGD's noise is N(0, σ²C² I); R1SMG-SGD's is C√σ_*·z·v, z ~ N(0, 1), v uniform on the sphere
-(Ji and Li, Section 7.3).
+Each step samples every record with probability q, clips the gradient of each record to ℓ2 norm C,
+adds noise to the sum, divides by the expected batch size qn, and takes a gradient step (Abadi et
+al. 2016). The noise of DP-SGD is N(0, σ²C² I); that of R1SMG-SGD is C√σ_*·z·v with z ~ N(0, 1) and
+v uniform on the sphere (Ji and Li, Section 7.3). Adding or removing a record changes the sum by at
+most C in ℓ2 norm.
 
-Sensitivity: a record more or less changes the sum by at most C in ℓ2 norm.
+Claimed guarantees. DP-SGD: the (ε, δ) of the moments accountant for E/q steps; the exact value is
+that of Composed(PoissonSubsampled(Gaussian)). R1SMG-SGD: each step is (ε₀, δ₀)-DP by Theorem 5,
+hence (qε₀, qδ₀)-DP with sampling, and all steps are (ε, δ)-DP by equation (16). The first two of
+these statements are false.
 
-Claimed guarantee: DP-SGD, the (ε, δ) of the moments accountant for E/q steps; its exact value is
-that of Composed(PoissonSubsampled(Gaussian)). R1SMG-SGD: each step (ε₀, δ₀)-DP by Theorem 5, hence
-(qε₀, qδ₀) on the sample, and (ε, δ) by equation (16). False in each of the first two parts.
-
-For softmax regression the gradient of a record with input x (a 1 appended) and residual r = p − y
-is the outer product x r', of norm ‖x‖‖r‖: clipping needs no gradient of its own.
+For softmax regression, the gradient of a record with input x (with 1 appended) and residual
+r = p − y is the outer product x r' of norm ‖x‖‖r‖, so clipping needs no per-record gradients.
 """
 
 from __future__ import annotations

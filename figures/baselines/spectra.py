@@ -1,54 +1,40 @@
 """Private covariances and components: PPCA, MOD-SULQ, Wishart, and matrix-variate noise.
 
-PPCA (Chaudhuri, Sarwate and Sinha, 2013): components from a matrix Bingham law.
+Data are n rows of norm at most 1 with d entries; A = D'D/n is their second-moment matrix.
 
-Law: k orthonormal columns V with density ∝ exp(tr(V'BV)), B = nεA/2, A = D'D/n for n rows of norm
-at most 1: the exponential mechanism with the score n·tr(V'AV).
+**PPCA** (Chaudhuri, Sarwate and Sinha 2013) samples components from a matrix Bingham distribution:
+k orthonormal columns V with density ∝ exp(tr(V'BV)), B = nεA/2. This is the exponential mechanism
+with score n·tr(V'AV). Replacing a row x by y changes the score by ‖V'x‖² − ‖V'y‖², which is between
+−1 and 1. Claimed guarantee: ε-DP, which is true for the exact distribution. The paper and this
+module use Gibbs sampling (Hoff 2009); after finitely many sweeps its error is not bounded. Each
+conditional distribution, a vector Bingham distribution, is sampled exactly, by rejection from an
+angular central Gaussian distribution (Kent, Ganeiban and Mardia 2013).
 
-Sensitivity: replacing a row changes the score by ‖V'x‖² − ‖V'y‖², between −1 and 1.
+**MOD-SULQ** (Chaudhuri, Sarwate and Sinha 2013) releases A plus a symmetric matrix whose entries on
+and above the diagonal are independent N(0, β²). Replacing x by y changes A by E = (xx' − yy')/n.
+The ℓ2 norm of the change of these entries is √((‖E‖² + Σ Eᵢᵢ²)/2) ≤ √2/n, with equality for two
+coordinate vectors. Claimed guarantee: (ε, δ)-DP for β = `claimed_deviation`. This is true, but the
+least β is `exact_deviation`.
 
-Claimed guarantee: ε-DP. True of the law; the paper and this module sample it by Gibbs sampling
-(Hoff, 2009), whose law after finitely many sweeps is near it, at a distance that nobody bounds.
-Each conditional law, a vector Bingham law, is sampled exactly, by rejection from an angular
-central Gaussian law (Kent, Ganeiban and Mardia, 2013).
+**The Wishart mechanism** (Jiang, Xie and Zhang 2016) releases A + W, where W = c Σ gg' over d + 1
+independent standard normal vectors g has density ∝ e^{−tr(W)/(2c)} on positive definite matrices.
+Claimed guarantee: ε-DP for c = 3/(2nε), which is false. Let A' = A − xx'/n with ‖x‖ = 1. A release
+from A' can also come from A only if W − xx'/n is positive definite, that is x'W⁻¹x ≤ n. Since
+1/(x'W⁻¹x) is c times χ² with 2 degrees of freedom, this fails with probability 1 − e^{−t}, where t
+= 1/(2cn); at the claimed c it is 1 − e^{−ε/3}. Where both densities are positive, their ratio is
+e^t. If a row is added or removed and n is fixed, the privacy loss is therefore exactly t from A;
+from A' it is −t, or infinite with probability 1 − e^{−t}. So the mechanism is (0, 1 − e^{−t})-DP,
+and δ(ε) is not smaller at any ε. Replacing a row is an addition and a removal: (0, e^t − 1)-DP.
 
-MOD-SULQ (Chaudhuri, Sarwate and Sinha, 2013): a covariance plus symmetric Gaussian noise.
+**Matrix-variate Gaussian noise** is Σ^{1/2} Z Ψ^{1/2}, where Z has independent standard normal
+entries. It is exactly μ-GDP with μ = Δ/√(λ(Σ) λ(Ψ)), λ the least eigenvalue
+(`MatrixVariateGaussian`). With equal eigenvalues, which minimise the loss under the conditions
+below, it is independent Gaussian noise of variance λ(Σ)λ(Ψ).
 
-Law: A = D'D/n, for n rows of norm at most 1 with d entries, plus a symmetric matrix whose entries
-on and above the diagonal are independent N(0, β²).
-
-Sensitivity: replacing x by y changes A by E = (xx' − yy')/n; the entries on and above the diagonal
-change in ℓ2 norm by √((‖E‖² + Σ Eᵢᵢ²)/2) ≤ √2/n, attained by two coordinate vectors.
-
-Claimed guarantee: (ε, δ)-DP with β of `claimed_deviation`. True, and more than needed:
-`exact_deviation` is the least.
-
-The Wishart mechanism (Jiang, Xie and Zhang, 2016): a covariance plus Wishart noise.
-
-Law: A = D'D/n, for n rows of norm at most 1 with d entries, plus W = c Σ gg' over d + 1
-independent standard normal vectors g: density ∝ e^{−tr(W)/(2c)} on the positive definite matrices.
-
-Claimed guarantee: ε-DP with c = 3/(2nε). False. A release is A plus a positive definite matrix:
-with A' = A − xx'/n, ‖x‖ = 1, what is released for A' is possible for A only if W − xx'/n is
-positive definite, x'W⁻¹x ≤ n. Now 1/(x'W⁻¹x) is c times χ² with 2 degrees of freedom, so it is
-impossible with probability 1 − e^{−t}, t = 1/(2cn), which is 1 − e^{−ε/3} at the claimed c. Where
-both are possible the densities have the ratio e^t. So, exactly, when a row is added or removed
-and n stays: from A the loss is t always; from A' it is −t, or infinite with probability
-1 − e^{−t}. The mechanism is (0, 1 − e^{−t})-DP and for no ε has it a smaller δ. Replacing a row is
-adding one and removing one: (0, e^t − 1)-DP.
-
-Matrix-variate Gaussian noise: MVG and MGM.
-
-Law: Σ^{1/2} Z Ψ^{1/2} with independent standard normal entries Z. The mechanism is exactly μ-GDP
-with μ = Δ/√(λ(Σ) λ(Ψ)), λ the least eigenvalue (`MatrixVariateGaussian`), so with equal
-eigenvalues it is independent Gaussian noise of variance λ(Σ)λ(Ψ) in every entry. Both mechanisms
-are taken with equal eigenvalues: the choice with the least loss under either condition.
-
-MVG (Chanyaswad, Dytso, Poor and Mittal; Theorem 3 of Ji and Li) claims (ε, δ)-DP if
-‖σ(Σ⁻¹)‖₂ ‖σ(Ψ⁻¹)‖₂ ≤ B. True, and far from needed.
-
-MGM (Yang et al., cited by Ji and Li, who state no condition): the privacy loss of the worst pair
-is N(μ²/2, μ²), and what is asked for is P(loss > ε) ≤ δ, which implies (ε, δ)-DP.
+* MVG (Chanyaswad, Dytso, Poor and Mittal; Theorem 3 of Ji and Li) claims (ε, δ)-DP if ‖σ(Σ⁻¹)‖₂
+  ‖σ(Ψ⁻¹)‖₂ ≤ B. This is sufficient, but far from necessary.
+* MGM (Yang et al., cited by Ji and Li without a condition): the privacy loss of the worst pair is
+  N(μ²/2, μ²). The condition used is P(loss > ε) ≤ δ, which implies (ε, δ)-DP.
 """
 
 from __future__ import annotations
@@ -80,7 +66,7 @@ def components(
 def matrix_bingham(
     parameter: NDArray[np.float64], count: int, *, sweeps: int, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Return orthonormal columns after some Gibbs sweeps from a uniform start.
+    """Return orthonormal columns after `sweeps` Gibbs sweeps from a uniformly random start.
 
     Given the others, a column is N u with N a basis of their complement and u of the vector
     Bingham law with parameter N'BN.
@@ -98,10 +84,10 @@ def matrix_bingham(
 def vector_bingham(parameter: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
     """Return a unit vector x with density ∝ exp(x'Bx) for a symmetric B.
 
-    With λ = max eig(B) − B, Σ 1/(b + 2λᵢ) = 1 over the eigenvalues of λ and Ω = 1 + 2λ/b, a
-    direction of N(0, Ω⁻¹) is taken with probability e^{−x'λx} (x'Ωx)^{q/2} / (e^{−(q−b)/2}
-    (q/b)^{q/2}), which is at most 1. The factor of Ω depends continuously on B, where eigenvectors
-    do not: processors that round differently draw nearly the same.
+    Let λ = max eig(B) − B, let b solve Σ 1/(b + 2λᵢ) = 1 over the eigenvalues of λ, and let
+    Ω = 1 + 2λ/b. The direction of a draw from N(0, Ω⁻¹) is accepted with probability
+    e^{−x'λx} (x'Ωx)^{q/2} / (e^{−(q−b)/2} (q/b)^{q/2}) ≤ 1. The Cholesky factor of Ω depends
+    continuously on B, unlike eigenvectors, so results hardly depend on the processor's rounding.
     """
     values = np.linalg.eigvalsh(parameter)
     fall, size = values[-1] - values, len(values)
@@ -118,7 +104,7 @@ def vector_bingham(parameter: NDArray[np.float64], rng: np.random.Generator) -> 
 
 
 def completed(columns: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return the columns and after them a uniform basis of what is orthogonal to them."""
+    """Append a uniformly random orthonormal basis of the orthogonal complement."""
     size, count = columns.shape
     more = rng.standard_normal((size, size - count))
     more -= columns @ (columns.T @ more)
@@ -134,12 +120,12 @@ def claimed_deviation(size: int, records: int, epsilon: float, delta: float) -> 
 
 
 def exact_deviation(records: int, epsilon: str, delta: str) -> float:
-    """Return the least β of (ε, δ)-DP when a row is replaced."""
+    """Return the least β that is (ε, δ)-DP under replacement of a row."""
     return math.sqrt(2) / records * quantities.gaussian_deviation(epsilon, delta)
 
 
 def mod_sulq_noise(size: int, deviation: float, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Draw the symmetric noise."""
+    """Draw a symmetric matrix with independent N(0, deviation²) on and above the diagonal."""
     upper = np.triu(deviation * rng.standard_normal((size, size)))
     return np.asarray(upper + np.triu(upper, 1).T)
 
@@ -150,12 +136,12 @@ def claimed_scale(records: int, epsilon: float) -> float:
 
 
 def exact_scale(records: int, delta: float) -> float:
-    """Return c with e^t − 1 = δ: (0, δ)-DP when a row is replaced, whatever ε is allowed."""
+    """Return the c with e^t − 1 = δ, which is (0, δ)-DP under replacement of a row."""
     return 1 / (2 * records * math.log1p(delta))
 
 
 def wishart_noise(size: int, scale: float, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Draw W."""
+    """Draw the Wishart matrix W = c Σ gg'."""
     vectors = rng.standard_normal((size, size + 1))
     return np.asarray(scale * vectors @ vectors.T)
 
@@ -163,7 +149,7 @@ def wishart_noise(size: int, scale: float, rng: np.random.Generator) -> NDArray[
 def bound_of_theorem_3(
     size: int, sensitivity: float, norm: float, epsilon: float, delta: float
 ) -> float:
-    """Return B = (−β + √(β² + 8αε))²/(4α²) for square answers of M rows and of norm at most γ."""
+    """Return B = (−β + √(β² + 8αε))²/(4α²) for square answers with M rows and norm at most γ."""
     harmonic, half = (math.fsum(k**-power for k in range(1, size + 1)) for power in (1, 0.5))
     tau = 2 * size * math.sqrt(-math.log(delta)) - 2 * math.log(delta) + size * size
     alpha = 2 * harmonic * norm * sensitivity + (harmonic + half) * norm**2
@@ -174,7 +160,7 @@ def bound_of_theorem_3(
 
 
 def mvg_deviation(size: int, sensitivity: float, epsilon: float, delta: float) -> float:
-    """Return the standard deviation of each entry that Theorem 3 asks for, at the best γ = Δ/2.
+    """Return the standard deviation of each entry that Theorem 3 requires, at the best γ = Δ/2.
 
     ‖σ(Σ⁻¹)‖₂ = √M/λ(Σ) for equal eigenvalues, so the variance is √(MN)/B.
     """

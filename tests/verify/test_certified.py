@@ -15,123 +15,8 @@ from tests.quick import quick
 from tests.tables import rows
 from tests.verify.forge import Data, decided
 
-
-def times(inside: str, count: int | str) -> str:
-    return f"Composed(mechanism={inside}, count={count})"
-
-
-def sampled(inside: str, q: str) -> str:
-    return f"PoissonSubsampled(mechanism={inside}, sampling_prob='{q}')"
-
-
-def normal(sigma: str) -> str:
-    return f"Gaussian(standard_deviation='{sigma}')"
-
-
-COIN, TENTH = "RandomizedResponse(epsilon='{}')", sampled(normal("1"), "1/10")
-STEP = sampled(normal("1.1"), "256/60000")
-THREE = (
-    "MixtureOfGaussians(standard_deviation=2, sensitivities=[0, 1, 2], "
-    "sampling_probs=['0.5', '0.3', '0.2'])"
-)
-POSITIONS = "BridgedTree(steps=12, arities=[3, 2, 2], {}, contributions=3, released={})"
-MECHANISMS = {
-    "coins": times(COIN.format("0.1"), 100),
-    "two-coins": f"Composed(mechanism=[{COIN.format('0.1')}, {COIN.format('1')}])",
-    "paired": times(f"[{COIN.format('0.01')}, {COIN.format('0.025')}]", 10**6),
-    "three-answers": times("RandomizedResponse(epsilon='0.1', categories=3)", 200),
-    "normal": normal("2"),
-    "normals": times(normal("100"), 100),
-    "two-normals": times(f"[{normal('3')}, {normal('4')}]", 2),
-    "laplaces": f"Composed(mechanism=[Laplace(scale=3), {times('Laplace(scale=6)', 2)}])",
-    "one-laplace": f"Composed(mechanism=[{times('Laplace(scale=3)', 1)}])",
-    "logistics": times("Logistic(scale=2)", 4),
-    "laplace-40": times("Laplace(scale=10)", 40),
-    "laplace-1000": times("Laplace(scale=10)", 1000),
-    "mixed": times(f"[{normal('2')}, Laplace(scale=2)]", 3),
-    "bounded": f"Composed(mechanism=[{normal('2')}, Laplace(scale=2)])",
-    "step": STEP,
-    "training": times(STEP, 7032),
-    "short": times(sampled(normal("2"), "0.2"), 20),
-    "few": times(sampled(normal("0.8"), "0.01"), 2),
-    "few-normal": times(sampled(normal("2"), "0.01"), 2),
-    "releases": f"Composed(mechanism=[{times(sampled(normal('1.1'), '0.01'), 500)}, "
-    f"{times(sampled(normal('0.9'), '0.002'), 3000)}, {normal('5')}])",
-    "whole": times(sampled("Laplace(scale=3)", "1"), 2),
-    "laplace-sample": sampled("Laplace(scale=1)", "1/10"),
-    "laplace-samples": times(sampled("Laplace(scale=1)", "1/10"), 20),
-    "integers": times("DiscreteGaussian(parameter=25)", 100),
-    "integers-10": times("DiscreteGaussian(parameter=4)", 10),
-    "integers-1e6": times("DiscreteGaussian(parameter=2)", 10**6),
-    "integer-samples": times(sampled("DiscreteGaussian(parameter=2)", "1/10"), 100),
-    "geometric": times("DiscreteLaplace(scale=10)", 1000),
-    "listed-samples": times(sampled("DiscreteLaplace(scale=3, sensitivity=2)", "0.1"), 12),
-    "both": f"Composed(mechanism=[{STEP}, DiscreteLaplace(scale=3)])",
-    "three": THREE,
-    "three-and-step": times(f"[{THREE}, {STEP}]", 5),
-    "fixed-size": f"SampledWithoutReplacement(mechanism={normal('2')}, sample_size=10, "
-    "population=1000)",
-    "replaced": sampled(normal("2"), "0.1"),
-    "tenths": times(TENTH, 3),
-    "integer": "DiscreteGaussian(parameter=4)",
-    "integer-2": "DiscreteGaussian(parameter=2)",
-    "coarse": "DiscreteGaussian(parameter='1/4', sensitivity=3)",
-    "laplace": "Laplace(scale=1)",
-    "stairs": "Staircase(epsilon=1, gamma='0.4')",
-    "allocation": "RandomAllocation(Gaussian(1), 20)",
-    "often": "RandomAllocation(Gaussian(2), 10, 7)",
-    "twice": "RandomAllocation(Gaussian(1), 100, 2)",
-    "epochs": times("RandomAllocation(Gaussian(2), 100)", 2),
-    "exponential": "ExponentialMechanism(epsilon=2, sensitivity='1/3')",
-    "selections": times("ExponentialMechanism(epsilon=1)", 4),
-    "selections-inside": f"Composed(mechanism=[{times('ExponentialMechanism(epsilon=1)', 3)}, "
-    "ExponentialMechanism(epsilon=1)])",
-    "selections-300": times("ExponentialMechanism(epsilon=1)", 300),
-    "flips": times("PermuteAndFlip(epsilon=1)", 4),
-    "maxima": times("ReportNoisyMax(noise='Laplace', scale=2, candidates=5)", 4),
-    "normal-maxima": times("ReportNoisyMax(noise='Gaussian', scale=4, candidates=5)", 4),
-    **{
-        f"max-{name}-{k}": f"ReportNoisyMax(noise='{name}', scale=2, candidates={k})"
-        for name, k in (
-            ("Gaussian", 3),
-            ("Gaussian", 40),
-            ("Laplace", 2),
-            ("Laplace", 5),
-            ("Gumbel", 5),
-            ("Exponential", 5),
-        )
-    },
-    "max-rising": "ReportNoisyMax(noise='Gaussian', scale=1, candidates=6, monotone=True)",
-    **{
-        name: f"Shuffled({one}, users={users})"
-        for name, one, users in (
-            ("shuffled", "RandomizedResponse(1)", 10_000),
-            ("shuffled-4", "RandomizedResponse(1, 4)", 10_000),
-            ("shuffled-few", "RandomizedResponse('1/2', 3)", 3),
-            ("shuffled-any", "Guaranteed(1)", 10_000),
-        )
-    },
-    "tree-laplace": POSITIONS.format("epsilon=2", "'measurements'"),
-    "tree-normal": POSITIONS.format("mu=1", "'measurements'"),
-    "tree-outputs": POSITIONS.format("mu=1", "'outputs'"),
-    "tree-few-outputs": "BridgedTree(steps=3, arities=[3, 2, 2], mu=1)",
-    "tree-laplace-outputs": POSITIONS.format("epsilon=2", "'outputs'"),
-    "root-normal": "SquareRootFactorization(steps=40, mu=1, contributions=4)",
-    "streams": times("AboveThreshold(threshold_scale=2, query_scale=4)", 4),
-    "logistic": "Logistic(scale=2)",
-    "truncated": "TruncatedLaplace(scale=2, bound=20)",
-    "matrix": "MatrixMechanism(strategy='square-root', noise_multiplier=4, steps=64, "
-    "participation='min-separation', separation=8, bands=8)",
-    "columns-cyclic": "MatrixMechanism(strategy='tree', noise_multiplier=3, steps=12, "
-    "participation='cyclic', separation=4, bands=4)",
-    "fixed-twice": times("SampledWithoutReplacement(Gaussian(2), 10, 1000)", 2),
-    "tables-1000": "Composed(Channel([['1/2', '1/2'], ['1/4', '3/4'], ['1/3', '2/3']]), 1000)",
-    "two-slopes": "AdditiveNoise('exp(-x) if x > 0 else exp(2*x)', '5/4')",
-    "groups": "MixtureOfGaussians(standard_deviation=2, sensitivities=[0, 1, 2], "
-    "sampling_probs=['0.9', '0.08', '0.02'])",
-    "matrix-sample": "MatrixMechanism(strategy=[[1, 0], ['1/2', 2]], noise_multiplier=1, steps=2, "
-    "participation='cyclic', separation=2, step_sampling_prob='1/20')",
-}
+HERE = Path(__file__).parent
+MECHANISMS = {row[0]: row[1] for row in rows(HERE / "certified_mechanisms.txt")}
 FIELDS = {
     "dp": ("approximate-dp", "epsilon", "delta"), "pure": ("pure-dp", "epsilon"),
     "rho": ("zcdp", "rho"), "mu": ("gaussian-dp", "mu"), "renyi": ("renyi-dp", "order", "epsilon"),
@@ -158,7 +43,7 @@ def certified(row: str) -> Data:
 
 
 def claims() -> list[Any]:
-    table = [line.split() for (line,) in rows(Path(__file__).with_name("certified.txt"))]
+    table = [line.split() for (line,) in rows(HERE / "certified.txt")]
     slow = [pytest.mark.slow]
     return [
         pytest.param(

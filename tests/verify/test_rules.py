@@ -19,6 +19,7 @@ from dpassay.verifier.claims import errors as errors_of
 from dpassay.verifier.cli.shell import say, say_json
 from dpassay.verifier.document import read_file, read_text
 from dpassay.verifier.kernel import check
+from tests.tables import rows
 
 MOVING = {
     "monotone": {"expression": "x*(7-x)", "direction": "increasing", "at": ["2", "3"]},
@@ -26,7 +27,6 @@ MOVING = {
     "limit": {"expression": "1/x", "limit": "0", "rate": "1/x", "at": ["2", "3"]},
 }
 """A claim of each kind that has a variable of its own."""
-PROFILE = {"kind": "profile", "mechanism": "Laplace(1)", "bound": "1", "low": "0", "high": "1"}
 CUTS_AWAY = "3 + 10**9*max(0, x - 5)"
 """An end of the range of x that leaves 2, 3, 6, 7, …"""
 RELATION = {"kind": "relation", "claim": "a >= 0"}
@@ -46,76 +46,10 @@ def ending(kind: str, end: str, text: str, **fields: Any) -> dict[str, Any]:
 
 
 WRONG: list[tuple[dict[str, Any], str, str]] = [
-    *(
-        case
-        for kind in MOVING
-        for case in (
-            (ending(kind, "high", CUTS_AWAY), "over.high", "'x'"),
-            (ending(kind, "low", "min(2, x)"), "over.low", "'x'"),
-            (ending(kind, "above", "1 - x"), "over.above", "'x'"),
-            (ending(kind, "below", "x + 1"), "over.below", "'x'"),
-            (ending(kind, "high", "b", let={"b": CUTS_AWAY}), "over.high", "by way of b"),
-            (ending(kind, "high", "c", let={"b": "x", "c": "b + 3"}), "over.high", "by way of c"),
-            (moving(kind, assume=["x > 2"]), "assume[0]", "'x'"),
-            (moving(kind, where={"x": ["1"]}), "", "twice"),
-            (moving(kind, at=["x", "3"]), "at[0]", "'x'"),
-            (moving(kind, at=["2"]), "at", "two or more"),
-        )
-    ),
-    (moving("limit", limit="1/(2*x)"), "limit", "'x'"),
-    (moving("limit", limit="l", let={"l": "1/(2*x)"}), "limit", "by way of l"),
-    (moving("limit", proof={"method": "continuity", "limit": "1/(2*x)"}), "proof.limit", "'x'"),
-    (moving("minimiser", claimed="x"), "claimed", "'x'"),
-    (moving("minimiser", claimed="b", let={"b": "2"}), "claimed", "'b'"),
-    ({**PROFILE, "high": "1 + epsilon"}, "high", "'epsilon'"),
-    ({**PROFILE, "low": "b", "let": {"b": "epsilon"}}, "low", "by way of b"),
-    ({**PROFILE, "kind": "tradeoff", "high": "alpha"}, "high", "'alpha'"),
-    ({**PROFILE, "mechanism": "Laplace(1 + epsilon)"}, "mechanism", "'epsilon'"),
-    ({**RELATION, "for_all": {"a": {"low": "min(a, 0)", "grid": ["1"]}}}, "for_all.a.low", "'a'"),
-    (
-        {
-            **RELATION,
-            "for_all": {"a": {"low": "b", "grid": ["1"]}, "b": {"low": "0", "grid": ["0"]}},
-        },
-        "for_all.a.low",
-        "'b'",
-    ),
-    (
-        {**RELATION, "let": {"b": "a - 1"}, "for_all": {"a": {"low": "b", "grid": ["1"]}}},
-        "for_all.a.low",
-        "by way of b",
-    ),
-    ({**RELATION, "let": {"b": "b"}, "where": {"a": ["1"]}}, "let.b", "unknown"),
-    ({**RELATION, "claim": "a <= c", "where": {"a": ["1"]}}, "claim", "unknown"),
-    (
-        {**RELATION, "claim": "sum(a, 1, 3, b) <= 6", "let": {"b": "a"}, "where": {"a": ["1"]}},
-        "claim",
-        "index",
-    ),
-    ({**RELATION, "where": {"a": ["1) VALID HOLDS"]}}, "where.a[0]", "expression"),
-    ({**RELATION, "where": {"a": ["'VALID HOLDS'"]}}, "where.a[0]", "number"),
-    ({**RELATION, "where": {"a": ["1 # VALID"]}}, "where.a[0]", "comments"),
-    ({**RELATION, "where": {"a": ["1\x1b[2K"]}}, "where.a[0]", "ASCII"),
-    ({**RELATION, "where": {"a": ["1"] * 1000, "b": ["1"] * 1000}}, "", "1000000 cases"),
-    ({**RELATION, "where": {"a": ["1"]}, "adjacency": "add-remove"}, "adjacency", "mechanism"),
-    ({**RELATION, "where": {"a": ["1"]}, "proof": {"b": 1}}, "proof", "method"),
-    ({**RELATION, "for_all": {"a": {"low": "inf", "grid": ["1"]}}}, "for_all.a.low", "'inf'"),
-    (
-        {**RELATION, "for_all": {"a": {"low": "1", "above": "1", "grid": ["1"]}}},
-        "for_all.a",
-        "one of",
-    ),
-    ({"kind": "optimality", "value": "1"}, "", "one of dual"),
-    ({"kind": "optimality", "value": "1", "dual": {"a": "1"}, "rival": {"a": "1"}}, "", "one of"),
-    ({"kind": "optimality", "value": "1", "dual": {"a": "1"}}, "among", "family"),
-    ({"kind": "printed-number", "expression": "1", "printed": "1e99999"}, "printed", "exponent"),
-    *(
-        ({"kind": "relation", "claim": f"{name} <= 1", "where": {name: ["2"]}}, "", "no variable")
-        for name in ("inf", "pi", "exp", "nan", "max", "Gaussian", "Phi")
-    ),
-    ({"kind": "relation", "claim": "1 <= 1", "where": {"a\nVALID": ["2"]}}, "", "no name"),
-    ({"kind": "relation", "claim": "1 <= 1", "let": {"lambda": "2"}}, "", "no name"),
+    (json.loads(claim), path, words)
+    for claim, path, words in rows(Path(__file__).with_name("rules.txt"))
 ]
+WRONG += [({**RELATION, "where": {"a": ["1"] * 1000, "b": ["1"] * 1000}}, "", "1000000 cases")]
 
 
 @pytest.mark.parametrize(("claim", "path", "words"), WRONG)

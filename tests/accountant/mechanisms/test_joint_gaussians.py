@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from dpassay.accountant.notation import parse
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.questions import accuracy, guarantees, profile
 from tests.near import narrow
+from tests.tables import rows
 
 ADD, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 Vector = tuple[int, ...]
@@ -103,31 +105,7 @@ def test_mu_is_the_largest_norm_over_all_differences(text: str, records: list[Ve
             assert known is None or mu.overlaps(known.ball())
 
 
-ALL = [
-    'CorrelatedGaussian(dimension=3, mu=1, c="sqrt(2)")',
-    "CorrelatedGaussian(dimension=3, mu=2, release_size=False)",
-    "CountEllipse(dimension=5, sparsity=2, mu=1)",
-    "OptimalEllipse(dimension=5, sparsity=5, mu=1)",
-    "OptimalEllipse(dimension=1, sparsity=1, mu=2)",
-    'EllipticalGaussian(sensitivities=[1, "sqrt(2)", 3], mu=1)',
-    "DisjointGroupsGaussian(groups=2, dimension=2, mu=1, adjacency='add-remove')",
-    "DisjointGroupsGaussian(groups=2, dimension=2, mu=1, adjacency='replace-one')",
-    "OptimalGroups(groups=2, counts=2, mu=1, adjacency='add-remove')",
-    "OptimalGroups(groups=5, counts=3, mu=1, adjacency='replace-one')",
-    "KnownSizeGaussian(dimension=3, mu=1)",
-    "KnownSizeGaussian(dimension=3, mu=1, size_mu=2)",
-    "OneSidedGaussian(bounds=[1, 2, 4], mu=1)",
-    "GeneralGaussian(covariance=Isotropic(dimension=3, variance=2), space=L2Ball(dimension=3))",
-    "GeneralGaussian(covariance=Diagonal(variances=[1, 0, 4]), space=Box(bounds=[1, 0, 1]))",
-    "GeneralGaussian(covariance=Exchangeable(dimension=3, diagonal=2, off_diagonal=-0.5), "
-    "space=SparseBox(dimension=3, sparsity=2))",
-    "GeneralGaussian(covariance=Matrix(rows=[[2, 1, 0], [1, 3, 1], [0, 1, 1]]), "
-    "space=FiniteSet(vectors=[[1, 0, 0], [1, -1, 1]]))",
-    "MatrixVariateGaussian(row_covariance=Matrix(rows=[[2, 1], [1, 3]]), "
-    "column_covariance=Exchangeable(dimension=3, diagonal=2, off_diagonal=1))",
-    "MatrixVariateGaussian(row_covariance=Isotropic(dimension=2, variance=2), "
-    "column_covariance=Diagonal(variances=[1, 2]), l2_sensitivity=3)",
-]
+ALL = [text for (text,) in rows(Path(__file__).with_name("joint.txt"))]
 
 
 UNRELEASED = ("MatrixVariateGaussian", "GeneralGaussian(covariance=Diagonal(variances=[1, 0")

@@ -165,12 +165,6 @@ def distance(values: NDArray[np.float64], cdf: Callable[[Any], Any]) -> float:
 LAWS = [(sampling.normal, stats.norm.cdf), (sampling.laplace, stats.laplace.cdf)]
 
 
-@pytest.mark.parametrize(("draw", "cdf"), LAWS)
-def test_law(draw: Callable[..., LazyReals], cdf: Callable[[Any], Any]) -> None:
-    values = draw(300_000, rng=np.random.default_rng(1)).floats()
-    assert distance(values, cdf) < margin(len(values))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("draw", "cdf"), LAWS)
 @pytest.mark.parametrize("bits", [pytest.param(1, marks=pytest.mark.slow), 2])

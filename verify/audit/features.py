@@ -314,7 +314,7 @@ def plain(first: Matrix, second: Matrix, *, codes: range = range(0)) -> Iterable
                 name = f"number of entries that are {of}"
                 yield Feature("count", name, {"of": of}, discrete=True)
     looked_at = np.concatenate([first[:_ROWS_LOOKED_AT], second[:_ROWS_LOOKED_AT]])
-    if width <= _WIDE and len(np.unique(looked_at, axis=0)) <= len(looked_at) // 8:
+    if 1 < width <= _WIDE and len(np.unique(looked_at, axis=0)) <= len(looked_at) // 8:
         yield whole_row()
     for index in coordinates(first, second):
         entry = _no_nan(np.concatenate([side[:, index] for side in sides]))

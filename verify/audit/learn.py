@@ -13,6 +13,8 @@ on runs that were not examined.
 there were fewer fresh runs than there will be, by some standard deviations. A feature of few values
 has few events, which share most of their runs: there nothing is taken off.
 
+For δ = 0 one side must promise clearly more than the guesses of both orders (`handicapped`).
+
 *Fits.* For δ > 0, where rare events are best, the counts are also smoothed: by a straight line of
 the log-likelihood ratio, as Gaussian noise has it, unless the counts contradict it.
 
@@ -544,9 +546,11 @@ def candidates(cells: Cells, claim: Claimed, scale: Scale) -> Iterable[Candidate
     for favoured in (0, 1):
         coarse = sums.best(claim, Design.GUESSES, favoured, *_ordered(thin, thin))
         near = (np.unique(np.clip(c + reach, 1, size - 1)) for c in (coarse.bottom, coarse.top))
-        yield sums.best(claim, Design.GUESSES, favoured, *_ordered(*near))
+        guesses = sums.best(claim, Design.GUESSES, favoured, *_ordered(*near))
+        yield guesses
         for bottoms, tops in ((0 * cuts, cuts), (cuts, 0 * cuts + size)):
-            yield sums.best(claim, Design.SIDES, favoured, bottoms, tops)
+            side = sums.best(claim, Design.SIDES, favoured, bottoms, tops)
+            yield sums.handicapped(side, guesses)
 
 
 def _ordered(lows: Array, highs: Array) -> tuple[Array, Array]:
@@ -581,6 +585,24 @@ class _Sums:
         upper = design is Design.GUESSES or top < len(self.cells.first)
         return Candidate(value, point, self.cells, design, favoured, top, bottom, upper)
 
+    def handicapped(self, side: Candidate, guesses: Candidate) -> Candidate:
+        """Take off a standard deviation by which one side may exceed guesses by luck, for δ = 0.
+
+        If both orders leak alike, the one that looks better is the luckier one. Guesses use the
+        counts of the side and more, so that the variance of the difference is the difference of the
+        variances (Hausman, "Specification tests in econometrics", 1978).
+        """
+        if self.level is None or side.point.delta > 0:
+            return side
+        apart = max(0.0, self._variance(side) - self._variance(guesses))
+        return replace(side, objective=side.objective - math.sqrt(apart))
+
+    def _variance(self, found: Candidate) -> float:
+        """Return the variance of the logarithm of the ratio of a candidate's counts."""
+        a, b = _ends(self.totals, found.design, found.favoured, found.bottom, found.top)
+        known = 2 / float(self.totals[0][-1]) if found.design is Design.SIDES else 0.0
+        return self.factor * max(0.0, float(1 / (a + 0.5) + 1 / (b + 0.5)) - known)
+
     def _promise(self, design: Design, a: Array, b: Array, claim: Claimed) -> Array:
         """Return what events promise at every point, shape (points, events)."""
         sides = design is Design.SIDES
@@ -596,8 +618,8 @@ def _cumulative(counts: Array) -> Array:
 
 
 def _ends(
-    sums: tuple[Array, Array], design: Design, favoured: int, low: Array, high: Array
-) -> tuple[Array, Array]:
+    sums: tuple[Array, Array], design: Design, favoured: int, low: Any, high: Any
+) -> tuple[Any, Any]:
     """Return the counts for the favoured dataset, and those against it."""
     p, q = sums[favoured], sums[1 - favoured]
     against = (q, p) if design is Design.GUESSES else (p, q)

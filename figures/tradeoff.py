@@ -42,11 +42,10 @@ the lower end if there is neither."""
 class Table:
     """True and claimed power at false positive rates α, and the point of an event."""
 
-    alphas: tuple[float, ...]
-    true: tuple[float, ...]
-    claimed: tuple[float, ...]
+    rows: tuple[tuple[float, float, float], ...]
+    """(α, true, claimed) from α = 0 to α = 1."""
     near: tuple[tuple[float, float, float], ...]
-    """(α, true, claimed) at small α, for logarithmic axes."""
+    """The same at small α, for logarithmic axes."""
     claim: str
     epsilon: float | None = None
     """ε, if the claim is (ε, δ)-DP with δ > 0."""
@@ -81,13 +80,10 @@ def compute(
         true = powers(mechanism, [*even, *small], adjacency)
     except DpassayError:
         return None
-    inside, near = true[: len(even)], true[len(even) :]
-    start = [0.0, *inside, 1.0]
+    rows = [(alpha, y, bound(alpha)) for alpha, y in zip([*even, *small], true, strict=True)]
     return Table(
-        (0.0, *even, 1.0),
-        tuple(start),
-        tuple(bound(alpha) for alpha in (0.0, *even, 1.0)),
-        tuple((alpha, value, bound(alpha)) for alpha, value in zip(small, near, strict=True)),
+        ((0.0, 0.0, bound(0.0)), *rows[: len(even)], (1.0, 1.0, bound(1.0))),
+        tuple(rows[len(even) :]),
         words,
         float(claimed["epsilon"]) if delta > 0 and "epsilon" in claimed else None,
         delta,
@@ -129,10 +125,9 @@ def _claimed(claimed: Mapping[str, str]) -> tuple[Callable[[float], float] | Non
 
 def draw(table: Table, ax: Axes | None = None) -> Figure:
     """Draw the trade-off function, β = 1 − power against α."""
-    true, claimed = ([1 - value for value in side] for side in (table.true, table.claimed))
+    lines = tuple(zip(*((alpha, 1 - x, 1 - y) for alpha, x, y in table.rows), strict=True))
     point = None if table.point is None else (table.point[0], 1 - table.point[1])
     axes = {"xlim": (0, 1), "ylim": (0, 1.02), "ylabel": "β: false negatives"}
-    lines = (table.alphas, true, claimed)
     return _drawn(table, lines, point, axes, worse=operator.lt, legend="upper right", ax=ax)
 
 
@@ -166,7 +161,7 @@ def guesses(table: Table) -> list[tuple[float, float, float]]:
     The success is the probability that the best test in the table guesses correctly whether the
     record is in the data. `dpassay.accountant.questions.attack.membership` encloses it exactly.
     """
-    tests = list(zip(table.alphas, table.true, table.claimed, strict=True)) + list(table.near)
+    tests = (*table.rows, *table.near)
     rows = []
     for index in range(_POINTS):
         prior = index / (_POINTS - 1)

@@ -97,7 +97,7 @@ def test_the_true_curve_of_normal_noise_is_the_normal_one() -> None:
     table = tradeoff.compute(notation.parse("Gaussian(3)"), finding.claimed, point=(q, p))
     assert table is not None
     normal = NormalDist()
-    for alpha, power in zip(table.alphas[1:-1], table.true[1:-1], strict=True):
+    for alpha, power, _ in table.rows[1:-1]:
         assert power == pytest.approx(normal.cdf(normal.inv_cdf(alpha) + 1 / 3), rel=1e-9, abs=0)
     assert p > 1e-5 + math.e * q  # the event is beyond what is claimed
     assert max(value for _, value in tradeoff.excess(table)) == pytest.approx(

@@ -18,7 +18,6 @@ from flint import arb
 from dpassay.accountant.core.pair import Known, Pair, Tails
 from dpassay.accountant.density.law import Law, law, negligible
 from dpassay.accountant.density.loss import ABOVE, BELOW, OPEN, Stretch, losses
-from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.precision import ctx
 
@@ -49,6 +48,8 @@ class OwnDensityPair(Pair):
     def known(self) -> Known:
         """Return closed forms, and where a search may start."""
         return Known(
+            refusal="Rényi divergences of a density that is a formula are not enclosed. Ask for "
+            "delta, epsilon or beta.",
             # integrals take longer for more
             width=lambda: Fraction(1, 10**12),
             max_loss=self._exact_max_loss,
@@ -138,13 +139,6 @@ class OwnDensityPair(Pair):
             one, none = (arb(1), arb(0)) if ABOVE in sides else (arb(0), arb(1))
             return Tails(one, none, one, none)
         return Tails(p_above + p, p_below + p, q_above + q, q_below + q)
-
-    def renyi(self, order: arb) -> arb:
-        """Raise NotApplicableError."""
-        raise NotApplicableError(
-            "Rényi divergences of a density that is a formula are not enclosed. Ask for delta, "
-            "epsilon or beta."
-        )
 
     def max_loss(self) -> arb:
         """Return the supremum of l, ∞ where the slope of ln f is unbounded in the right tail."""

@@ -367,12 +367,9 @@ class EnvelopePair(Pair):
 
     def renyi(self, order: arb) -> arb:
         """Return the largest divergence of the neighbours; NotApplicableError if not listed."""
-        return most([pair.renyi(order) for pair in self._neighbours()])
-
-    def _neighbours(self) -> Family:
         if not self.listed:
             raise NotApplicableError(self.known.refusal)
-        return self.family
+        return most([pair.renyi(order) for pair in self.family])
 
     def max_loss(self) -> arb:
         """Return the largest of all losses."""

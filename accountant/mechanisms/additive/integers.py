@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -479,17 +479,6 @@ def _masses(variance: ExactReal) -> Masses:
     return _listed(variance, ctx.prec)
 
 
-@lru_cache(maxsize=16)
-def _losses(variance: ExactReal, shift: int) -> tuple[float, ...]:
-    """Return about the losses of the outcomes from ⌊s/2⌋ + 1 on that are listed."""
-    known = _listed(variance, _GUARD)
-    start = shift // 2 + 1
-    return tuple(
-        float((known.at(z - shift) / known.at(z)).log().mid())
-        for z in range(start, len(known.masses))
-    )
-
-
 @final
 @dataclass(frozen=True)
 class SkellamPair(MirroredPair):
@@ -518,13 +507,6 @@ class SkellamPair(MirroredPair):
             low, high = high, 2 * high
             if high > _FARTHEST:
                 return None
-        if high <= last:
-            losses = _losses(self.variance, self.shift)
-            guess = min(start + bisect_right(losses, float(epsilon)), last)
-            if guess > start and not self._above(guess - 1, epsilon):
-                low = guess - 1
-            if self._above(guess, epsilon):
-                high = guess
         between = range(low + 1, high)
         return low + 1 + bisect_left(between, True, key=lambda z: self._above(z, epsilon))
 

@@ -12,6 +12,7 @@ mechanism.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -28,6 +29,7 @@ MOST_TERMS = 1_000_000
 RELATIONS = {"LtE": "<=", "Lt": "<", "GtE": ">=", "Gt": ">", "Eq": "==", "NotEq": "!="}
 ARITHMETIC = {"Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "Pow": "**"}
 FOLDS = ("sum", "product")
+_LEAVES = ("num", "var", "text", "list")
 RELATED = ("add-remove", "replace-one")
 QUESTIONS = (
     *("delta", "epsilon", "beta", "renyi", "rho", "mu", "max_loss", "loss_above"),
@@ -230,9 +232,12 @@ class _Reader:
             fresh = f"_{len(bound) + 1}"
             low, high = (self.read(a, bound) for a in node.args[1:3])
             term = self.read(node.args[3], {**bound, own: variable(fresh)})
-            if own in term.free and not own.startswith("_"):
-                raise Wrong(self.field, f"{name} binds {own}, which a name in it stands for")
+            texts = " ".join(n.args[0] for n in walk(term) if n.op == "text")
+            if re.search(rf"\b{own}\b", texts) or (own in term.free and own[0] != "_"):
+                raise Wrong(self.field, f"{name} binds {own}, which a name or text in it uses")
             return make(name, fresh, low, high, term)
+        if name in _LEAVES:
+            raise Wrong(self.field, f"{name} is no function")
         given = [self.read(a, bound) for a in [*node.args, *(k.value for k in node.keywords)]]
         if name in signatures() or name in QUESTIONS:
             if None in keys or len({*keys}) < len(keys):

@@ -86,7 +86,7 @@ logistic | logistic noise of scale b, moved by D: log-concave | best events are 
 truncated-laplace | Laplace noise of scale b on [−A, A], moved by D ≤ A: log-concave | best events are half-lines
     TruncatedLaplace: truncated_laplace(sensitivity/scale, bound/scale); if sensitivity <= bound
 staircase | density falling by e^(−ε) per D in two steps: at distance D the losses are ε, 0, −ε; H grows with P(|noise| ≤ s/2) | Geng, Viswanath 2014
-    Staircase: response(side, middle, side*exp(-epsilon)); loss epsilon; let h = (1 - exp(-epsilon))/(2*(gamma + exp(-epsilon)*(1 - gamma))); let side = 1/2 + h*min(gamma, 1 - gamma); let middle = h*max((1 - 2*gamma)*exp(-epsilon), 2*gamma - 1)
+    Staircase: response(side, middle, side*exp(-epsilon)); loss epsilon; if epsilon > 0; let h = (1 - exp(-epsilon))/(2*(gamma + exp(-epsilon)*(1 - gamma))); let side = 1/2 + h*min(gamma, 1 - gamma); let middle = h*max((1 - 2*gamma)*exp(-epsilon), 2*gamma - 1)
 integer-noise | a law on the integers, moved by each of −D, …, D: a record may count up or down in either direction | the definition
 count-noise | a symmetric law on −D, …, D of the printed formula, moved by 1 | Sadeghi, Asoodeh, Calmon, Definition 2
 table | P with the record and Q without it, as they are listed: P against Q if it is removed, Q against P if it is added | the definition
@@ -121,11 +121,11 @@ above-threshold | threshold noise s, query noise r in units of the sensitivity: 
     AboveThreshold query_scale=0: apart()
     AboveThreshold upper variant=noisy-values: apart()
     AboveThreshold lower variant=noisy-values: unbounded()
-    AboveThreshold upper noise=Laplace variant=standard: pure(sensitivity*(1/threshold_scale + count*(2 - monotone)/query_scale)); if query_scale > 0
-    AboveThreshold upper noise=Laplace variant=fresh-threshold: pure(sensitivity*count*(1/threshold_scale + (2 - monotone)/query_scale)); if query_scale > 0
-    AboveThreshold lower noise=Laplace variant=standard steps=None: reaching(sensitivity*(1/threshold_scale + count*(2 - monotone)/query_scale)); if query_scale > 0
-    AboveThreshold lower noise=Laplace variant=fresh-threshold steps=None: reaching(sensitivity*count*(1/threshold_scale + (2 - monotone)/query_scale)); if query_scale > 0
-    AboveThreshold lower noise=Laplace variant=standard: event(1 - t, t); let s = threshold_scale/sensitivity; let r = query_scale/sensitivity; let t = (r**2*exp(-1/(2*r)) - s**2*exp(-1/(2*s)))/(2*(r**2 - s**2)); if query_scale > 0; if query_scale != threshold_scale
+    AboveThreshold upper variant=standard: pure(sensitivity*(1/threshold_scale + count*(2 - monotone)/query_scale)); if query_scale > 0
+    AboveThreshold upper variant=fresh-threshold: pure(sensitivity*count*(1/threshold_scale + (2 - monotone)/query_scale)); if query_scale > 0
+    AboveThreshold lower variant=standard: reaching(sensitivity*(1/threshold_scale + count*(2 - monotone)/query_scale)); if query_scale > 0
+    AboveThreshold lower variant=fresh-threshold: reaching(sensitivity*count*(1/threshold_scale + (2 - monotone)/query_scale)); if query_scale > 0
+    AboveThreshold lower variant=standard: event(1 - t, t); let s = threshold_scale/sensitivity; let r = query_scale/sensitivity; let t = (r**2*exp(-1/(2*r)) - s**2*exp(-1/(2*s)))/(2*(r**2 - s**2)); if query_scale > 0; if query_scale != threshold_scale
 partition-selection | the keys released so that the four inequalities of (ε, δ) hold for every number of users; a key of one user is released with probability δ | Desfontaines, Voss, Gipson, Mandayam 2022
     PartitionSelection upper add-remove: guaranteed(epsilon, delta)
     PartitionSelection lower add-remove: event(delta, 0)
@@ -464,6 +464,12 @@ def relation_of(noise: Noise, adjacency: str | None) -> str | None:
     return adjacency or (made if isinstance(made, str) else None)
 
 
+def has_relation(noise: Noise, adjacency: str | None) -> bool:
+    """Return whether the table has a mechanism under a relation, or under none."""
+    wanted = RELATION.get(noise.name)
+    return wanted in (None, adjacency or "replace-one")
+
+
 # --- mechanisms with lists, matrices and mechanisms inside ---------------------------------------
 Special: TypeAlias = Callable[[Arguments, str | None, Budget], Worst]
 
@@ -496,6 +502,7 @@ RELATION = {
     **dict.fromkeys(("GaussianThreshold", "LaplaceThreshold"), "add-remove"),
 }
 """Mechanisms of a given number of records, and those that are known for one more record."""
+
 POSITIVE = {"EllipticalGaussian": "sensitivities", "OneSidedGaussian": "bounds"}
 
 
@@ -506,9 +513,8 @@ def worst(noise: Any, adjacency: str | None, value: Value, budget: Budget) -> Wo
     """
     if not isinstance(noise, Noise):
         raise Wrong("theorem.mechanism", "expected a mechanism")
-    wanted = RELATION.get(noise.name)
-    if wanted and adjacency != wanted and (adjacency or wanted == "add-remove"):
-        raise NotProved(f"the table of lemmas has {noise.name} under {wanted}")
+    if not has_relation(noise, adjacency):
+        raise NotProved(f"the table of lemmas has {noise.name} under {RELATION[noise.name]}")
     args = Arguments(noise, value)
     if noise.name in POSITIVE:
         args.numbers(POSITIVE[noise.name], ">")

@@ -19,7 +19,7 @@ LONGEST = 100_000
 """Characters of a mechanism."""
 SIGNATURES = """
 AboveThreshold(threshold_scale, query_scale, count=1, sensitivity=1, monotone=False,
-    variant='standard', noise='Laplace', steps=None)
+    variant='standard')
 AdditiveNoise(density, scale=1, sensitivity=1)
 BinaryTree(steps, epsilon=None, mu=None, contributions=1)
 BoundedCountNoise(epsilon, eta, support)
@@ -85,7 +85,6 @@ UnaryEncoding(epsilon, categories, optimised=False)
 
 WORDS = {
     "noise": ("Laplace", "Gaussian", "Exponential", "Gumbel", "DiscreteLaplace"),
-    "norm": ("l1", "l2", "linf"),
     "released": ("outputs", "measurements"),
 }
 """Arguments that are one of a few words."""
@@ -181,6 +180,8 @@ def _noise(node: ast.Call, name: str, text: str, field: str) -> Noise:
     if missing := [k for k, default in arguments.items() if default is None and k not in given]:
         raise Wrong(field, f"{name} needs {missing[0]}")
     found = {key: given.get(key, default) for key, default in arguments.items()}
+    if empty := [k for k, default in arguments.items() if found[k] == "None" != default]:
+        raise Wrong(field, f"{name} needs a value of {empty[0]}, not None")
     if {"epsilon", "mu"} <= found.keys() and [found["epsilon"], found["mu"]].count("None") != 1:
         raise Wrong(field, f"{name} needs either epsilon or mu")
     for key in WORDS.keys() & found.keys():

@@ -266,8 +266,16 @@ def _channel(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
         raise args.wrong("matrix", "has rows of different lengths")
     pairs = [(i, j) for i in range(len(rows)) for j in range(i)]
     if listed != "None":
-        pairs = [(whole(args.value(i)), whole(args.value(j))) for i, j in listed]
-        if any(i == j or not (0 <= i < len(rows) and 0 <= j < len(rows)) for i, j in pairs):
+        found_at = [(args.value(i), args.value(j)) for i, j in listed]
+        pairs = [(whole(i), whole(j)) for i, j in found_at]
+        exact = pairs and all(
+            compare(x, "==", k)
+            for a, b in zip(found_at, pairs, strict=True)
+            for x, k in zip(a, b, strict=True)
+        )
+        if not exact or any(
+            i == j or not (0 <= i < len(rows) and 0 <= j < len(rows)) for i, j in pairs
+        ):
             raise args.wrong("neighbours", "are no two inputs")
     elif adjacency == "add-remove":
         raise NotProved("Channel has a given number of records: its relation is replace-one")

@@ -281,8 +281,8 @@ class Prover:
         v, facts = goal.variable(spec.get("variable")), Facts(goal, self.budget)
         if not v.integer or v.low is None or v.low_open or v.high or goal.mentions(v.name):
             raise NotProved("induction is over all integers from a least one on")
-        if not facts.whole(v.low):
-            raise NotProved("induction begins at an integer")
+        if goal.relation == "!=" or not facts.whole(v.low):
+            raise NotProved("induction begins at an integer, and proves no !=")
         factor = self.read(goal, spec.get("factor", "1"))
         facts.defined(factor)
         sign = facts.sign(factor)

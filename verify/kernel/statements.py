@@ -37,7 +37,7 @@ from .expressions import (
     walk,
 )
 from .functions import written
-from .lemmas import DERIVED, FLAGS, LINES, LOSS, POSITIVE, RHO, relation_of
+from .lemmas import DERIVED, FLAGS, LINES, LOSS, POSITIVE, RHO, has_relation, relation_of
 from .notation import Noise
 from .numbers import Budget, NotProved, Proof, Wrong
 from .particular import square_on
@@ -197,7 +197,7 @@ def _put(node: Node, noise: Noise, lets: Mapping[str, Node]) -> Node:
     given = {k: v for k, v in noise.arguments.items() if isinstance(v, str) and v != ""}
     names = {k: number(v == "True") if k in FLAGS else parse(v) for k, v in given.items()}
     if "shifts" in noise.arguments:
-        names["shifted"] = parse(" + ".join(f"abs({x})" for x in noise["shifts"]))
+        names["shifted"] = sum((make("abs", parse(x)) for x in noise["shifts"]), start=ZERO)
     for name, formula in lets.items():
         names[name] = substitute(formula, names)
     return substitute(node, names)
@@ -209,7 +209,9 @@ def formulas(what: str, noise: Noise, adjacency: str | None) -> list[tuple[str, 
     The formulas are in the arguments; an inexact one is an upper bound.
     """
     anyhow, adjacency = what in ("variance", "last"), relation_of(noise, adjacency)
-    found = []
+    found: list[tuple[str, Node, bool]] = []
+    if not has_relation(noise, adjacency) or "arities" in noise.arguments:
+        return found  # the sizes of such a tree are checked at points only
     if what == "mu" and noise.name == "GeneralGaussian" and (square := square_on(noise)):
         found.append(("gaussian-space", parse(f"sqrt({square})"), True))
     for line in LINES.get(noise.name, ()):
@@ -261,7 +263,7 @@ def conditions(noise: Noise, adjacency: str | None) -> list[Condition]:
 def _dimension(of: Noise) -> str:
     """Return the dimension of a covariance or a space, in the texts of its arguments."""
     if of.name == "DisjointGroups":
-        return f"({of['groups']})*{_dimension(of['space'])}"
+        return f"({of['groups']})*({_dimension(of['space'])})"
     listed = of.arguments.get("bounds") or of.arguments.get("variances")
     return str(len(listed)) if listed else f"({of['dimension']})"
 

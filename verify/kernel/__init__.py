@@ -1,13 +1,17 @@
-"""A kernel that checks certificates: read `docs/kernel.md` first, then the files in this order.
+"""The trusted checker of certificates.
 
-`schema`, `theorem`, `check`: what comes in, and what is said. `numbers`, `notation`, `expressions`,
-`cases`: formulas at points. `laws`, `lemmas`, `quantities`, `releases`: what a mechanism
-guarantees; for some also `noises`, `particular`, `densities`, `compositions` and `lattice`.
-`questions`, `functions`: what a formula asks of a mechanism, and the rarer functions. `boxes`,
-`proofs`, `statements`: formulas over ranges. `programs`, `statistics`: optima and audits. A file is
-loaded where a theorem needs it.
+Read `docs/kernel.md` first, then the modules in this order:
 
-It imports python-flint and the standard library, and nothing else of dpassay.
+* `schema`, `theorem`, `check`: input, output and dispatch;
+* `numbers`, `notation`, `expressions`, `cases`: formulas at points;
+* `laws`, `lemmas`, `quantities`, `releases`: guarantees of mechanisms, with `noises`, `particular`,
+  `densities`, `compositions` and `lattice` for those that need them;
+* `questions`, `functions`: quantities of mechanisms inside formulas, and special functions;
+* `boxes`, `proofs`, `statements`: formulas over ranges;
+* `programs`, `statistics`: optima and audits.
+
+A module is loaded only when a theorem needs it. The kernel imports python-flint and the standard
+library, and nothing else of dpassay.
 """
 
 from __future__ import annotations

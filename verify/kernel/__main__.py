@@ -1,4 +1,4 @@
-"""The command `dpassay-check`: check certificates without the toolkit that wrote them."""
+"""The command `dpassay-check`, which checks certificates without the rest of dpassay."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .numbers import Wrong
 from .schema import content, json_schema, read
 from .theorem import safe
 
-_DESCRIPTION = """Check certificates of differential privacy. Prints the theorem, in the words of
-the kernel, after VALID where it was proved, CONDITIONAL where it rests on something besides, which
-comes first, or INVALID with the field that is wrong. A certificate may take 60 s of processor time,
-the program 1 GB of memory: it ends where it needs more, and has called nothing VALID."""
+_DESCRIPTION = """Check certificates of differential privacy. For each certificate the program
+prints VALID and the theorem that it proved, CONDITIONAL with the unproved assumptions and the
+theorem, or INVALID with the field that is wrong. Each certificate may use 60 s of processor time,
+and the program 1 GB of memory. A program that exceeds a limit is stopped, and proves nothing."""
 _EPILOG = "exit codes: 0 VALID, 1 INVALID, 2 no certificate, 3 CONDITIONAL"
 
 
 def _limit(certificates: int) -> None:
-    """Let the system end this process where it takes too much."""
+    """Make the system stop this process if it exceeds its limits of time and memory."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 
@@ -29,11 +29,11 @@ def _limit(certificates: int) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check files; return the exit code of the worst certificate."""
+    """Check files and return the exit code of the worst certificate."""
     parser = argparse.ArgumentParser("dpassay-check", description=_DESCRIPTION, epilog=_EPILOG)
     add = parser.add_argument
     add("files", nargs="*", metavar="FILE", help="a file of certificates, or - for a pipe")
-    add("--trust", action="store_true", help="print what a VALID rests on (that of FILE)")
+    add("--trust", action="store_true", help="print what a VALID rests on, in general or in FILE")
     add("--schema", action="store_true", help="print the JSON Schema of certificates")
     add("--json", action="store_true", help="print JSON")
     options = parser.parse_args(arguments)

@@ -127,7 +127,6 @@ class Box:
 
     def __init__(self, ranges: Mapping[str, Span], budget: Budget, *, far: bool = False) -> None:
         self.ranges, self.budget, self.far = ranges, budget, far
-        self.clipped = False  # whether something is not defined in a part of the box
         self._memo: dict[Node, Span] = {}
 
     def __call__(self, node: Node) -> Span:
@@ -184,7 +183,6 @@ class Box:
             case "log" if len(args) == 2:
                 return self(make("log", args[0]) / make("log", args[1]))
         if op in _MONOTONE:
-            self.clipped = self.clipped or (op in _LEFT and bool(inside[0][0] < _LEFT[op]))
             return _monotone(op, inside[0])
         if op in FUNCTIONS and all(a.is_finite() and b.is_finite() for a, b in inside):
             union = [a.union(b) for a, b in inside]

@@ -1,8 +1,8 @@
-"""Cases: the variables of a theorem, what its names stand for, and comparisons of numbers.
+"""The variables, names and cases of a theorem, and comparisons of numbers.
 
-A theorem is about its listed cases (the product of `where`) and, in each, about every value of its
-`for_all` variables that satisfies `assume`. A range is proved by `statements`; a case, which puts a
-number in the place of each variable, is decided here.
+A theorem covers its listed cases (all combinations of `where`) and, in each, all values of its
+`for_all` variables that satisfy `assume`. This module decides single cases, in which each variable
+has a value; `statements` proves ranges.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from .theorem import Theorem, bracketed, described, formula, quoted, safe
 Data = Mapping[str, Any]
 Case = dict[str, Node]
 QUICKLY = 256
-"""Bits for questions about mechanisms; where they are too few, formulas are compared."""
+"""Precision in bits for quantities of mechanisms; if it does not decide, formulas may."""
 MOST_VALUES = 12
-"""Values of a parameter that are listed."""
-SEES = "sees the variable that it bounds"
+"""Number of listed values that are printed."""
+SEES = "depends on the variable that it bounds"
 ENDS = {"low": ">=", "above": ">", "high": "<=", "below": "<"}
 
 
 @dataclass(frozen=True)
 class Variable:
-    """A real or integer variable between two ends; without one it is unbounded."""
+    """A real or integer variable; a missing end means unbounded on that side."""
 
     name: str
     low: Node | None = None
@@ -57,11 +57,11 @@ class Variable:
 
     @property
     def ends(self) -> frozenset[str]:
-        """The variables that the ends use."""
+        """Names of the variables in the ends."""
         return frozenset().union(*(e.free for e in (self.low, self.high) if e is not None))
 
     def put(self, values: Mapping[str, Node]) -> Variable:
-        """Return the variable with values in the place of others in its ends."""
+        """Return the variable with values substituted in its ends."""
         low, high = (None if e is None else substitute(e, values) for e in (self.low, self.high))
         return replace(self, low=low, high=high)
 
@@ -76,20 +76,20 @@ class Comparison:
 
     @property
     def free(self) -> frozenset[str]:
-        """The variables that the comparison sees."""
+        """The free variables of both sides."""
         return self.left.free | self.right.free
 
     @property
     def strict(self) -> bool:
-        """Whether equality is excluded."""
+        """Whether equality makes the comparison false."""
         return self.relation in ("<", ">", "!=")
 
     def decided(self, at: Callable[[Node], Number]) -> bool | None:
-        """Compare the values of both sides; None where balls leave it open."""
+        """Compare the values of both sides; None if the balls do not decide."""
         return compare(at(self.left), self.relation, at(self.right))
 
     def fix(self, values: Mapping[str, Node]) -> Comparison:
-        """Put values in the place of variables."""
+        """Substitute values for variables."""
         return Comparison(
             substitute(self.left, values), self.relation, substitute(self.right, values)
         )
@@ -99,7 +99,7 @@ class Comparison:
 
 
 class Statement:
-    """A theorem read: its variables, what its names stand for, and its cases."""
+    """A parsed theorem: its variables, names, domains, assumptions and cases."""
 
     def __init__(self, theorem: Data, witness: Data, budget: Budget, proof: Proof) -> None:
         self.theorem, self.witness, self.budget, self.proof = theorem, witness, budget, proof
@@ -128,7 +128,7 @@ class Statement:
                 raise Wrong("theorem.over", SEES)
 
     def domain(self, name: str, ends: Data, field: str) -> Variable:
-        """Return a variable between its ends; "-inf" below and "inf" above are none."""
+        """Return a variable with its ends; a lower end "-inf" or an upper end "inf" is no end."""
         found: dict[str, Any] = {}
         for key, relation in ENDS.items():
             side = "low" if ">" in relation else "high"
@@ -143,7 +143,7 @@ class Statement:
         return Variable(name, integer=ends["integer"], **found)
 
     def about(self, field: str, *nodes: Node) -> None:
-        """Require formulas to be about the variables of the theorem, and few about its own one."""
+        """Require that formulas use variables of the theorem, and its own one where allowed."""
         for strange in sorted(frozenset().union(*(n.free for n in nodes)) - {*self.names}):
             raise Wrong(
                 f"theorem.{field}", f"is about {strange[:60]!a}, which is no variable of it"
@@ -152,28 +152,28 @@ class Statement:
             raise Wrong(f"theorem.{field}", SEES)
 
     def formula(self, field: str, text: Any = None) -> Node:
-        """Return a formula of the theorem."""
+        """Parse a field of the theorem, or `text` in its place."""
         given = self.theorem[field] if text is None else text
         found = parse(given, f"theorem.{field}", self.let)
         self.about(field, found)
         return found
 
     def fact(self, text: Any, field: str) -> Comparison:
-        """Return a comparison of the theorem."""
+        """Parse a comparison of the theorem."""
         found = Comparison(*comparison(text, f"theorem.{field}", self.let))
         self.about(field, found.left, found.right)
         return found
 
     # --- cases
     def entry(self, name: str, text: Any) -> Node:
-        """Return a listed value: a formula in numbers, or a mechanism."""
+        """Parse a listed value: a formula without variables, or a mechanism."""
         found = parse(text, f"theorem.where.{name}")
         if found.free:
             raise Wrong(f"theorem.where.{name}", f"{str(text)[:60]!a} is no number")
         return found
 
     def cases(self, names: Mapping[str, Any]) -> Iterator[Case]:
-        """Yield the combinations of listed values that satisfy the assumptions, all inside."""
+        """Yield the combinations of listed values that satisfy the assumptions."""
         lists = [[self.entry(n, v) for v in values] for n, values in names.items()]
         empty = True
         for combination in itertools.product(*lists):
@@ -186,7 +186,7 @@ class Statement:
             raise NotProved("no listed case satisfies the assumptions")
 
     def satisfies(self, case: Case) -> bool:
-        """Whether a case satisfies the assumptions about its variables; they must be decided."""
+        """Whether a case satisfies the assumptions on its variables; raise if undecided."""
         for one in self.assumed:
             if one.free <= {*case}:
                 found = self.compared(one.fix(case))
@@ -197,7 +197,7 @@ class Statement:
         return True
 
     def listed(self) -> Iterator[Case]:
-        """Yield every listed case, with the grids of the domains."""
+        """Yield every listed case, with the grid points of the domains."""
         grids = {name: ends["grid"] for name, ends in self.for_all.items()}
         for case in self.cases({**self.where, **grids}):
             for name, domain in self.domains.items():
@@ -205,7 +205,7 @@ class Statement:
             yield case
 
     def within(self, point: Node, domain: Variable, case: Case, field: str) -> None:
-        """Require a point to lie in a range."""
+        """Require that a point lies in a range."""
         if domain.integer and not (point.op == "num" and point.args[0].q == 1):
             raise Wrong(field, f"{point!r:.60} is no integer, and the range has only these")
         ends = (domain.low, domain.low_open, ">"), (domain.high, domain.high_open, "<")
@@ -215,7 +215,7 @@ class Statement:
                 self.require(inside, field, f"{point!r:.60} lies outside the range")
 
     def case(self) -> Case:
-        """Return the case that refutes: listed values, and values inside the domains."""
+        """Return the counterexample of the witness, checked to lie in the theorem's domain."""
         given = self.witness.get("case", {})
         if not isinstance(given, Mapping) or {*given} != {*self.where, *self.for_all}:
             raise Wrong("witness.case", "expected a value of each variable of the theorem")
@@ -232,7 +232,7 @@ class Statement:
         return case
 
     def same(self, a: Node, b: Node) -> bool:
-        """Whether two listed values are the same."""
+        """Whether two listed values are equal."""
         if a is b or "text" in (a.op, b.op):
             return a is b
         try:
@@ -241,7 +241,7 @@ class Statement:
             return False
 
     def point(self, text: Any, field: str) -> Node:
-        """Return a number, exact where it is rational by arithmetic."""
+        """Parse a number, made exact if it is rational by arithmetic."""
         found = parse(text, field)
         if found.free:
             raise Wrong(field, "expected a number")
@@ -253,16 +253,16 @@ class Statement:
 
     # --- comparisons
     def value(self, node: Node) -> Number:
-        """Return the value of a formula at a case, and note the rows that it rests on."""
+        """Return the value of a formula without variables, and record its lemmas."""
         return value(node, self.budget, self.theorem["adjacency"], self.proof.lemmas)
 
     def number(self, text: object, case: Case) -> Number:
-        """Return the value of a formula of the theorem, or of a hint, at a case."""
+        """Return the value of a formula of the theorem or the witness at a case."""
         node = text if isinstance(text, Node) else parse(text, "theorem", self.let)
         return self.value(substitute(node, case))
 
     def compared(self, one: Comparison) -> bool | None:
-        """Decide a comparison of two numbers, by `statements` if it has questions or identities."""
+        """Decide a comparison of two numbers: in balls, else by formulas and identities."""
         sees = (*ARITHMETIC.values(), *ARITY, *FOLDS, "num")
         plain = all(n.op in sees for n in walk(one.left, one.right))
         budget = self.budget if plain else replace(self.budget, bits=QUICKLY)
@@ -277,7 +277,7 @@ class Statement:
     def require(
         self, one: Comparison, field: str = "theorem", why: str = "is false at a case"
     ) -> None:
-        """Require a comparison of two numbers; Wrong says why it is false."""
+        """Require a comparison of two numbers; raise Wrong if it is false."""
         found = self.compared(one)
         if found is None:
             raise NotProved(f"{one} is too close to call")
@@ -285,7 +285,7 @@ class Statement:
             raise Wrong(field, why)
 
     def compare(self, fact: Comparison) -> None:
-        """Prove a comparison at every case, or refute it at one."""
+        """Prove a comparison in every case, or its opposite in the case of the witness."""
         if self.theorem["verdict"] == "REFUTED":
             self.require(opposite(fact).fix(self.case()))
         elif self.theorem["verdict"] == "HOLDS" and self.for_all:
@@ -300,12 +300,12 @@ class Statement:
 
 
 def opposite(fact: Comparison) -> Comparison:
-    """Return the comparison that is true where another one is false."""
+    """Return the negation of a comparison."""
     return replace(fact, relation=OPPOSITE[fact.relation])
 
 
 def reading(theorem: Data, witness: Data, budget: Budget) -> Statement:
-    """Read a theorem; `statements` are loaded where a range has to be proved."""
+    """Parse a theorem; load `statements` if it needs a proof over a range."""
     if theorem["for_all"] and theorem["verdict"] == "HOLDS":
         from .statements import Ranges
 
@@ -314,7 +314,7 @@ def reading(theorem: Data, witness: Data, budget: Budget) -> Statement:
 
 
 def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
-    """Prove or refute a comparison, or raise NotProved or Wrong."""
+    """Prove or refute a comparison; raise NotProved or Wrong if that fails."""
     statement = reading(theorem, witness, budget)
     statement.compare(statement.fact(theorem["claim"], "claim"))
     return statement.proof
@@ -333,7 +333,7 @@ _CLAIMED = {
 
 
 def said(theorem: Data, witness: Data, _: Proof) -> Theorem:
-    """Say a claim in the kernel's words."""
+    """Return a claim in the kernel's words."""
     mechanism = formula(theorem["mechanism"]) if "mechanism" in theorem else ""
     verdict = str(theorem["verdict"])
     if verdict == "REFUTED" and (case := witness.get("case")):
@@ -363,7 +363,7 @@ def _assertion(theorem: Data) -> str:
 
 
 def _optimality(theorem: Data) -> str:
-    """Say what no rival is below; the rivals are described by the fields of `among`."""
+    """Return the text of an optimality claim, with the family described by `among`."""
     below, slack = formula(theorem["value"]), formula(theorem["tolerance"])
     if slack != "0":
         below = f"({below})/(1 + {slack})"
@@ -371,7 +371,7 @@ def _optimality(theorem: Data) -> str:
 
 
 def _scope(theorem: Data) -> str:
-    """Say what the claim ranges over."""
+    """Return the text of the domains, cases, assumptions and names."""
     parts = [f"for every {_domain(name, domain)}" for name, domain in theorem["for_all"].items()]
     parts += [f"in the cases {_listed(name, values)}" for name, values in theorem["where"].items()]
     parts += [f"if {formula(text)}" for text in theorem["assume"]]

@@ -1,11 +1,11 @@
-"""Check a certificate: which module proves which kind, three outcomes, and what it all rests on.
+"""Check a certificate: dispatch to the module for its kind, and report the outcome.
 
-VALID        the theorem was proved, from its own text alone; the witness only gave hints
-CONDITIONAL  nothing is wrong; what the theorem rests on besides is listed
-INVALID      a field is wrong, and is named
+VALID        the theorem was proved from its own text; the witness only supplied hints
+CONDITIONAL  no error was found; the unproved assumptions are listed
+INVALID      a field is wrong; the field is named
 
-A stranger's certificate belongs in a process of its own with limits of time and memory: `dpassay
-check` and `dpassay-check` see to that. A process that dies has called nothing VALID.
+Check an untrusted certificate in a separate process with limits of time and memory, as `dpassay
+check` and `dpassay-check` do. A process that is stopped has called nothing VALID.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ from .theorem import Theorem, quoted, safe
 
 Data = Mapping[str, Any]
 SECONDS = 60
-"""Of processor time for one certificate."""
+"""Limit of processor time for one certificate."""
 BYTES = 10**9
-"""Of memory for one certificate, besides what the program itself takes."""
+"""Limit of memory for one certificate, in addition to the memory of the program itself."""
 _LONGEST = 2500
-"""Characters of one message."""
+"""Limit on the length of a message, in characters."""
 
 PROVERS = {
     "releases": (
         "approximate-dp pure-dp gaussian-dp renyi-dp zcdp",
-        "a mechanism's guarantee; witness: nothing, or the lattice of a composition",
+        "a mechanism's guarantee; witness: empty, or the lattice of a composition",
     ),
     "cases": (
         "relation",
-        "a comparison of formulas; witness: a case, or for ranges boxes with their methods",
+        "a comparison of formulas; witness: a case, or the proof over a range",
     ),
-    "statements": ("limit optimality", "formulas over ranges; witness: boxes with their methods"),
+    "statements": ("limit optimality", "formulas over ranges; witness: the proof"),
     "programs": (
         "count-noise integer-noise gaussian-shape",
-        "least noise; witness: a law, and multipliers that no law can beat",
+        "least noise; witness: a feasible law, and dual multipliers",
     ),
     "statistics": (
         "audit one-run-audit",
-        "what runs say against a claim; witness: counts or scores",
+        "a test of a claim on runs of a program; witness: counts or scores",
     ),
 }
-"""Module → the kinds of theorems that its `prove` proves, and from which witness."""
+"""Module → the kinds of theorems that its `prove` handles, and their witness."""
 
 
 class Outcome(StrEnum):
-    """What a check ends with, the worst last."""
+    """Outcome of a check, from best to worst."""
 
     VALID = "VALID"
     CONDITIONAL = "CONDITIONAL"
@@ -63,37 +63,37 @@ class Outcome(StrEnum):
 
     @property
     def exit_code(self) -> int:
-        """0, 3 or 1."""
+        """The exit code of the command: 0, 3 or 1."""
         return {"VALID": 0, "CONDITIONAL": 3, "INVALID": 1}[self.value]
 
     @staticmethod
     def worst(outcomes: Iterable[Outcome]) -> Outcome:
-        """Return the worst outcome."""
+        """Return the worst outcome; INVALID if there is none."""
         return max(outcomes, key=[*Outcome].index, default=Outcome.INVALID)
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found about one certificate."""
+    """The result of checking one certificate."""
 
     theorem: Theorem | None = None
-    """What was proved, or would be if the assumptions are true; None where something is wrong."""
+    """The theorem, which holds if the assumptions do; None for an INVALID certificate."""
     assumptions: tuple[str, ...] = ()
     problems: tuple[tuple[str, str], ...] = ()
-    """The field that is wrong, as a path such as `witness.flows[3]`, and what is wrong with it."""
+    """Errors: the path of a field, such as `witness.flows[3]`, and the reason."""
     lemmas: tuple[str, ...] = ()
-    """The rows of the table of lemmas that the theorem rests on."""
+    """Names of the rows of the table of lemmas that the proof used."""
     numbers: Mapping[str, str] = field(default_factory=dict)
-    """What was computed on the way."""
+    """Intermediate results, as text."""
     name: str = ""
-    """What its author calls it: foreign text."""
+    """The author's identifier of the claim: untrusted text."""
     seconds: float = 0.0
     files: tuple[str, ...] = ()
-    """The modules of the kernel that the process had loaded: no other one can make it VALID."""
+    """The modules of the kernel that were loaded when the check ended."""
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome."""
+        """INVALID with problems, else CONDITIONAL with assumptions, else VALID."""
         if self.problems:
             return Outcome.INVALID
         return Outcome.CONDITIONAL if self.assumptions else Outcome.VALID
@@ -102,7 +102,7 @@ class Checked:
         raise TypeError("a check is neither true nor false: compare .outcome")
 
     def __str__(self) -> str:
-        """Return the outcome, and what it is about, in as many lines as there are assumptions."""
+        """Return the outcome with the theorem, its assumptions or the problems."""
         if self.problems:
             wrong = (f"{safe(path)}: {safe(why, _LONGEST)}" for path, why in self.problems)
             return "\n  ".join([str(self.outcome), *wrong])
@@ -115,7 +115,7 @@ class Checked:
     __repr__ = __str__
 
     def report(self, place: str = "") -> str:
-        """Return what is printed about the certificate, in several lines."""
+        """Return the text that the commands print about the certificate."""
         lines = [f"  {safe(name)}: {safe(value)}" for name, value in self.numbers.items()]
         if self.lemmas:
             lines.append(f"  lemmas: {', '.join(self.lemmas)}")
@@ -123,7 +123,7 @@ class Checked:
         return "\n".join([str(self), *lines, last])
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data; no text in it can leave its place on a terminal or page."""
+        """Return data for JSON, with all untrusted text escaped."""
         problems = [{"field": safe(f), "message": safe(m, _LONGEST)} for f, m in self.problems]
         return {
             "id": safe(self.name),
@@ -139,7 +139,7 @@ class Checked:
 
 
 def check(certificate: Any, budget: Budget | None = None) -> Checked:
-    """Check one certificate, as `schema.read` gives it."""
+    """Check one certificate, as returned by `schema.read`; never raises for a bad certificate."""
     started = time.perf_counter()
     found = _checked(certificate, budget or Budget(seconds=0.8 * SECONDS))
     theorem = certificate.get("theorem") if isinstance(certificate, Mapping) else None
@@ -184,13 +184,13 @@ def _checked(certificate: Any, budget: Budget) -> dict[str, Any]:
 
 
 def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
-    """Prove a theorem of the schema with the module of its kind."""
+    """Prove a theorem that fits the schema, with the module for its kind."""
     found: Proof = _module(theorem).prove(theorem, witness, budget)
     return found
 
 
 def said(theorem: Data, witness: Data, proof: Proof) -> Theorem:
-    """Say what was proved, in the kernel's words."""
+    """Return the proved theorem in the kernel's words."""
     words = _module({"kind": "relation"} if "argument" in theorem else theorem)
     found: Theorem = words.said(theorem, witness, proof)
     return found
@@ -203,7 +203,7 @@ def _module(theorem: Data) -> Any:
 
 
 def _argued(theorem: Data) -> tuple[list[str], Data]:
-    """Return what an ARGUED theorem rests on, and what is left to prove: its listed cases."""
+    """Return the assumptions of an ARGUED theorem, and the theorem to prove: its listed cases."""
     if theorem["verdict"] != "ARGUED":
         return [], theorem
     if not theorem["argument"].strip():
@@ -214,16 +214,16 @@ def _argued(theorem: Data) -> tuple[list[str], Data]:
 
 
 def _require_case(theorem: Data, witness: Data) -> None:
-    """Require the case that a refutation shows to be about the variables of the theorem."""
+    """Raise Wrong if the case of a refutation has variables that the theorem does not."""
     names = {*theorem.get("where", ()), *theorem.get("for_all", ()), theorem.get("variable")}
     if not {*witness.get("case", {})} <= names:
         raise Wrong("witness.case", "expected values of the variables of the theorem")
 
 
 def trust(found: Sequence[Checked] = ()) -> str:
-    """Say what a VALID rests on: files with their lines, and the rows of the table of lemmas.
+    """Return what a VALID rests on: the kernel's files with line counts, and the lemmas.
 
-    Of certificates these are what was loaded to check them, and their rows; else all.
+    With results of checks, only the files that were loaded for them and the lemmas they used.
     """
     from .lemmas import LEMMAS
 
@@ -232,11 +232,11 @@ def trust(found: Sequence[Checked] = ()) -> str:
     paths = [path for path in paths if not found or path.stem in loaded]
     files = {path.name: len(path.read_text("utf-8").splitlines()) for path in paths}
     files["in all"] = sum(files.values())
-    lines = ["A VALID rests on python-flint (Arb, FLINT), Python, and the files", ""]
+    lines = ["A VALID rests on python-flint (Arb, FLINT), Python, and these files", ""]
     lines += [f"  {name:<16} {count:>5} lines" for name, count in files.items()]
     if not found:
         lines += ["", *(f"{name}: {kinds}\n  {what}" for name, (kinds, what) in PROVERS.items())]
-    lines += ["", "and on these lemmas, which are trusted as they are printed", ""]
+    lines += ["", "and on these lemmas, which the kernel takes as given", ""]
     chosen = {name: LEMMAS[name] for name in sorted(rows if found else LEMMAS)}
     for name, row in chosen.items():
         lines += [f"  {name}: {row.statement}", f"    {row.source}"]

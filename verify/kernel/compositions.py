@@ -1,8 +1,12 @@
-"""Mechanisms that are made of others: compositions and samples.
+"""Worst pairs of compositions and of subsampled mechanisms.
 
-Sampling: ((1 − q)Q + qP, Q) has H'(l) = q H(ln((e^l − 1 + q)/q)), or 1 − e^l where e^l ≤ 1 − q.
-Diluting: (P, (1 − q)P + qQ) has H'(l) = (1 − (1 − q)e^l) H(ln(qe^l/(1 − (1 − q)e^l))), or 0 where
-(1 − q)e^l ≥ 1. Both follow from writing out P'(E) − e^l Q'(E).
+With H the curve of (P, Q) and a sampling rate q:
+
+* ((1 − q)Q + qP, Q) has H'(l) = q H(ln((e^l − 1 + q)/q)), or 1 − e^l if e^l ≤ 1 − q;
+* (P, (1 − q)P + qQ) has H'(l) = (1 − (1 − q)e^l) H(ln(qe^l/(1 − (1 − q)e^l))), or 0 if
+  (1 − q)e^l ≥ 1.
+
+Both follow from expanding P'(E) − e^l Q'(E).
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ def _composed(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
     if adjacency is None and (relations := _made_for(parts)):
         adjacency = relations.pop()
         if relations:
-            raise NotProved("a composition of mechanisms for different relations, none named")
+            raise NotProved("the composed mechanisms are for different relations: name one")
     for part in parts:
         budget.check(cases=1)
         found = worst(part, adjacency, args.value, budget)
@@ -47,8 +51,7 @@ def _composed(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
         exact = exact and found.lower is None and not alone
         below.append([_times(way, count) for way in _several(found)])
         remove, add = (
-            sofar + tuple((laws_, n * count) for laws_, n in way)
-            for sofar, way in zip((remove, add), ways, strict=True)
+            sofar + _times(way, count) for sofar, way in zip((remove, add), ways, strict=True)
         )
     both = [remove], [remove] if adjacency != "add-remove" else [add]
     if exact:
@@ -60,7 +63,7 @@ def _composed(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
 
 
 def _made_for(inside: Any) -> set[str]:
-    """Return the relations that mechanisms, and those inside them, are made for or known under."""
+    """Return the relations that are fixed by mechanisms and by those inside them."""
     if isinstance(inside, list):
         return {relation for each in inside for relation in _made_for(each)}
     if not isinstance(inside, Noise):
@@ -74,27 +77,27 @@ def _times(way: Way, count: int) -> Way:
 
 
 def _several(found: Worst) -> list[Way]:
-    """Return ways that some neighbours have in each of several releases: pairs, no mere bounds."""
+    """Return ways that some neighbours attain in each of several releases."""
     if found.lower is None:
         return [tuple((f[:1], n) for f, n in way) for way in found.remove[:1]]
     return [way for way in found.lower if all(law.is_pair for f, _ in way for law in f)]
 
 
 def _joined(ways: Sequence[Way]) -> Way:
-    """Return one way for any of several: the laws of single releases become one factor."""
+    """Return one way for several single releases: their laws become one factor."""
     if len(ways) == 1:
         return ways[0]
     if any(len(way) != 1 or way[0][1] != 1 for way in ways):
-        raise NotProved("a composition of a mechanism with several products of worst pairs")
+        raise NotProved("the kernel composes no mechanism with several products of worst pairs")
     return ((tuple(law for way in ways for law in way[0][0]), 1),)
 
 
 def _quick(law: Law) -> Law:
-    """Return a law, or of a slow one what the largest of its losses and of (Q, P)'s says."""
+    """Return a law, or the pair (ε, 0) above a slow one, with ε a bound of |L|."""
     if not law.slow:
         return law
     if not ball(reach(law)).is_finite():
-        raise NotProved(f"a composition of {law.name}")
+        raise NotProved(f"the kernel composes no {law.name}")
     return laws.guaranteed(reach(law), ZERO)
 
 
@@ -104,18 +107,18 @@ def _sampled(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
         named(args, adjacency)
         q, row = args["sampling_prob"], "poisson"
         found = worst(inner, adjacency, args.value, budget)
-        if adjacency == "replace-one":  # before and after: means ±μ, for Gaussian noise
+        if adjacency == "replace-one":  # the two records shift the mean by ±μ
             mu = found.remove[0][0][0][0].mu
             if mu is None or not isinstance(inner, Noise) or inner.name != "Gaussian":
-                raise NotProved("a sampled replacement of other than Gaussian noise")
+                raise NotProved("under replace-one the kernel samples Gaussian noise only")
             return in_both_orders("mixture", opposite([(ZERO, 1 - q), (mu, q)]))
         remove, add = _joined(found.remove), _joined(found.add)
     else:
         q, row = args["sample_size"] / args["population"], "without-replacement"
         if not _any_two(inner):
-            raise NotProved("a sample of records of which some are no neighbours")
+            raise NotProved("some records of the sample are not neighbours")
         if any(told(args.value(n), "!=", args["sample_size"]) for n in _populations(inner)):
-            raise args.wrong("sample_size", "is not how many records the mechanism has")
+            raise args.wrong("sample_size", "differs from the number of records of the mechanism")
         if told(q, ">", ONE):
             raise args.wrong("sample_size", "is above the population")
         found = worst(inner, "replace-one", args.value, budget)
@@ -128,7 +131,7 @@ def _sampled(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
         return replace(found, rows=rows)
     remove, add = (merged(way) for way in (remove, add))
     if [(len(way), way[0][1]) for way in (remove, add)] != [(1, 1), (1, 1)]:
-        raise NotProved("a sampled composition")
+        raise NotProved("the kernel samples no composition")
     one_way = tuple(sampled(law, q) for law in remove[0][0])
     other = tuple(diluted(law, q) for law in add[0][0])
     lower: list[Way] | None = None if found.lower is None else []
@@ -140,13 +143,13 @@ def _sampled(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
 
 # --- samples ---
 def _sampled_reach(law: Law, rate: Number) -> Number:
-    """Return the reach of a sample: −ln(1 − q + qe^−t) ≤ ln(1 − q + qe^t), as Cauchy has it."""
+    """Return ln(1 − q + qe^t) for |L| ≤ t; by Cauchy–Schwarz it is ≥ −ln(1 − q + qe^−t)."""
     t = reach(law)
     return log(1 - rate + rate * exp(t)) if ball(t).is_finite() else INFINITE
 
 
 def sampled(law: Law, rate: Number) -> Law:
-    """Return ((1 − q)Q + qP, Q)."""
+    """Return the law of ((1 − q)Q + qP, Q), with q = `rate`."""
     if law.atoms:
         return table([((1 - rate) * q + rate * p, q) for p, q in law.atoms])
 
@@ -162,7 +165,7 @@ def sampled(law: Law, rate: Number) -> Law:
 
 
 def diluted(law: Law, rate: Number) -> Law:
-    """Return (P, (1 − q)P + qQ)."""
+    """Return the law of (P, (1 − q)P + qQ), with q = `rate`."""
     if law.atoms:
         return table([(p, (1 - rate) * p + rate * q) for p, q in law.atoms])
 
@@ -184,12 +187,12 @@ def diluted(law: Law, rate: Number) -> Law:
 
 
 def _log(x: Number, loss: Number) -> Number:
-    """Return ln x, which is 0 exactly at the loss 0."""
+    """Return ln x, which is exactly 0 at the loss 0."""
     return ZERO if isinstance(loss, fmpq) and not loss else log(x)
 
 
 def _populations(tree: Any) -> list[str]:
-    """Return how many records the mechanisms inside say that they have."""
+    """Return the numbers of records that the mechanisms inside declare."""
     if not isinstance(tree, Noise):
         return [n for entry in tree for n in _populations(entry)] if isinstance(tree, list) else []
     own = [n for key, n in tree.arguments.items() if key in ("population", "users")]
@@ -197,7 +200,7 @@ def _populations(tree: Any) -> list[str]:
 
 
 def _any_two(tree: Any) -> bool:
-    """Return whether any two records are neighbours: no channel inside lists those that are."""
+    """Return whether any two records are neighbours: no channel inside restricts them."""
     inside = tree.arguments.values() if isinstance(tree, Noise) else tree
     if isinstance(inside, str):
         return True
@@ -206,7 +209,7 @@ def _any_two(tree: Any) -> bool:
 
 
 def opposite(entries: Sequence[Answer]) -> Law:
-    """Return the mixture of N(m, 1) by weights, as (m, w), against that of the opposite means."""
+    """Return Σ w N(m, 1) against Σ w N(−m, 1), for entries (m, w)."""
     entries = [(m, w) for m, w in entries if not compare(w, "==", 0)]
     if all(compare(m, "==", 0) for m, _ in entries):
         return table([(ONE, ONE)])
@@ -217,19 +220,19 @@ def opposite(entries: Sequence[Answer]) -> Law:
 
 
 def named(args: Arguments, adjacency: str | None) -> None:
-    """Require the relation to be named."""
+    """Require that the claim names a relation."""
     if adjacency is None:
         raise NotProved(f"{args.noise.name} needs its relation: add-remove or replace-one")
 
 
 SHARES = [fmpq(i, 4) for i in range(-3, 4)]
-"""Of the largest loss, at which events are looked at."""
+"""Thresholds l of the events {L > l}, as shares of the largest loss."""
 
 
 def attained(way: Way) -> list[Way]:
-    """Return ways below one of which single releases alone have laws: events {L > l} of each.
+    """Return ways below a composition of laws that are exact for single releases only.
 
-    The event has P = H(l) + e^l Q and Q = Q(L > l), for l at some shares of the largest loss.
+    Each such law is replaced with an event {L > l}, of probability H(l) + e^l Q(L > l) under P.
     """
     several = len(way) > 1 or way[0][1] > 1
     if not (several and any(f[0].only_alone for f, _ in way)):

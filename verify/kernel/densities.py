@@ -1,15 +1,14 @@
-"""Noise on the reals of a density of one's own: even, with a concave logarithm.
+"""Additive noise with a user-defined density on the reals, even and log-concave.
 
-Let f > 0 be even on the reals, and ln f concave, but not constant: f'² ≥ f f'' and f' ≤ 0 on x > 0,
-and f'(1) < 0. For the noise of density f/∫f, moved by s > 0, the loss at x, ln f(x − s) − ln f(x),
-does not fall with x. So {x > c} is the best event, for a c at which the loss passes l,
+Let f > 0 be even and ln f concave and not constant: f'² ≥ f f'' and f' ≤ 0 on x > 0, and f'(1) < 0.
+For noise of density f/∫f shifted by s > 0, the loss ln f(x − s) − ln f(x) is nondecreasing in x. So
+{x > c} is the best event, where c is a point at which the loss crosses l:
 
-    H(l) = S(c − s) − e^l S(c) = sup over all c,    S(x) = ∫_x^∞ f/∫f,
+    H(l) = S(c − s) − e^l S(c) = sup over all c,    S(x) = ∫_x^∞ f/∫f.
 
-and each of these grows with s: of all moves of size at most s the move by s is the worst, and that
-by −s is its mirror image. Beyond N > 0, where f'(N) < 0, f falls at least as fast as the
-exponential function that touches it, so that ∫_N^∞ f ≤ −f(N)²/f'(N). On [0, N] the integral is
-Arb's, of an analytic function.
+For each c this increases with s, so among shifts of size at most s the shift by s is the worst, and
+the shift by −s is its mirror image. For N > 0 with f'(N) < 0, ln f is below its tangent at N, so
+∫_N^∞ f ≤ −f(N)²/f'(N). On [0, N] Arb integrates f, which is analytic there.
 """
 
 from __future__ import annotations
@@ -28,28 +27,28 @@ from .proofs import Prover, derivative
 
 _X, _SIZE = variable("x"), variable("size")
 _FAR = 1 << 20
-"""Units of the noise; beyond, nothing is looked for."""
+"""Limit of searches, in units of the noise."""
 
 
 def _own_density(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
     shape, slope = _checked(str(args.noise["density"]), budget)
     survival, s = _Survival(shape, slope, budget), args["sensitivity"] / args["scale"]
-    survival.beyond(arb(1))  # f falls, and has an integral
+    survival.beyond(arb(1))  # f decreases, so its integral is finite
     law = replace(_law(survival, ball(s)), largest=s * _steepest(survival, budget))
-    bounded = replace(law, largest=fmpq(0), is_pair=False)  # its largest loss is only a bound
+    bounded = replace(law, largest=fmpq(0), is_pair=False)  # its largest loss is an upper bound
     return Worst(one(law), one(law), {"own-density"}, one(bounded))
 
 
 def _checked(text: str, budget: Budget) -> tuple[Node, Node]:
-    """Return f and f' on x > 0, after it is proved that they are as they have to be."""
+    """Prove the conditions on f, and return f and f' on x > 0."""
     try:
         whole = parse(text)
     except Wrong:
-        raise NotProved("a density that is no formula of the kernel") from None
+        raise NotProved("the density is not a formula of the kernel") from None
     if whole.free - {"x"}:
-        raise NotProved("a density with parameters")
+        raise NotProved("the density has variables other than x")
     sides = []
-    for x in (_X, ZERO - _X):  # to the right of 0, and its mirror image
+    for x in (_X, ZERO - _X):  # f(x) and f(−x) for x ≥ 0
 
         def read(n: Node) -> Node:
             if n.op == "cosh" and len(n.args) == 1:
@@ -71,43 +70,45 @@ def _checked(text: str, budget: Budget) -> tuple[Node, Node]:
 
 
 class _Survival:
-    """S(x), from integrals of f."""
+    """The survival function S(x)."""
 
     def __init__(self, shape: Node, slope: Node, budget: Budget) -> None:
         self.shape, self.slope, self.budget = shape, slope, budget
         self.kept: dict[int, tuple[arb, arb]] = {}
 
     def at(self, node: Node, x: arb) -> arb:
-        """Return the value of f or f' at a number ≥ 0."""
+        """Return the value of f or f' at x ≥ 0."""
         return ball(value(node, self.budget, at={"x": x}))
 
     def integral(self, low: arb, high: arb) -> arb:
-        """Return ∫f from one number ≥ 0 to a larger one."""
+        """Return ∫f from `low` ≥ 0 to `high`."""
         self.budget.check()
         return acb.integral(lambda z, strict: _complex(self.shape, z, strict), low, high).real
 
     def beyond(self, x: arb) -> arb:
-        """Return a ball around ∫f from a number on."""
+        """Return a ball that contains ∫f from x to infinity."""
         height, slope = self.at(self.shape, x), self.at(self.slope, x)
         if not slope < 0:
             raise TooFewDigits("the tail of a density")
         return arb(0).union(-height * height / slope)
 
     def half(self) -> tuple[arb, arb]:
-        """Return N, beyond which there is next to nothing, and ∫f from 0 on."""
+        """Return an N with a negligible tail beyond it, and ∫f from 0 to infinity."""
         if ctx.prec not in self.kept:
-            _complex(self.shape, acb(1), strict=False)  # raises what an integral may not
+            _complex(
+                self.shape, acb(1), strict=False
+            )  # raises errors that would be lost inside the integral
             far = arb(1)
             tiny = self.at(self.shape, arb(0)) * arb(2) ** (-ctx.prec)
             while not self.beyond(far) < tiny:
                 far *= 2
                 if far > _FAR:
-                    raise NotProved("a density whose tail is too heavy")
+                    raise NotProved("the tail of the density is too heavy")
             self.kept[ctx.prec] = far, self.integral(arb(0), far) + self.beyond(far)
         return self.kept[ctx.prec]
 
     def __call__(self, x: arb) -> arb:
-        """Return S(x) at an exact number."""
+        """Return S(x) for an exact x."""
         if x < 0:
             return 1 - self(-x)
         far, half = self.half()
@@ -116,7 +117,7 @@ class _Survival:
 
 
 def _complex(node: Node, z: acb, strict: bool) -> acb:
-    """Return the value of a formula, not finite where it may not be analytic if that is wanted."""
+    """Return the value of a formula; if `strict`, not finite where it may not be analytic."""
     if node.op == "num":
         return acb(arb(node.args[0]))
     if node.op == "var":
@@ -147,7 +148,7 @@ def _complex(node: Node, z: acb, strict: bool) -> acb:
 
 
 def _steepest(survival: _Survival, budget: Budget) -> Number:
-    """Return a number that −f'/f nowhere exceeds: its limit, where that is simple, or infinity."""
+    """Return a bound of −f'/f: its limit if that is a simple number, or infinity."""
     places = arb(64), arb(128)
     near, far = (-survival.at(survival.slope, x) / survival.at(survival.shape, x) for x in places)
     if not abs(near - far) < arb(2) ** -30:
@@ -162,7 +163,7 @@ def _steepest(survival: _Survival, budget: Budget) -> Number:
 
 
 def _law(survival: _Survival, s: arb) -> Law:
-    """Return the law of the noise moved by s; the loss passes l between two numbers."""
+    """Return the law of the noise shifted by s; bisection brackets the crossing of l."""
 
     def answer(loss: Number) -> Answer:
         def larger(x: arb) -> bool | None:
@@ -171,16 +172,16 @@ def _law(survival: _Survival, s: arb) -> Law:
 
         low, high = arb(-1), arb(1)
         while larger(high) is not True:
-            if high > 2 * (survival.half()[0] + s):  # a larger loss is seldom, if there is one
+            if high > 2 * (survival.half()[0] + s):  # a larger loss has tiny probability
                 if larger(high) is not False:
-                    raise TooFewDigits("a loss of a density so far out")
+                    raise TooFewDigits("a loss of a density is too far out")
                 p, q = (arb(0).union(survival(x.lower())) for x in (high - s, high))
                 return p, q
             high *= 2
         while larger(low) is not False:
             low *= 2
             if low < -_FAR:
-                raise TooFewDigits("a loss of a density so far out")
+                raise TooFewDigits("a loss of a density is too far out")
         for _ in range(2 * ctx.prec):
             tried = [(low + (high - low) * share).mid() for share in (arb(0.5), arb(0.4375))]
             told = [(x, side) for x in tried if (side := larger(x)) is not None]

@@ -1,11 +1,11 @@
-"""The language of claims: read into trees, evaluated exactly or in balls, differentiated.
+"""Formulas of claims: parsed into trees, and evaluated exactly or in balls.
 
-A tree is a number, a variable, a text, a list, a function of trees, or a mechanism with named
+A tree is a number, variable, text or list, a function of trees, or a mechanism with keyword
 arguments. `sum(i, a, b, term)` and `product(i, a, b, term)` bind i. Equal trees are one object, so
-that a formula which uses a name sixty times is computed once. Nothing is ever evaluated by Python.
+a subformula that occurs many times is evaluated once. Python never executes a formula.
 
-A name of `let` stands for its formula, put in its place: there are no scopes, and which variables a
-formula sees is the set `free` of its tree. A name may not be that of a function, constant or
+A name of `let` is replaced with its formula when a formula is parsed. So the free variables of a
+formula are those of its tree. A variable or name may not be called like a function, constant or
 mechanism.
 """
 
@@ -23,9 +23,9 @@ from .notation import signatures
 from .numbers import MOST_BITS, Budget, NotProved, Number, TooFewDigits, Wrong, ball, whole
 
 MOST_NODES = 4_000_000
-"""Of all formulas together."""
+"""Limit on the number of trees of one process."""
 MOST_TERMS = 1_000_000
-"""Of a sum or product."""
+"""Limit on the terms of a sum or product."""
 RELATIONS = {"LtE": "<=", "Lt": "<", "GtE": ">=", "Gt": ">", "Eq": "==", "NotEq": "!="}
 ARITHMETIC = {"Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "Pow": "**"}
 FOLDS = ("sum", "product")
@@ -35,11 +35,11 @@ QUESTIONS = (
     *("delta", "epsilon", "beta", "renyi", "rho", "mu", "max_loss", "loss_above"),
     *("total_variation", "variance", "mse", "quantile", "dimension"),
 )
-"""What a formula may ask of a mechanism; `quantities` answers."""
+"""Quantities of mechanisms that a formula may contain; `questions` computes them."""
 
 
 class Node:
-    """A tree: an operation and what it is applied to. Equal trees are the same object."""
+    """A tree: an operation and its arguments. Equal trees are the same object."""
 
     __slots__ = ("args", "free", "op", "size")
     op: str
@@ -70,7 +70,7 @@ _KNOWN: dict[Any, Node] = {}
 
 
 def make(op: str, *args: Any) -> Node:
-    """Return the tree of an operation; arithmetic with 0 and 1 and of small numbers is done."""
+    """Return the tree of an operation, simplified for small numbers and neutral elements."""
     if op in ARITHMETIC.values() and (easy := _simple(op, *args)) is not None:
         return easy
     key = (op, *(str(a) if isinstance(a, fmpq) else a for a in args))
@@ -115,7 +115,7 @@ def variable(name: str) -> Node:
 
 
 def walk(*nodes: Node) -> list[Node]:
-    """Return every tree inside, each once."""
+    """Return all subtrees, each once."""
     seen: dict[Node, None] = {}
     stack = [*nodes]
     while stack:
@@ -127,7 +127,7 @@ def walk(*nodes: Node) -> list[Node]:
 
 
 def substitute(node: Node, values: Mapping[str, Node]) -> Node:
-    """Put trees in the place of variables (not of those that a sum inside binds)."""
+    """Replace free variables with trees."""
     done: dict[Node, Node] = {}
 
     def work(n: Node) -> Node:
@@ -148,7 +148,7 @@ def substitute(node: Node, values: Mapping[str, Node]) -> Node:
 
 
 def show(node: Node) -> str:
-    """Return a text that reads back as the same tree (bound variables have names like _1)."""
+    """Return a text that parses to the same tree; bound variables are named _1, _2, …"""
     match node.op, node.args:
         case "num", (x,):
             return str(x) if x >= 0 and x.q == 1 else f"({x})"
@@ -168,7 +168,7 @@ def show(node: Node) -> str:
 
 # --- reading ------------------------------------------------------------------------------------
 def parse(text: object, field: str = "theorem", names: Mapping[str, Node] | None = None) -> Node:
-    """Read a formula; `names` stand for their trees. Raise Wrong(field, reason) if it is none."""
+    """Parse a formula, replacing `names` with their trees; raise Wrong(field, reason) on errors."""
     flat, tree = notation.syntax(text, field, "a formula")
     return _Reader(flat, field, names or {}).read(tree, {})
 
@@ -176,7 +176,7 @@ def parse(text: object, field: str = "theorem", names: Mapping[str, Node] | None
 def comparison(
     text: object, field: str = "theorem.claim", names: Mapping[str, Node] | None = None
 ) -> tuple[Node, str, Node]:
-    """Read one comparison of two formulas."""
+    """Parse one comparison of two formulas."""
     flat, tree = notation.syntax(text, field, "a formula")
     if not isinstance(tree, ast.Compare) or len(tree.ops) != 1:
         raise Wrong(field, "expected one comparison such as left <= right")
@@ -219,7 +219,7 @@ class _Reader:
         raise Wrong(self.field, "expected arithmetic, a function of the table or a mechanism")
 
     def call(self, name: str, node: ast.Call, bound: Mapping[str, Node]) -> Node:
-        """Read a sum, a function, or a mechanism or question with its keywords."""
+        """Parse a sum or product, a function, a quantity of a mechanism, or a mechanism."""
         keys = tuple(k.arg for k in node.keywords)
         if name in FOLDS:
             if len(node.args) != 4 or keys or not isinstance(node.args[0], ast.Name):
@@ -250,7 +250,7 @@ class _Reader:
 
 
 def allowed(name: str, field: str) -> str:
-    """Return a name of a variable; raise Wrong for that of a function, constant or mechanism."""
+    """Return the name of a variable; raise Wrong if it is reserved or malformed."""
     taken = {*ARITY, *FOLDS, *signatures(), "adjacency", "inf", "nan", "oo"} - {"gamma"}
     if name in taken or name.startswith("_") or not name.isidentifier() or not name.isascii():
         raise Wrong(field, f"{name[:60]!a} cannot be the name of a variable")
@@ -258,7 +258,7 @@ def allowed(name: str, field: str) -> str:
 
 
 def definitions(let: Mapping[str, str], known: Iterable[str], field: str) -> dict[str, Node]:
-    """Return the trees of the names of `let`, which may use one another but not in a circle."""
+    """Return the trees of the names of `let`, which may use one another, but not in a cycle."""
     taken, found = {*known}, dict[str, Node]()
     waiting = {name: parse(text, f"{field}.{name}") for name, text in let.items()}
     for name in waiting:
@@ -277,7 +277,7 @@ def definitions(let: Mapping[str, str], known: Iterable[str], field: str) -> dic
 
 
 def listed(theorem: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the listed values of variables, also of those whose ranges are only said in words."""
+    """Return the listed values of variables, including those whose range is given in words."""
     ends, ranges = ("low", "above", "high", "below"), theorem["for_all"].items()
     words = {k: v["grid"] for k, v in ranges if all(v[end] is None for end in ends)}
     return {**theorem["where"], **words}
@@ -291,17 +291,16 @@ def value(
     lemmas: set[str] | None = None,
     at: Any = None,
 ) -> Number:
-    """Return the value of a formula: exact where arithmetic keeps it so, else a ball.
+    """Return the value of a formula: exact if it is rational by arithmetic, else a ball.
 
-    `at` has the values of variables by name.
-
-    Raises NotProved for what has no value, or whose value the kernel cannot compute.
+    `at` maps variables to values. Names of lemmas that the value rests on are added to `lemmas`.
+    Raises NotProved if the formula has no value, or the kernel cannot compute it.
     """
     return _Evaluation(budget, adjacency, set() if lemmas is None else lemmas, at or {}).known(node)
 
 
 def values(nodes: Iterable[Node], budget: Budget, at: Mapping[str, Number]) -> list[Number]:
-    """Return the values of formulas, the parts of later ones first."""
+    """Return the values of formulas, with common subformulas evaluated once."""
     evaluation = _Evaluation(budget, None, set(), at)
     return [evaluation.known(node) for node in nodes]
 
@@ -392,7 +391,7 @@ class _Evaluation:
 
 
 def asked(question: Node, adjacency: str | None) -> tuple[list[Node], str | None]:
-    """Return the mechanism and the numbers of a question, and the relation that it is about."""
+    """Return the mechanism and numbers of a quantity, and its adjacency."""
     *given, keys = question.args
     if keys:
         *given, last = given
@@ -404,7 +403,7 @@ def asked(question: Node, adjacency: str | None) -> tuple[list[Node], str | None
 
 
 def _short(x: Number) -> Number:
-    """Return a number, or a ball around it where it is exact and too long."""
+    """Return a number, or a ball around it if it is exact and too long."""
     long = isinstance(x, fmpq) and max(int(x.p).bit_length(), int(x.q).bit_length()) > MOST_BITS
     return ball(x) if long else x
 
@@ -434,7 +433,7 @@ BASIC: dict[str, Callable[..., Number]] = {
     "max": lambda *values: numbers.maximum([*values]),
     "floor": lambda x: fmpq(whole(x)),
 }
-"""Arithmetic, and the functions that nearly every claim has; `functions` has all others."""
+"""Arithmetic and the most common functions; `functions` has all others."""
 ONE_ARGUMENT = (
     "sqrt exp expm1 log1p log2 sin cos sinh tanh gamma lgamma erf erfc Phi Phi_inverse mills abs"
     " floor ceil float"
@@ -448,5 +447,5 @@ ARITY = {
     "r1smg_sigma_star": (4, 4),
     "pi": (0, 0),
 }
-"""How many arguments each function takes."""
+"""Function → least and largest number of arguments."""
 ZERO, ONE = number(0), number(1)

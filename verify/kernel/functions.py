@@ -1,12 +1,12 @@
-"""Functions that claims ask for by name: special ones, bounded count noise, trees of counters.
+"""Less common functions of formulas: special functions, bounded count noise, counting trees.
 
-Bounded count noise on −D..D with P(Z = 0) = η and E = e^ε: sums over j < m P_m = Σ E^j,
-S_m = Σ (j + 1)E^j and A_m = Σ (m − j)E^j, B = 2/(1 − η), C = 2η/(1 − η). The printed optimum is the
-largest of δ_k = (C·P_k − E^k)/(B·S_k), k = 1..D, and 1/(B·A_D); the true one replaces the last by
-the largest of (1 − C(E + … + E^m))/(B(A_m + A_{D−m})), m = 0..D/2.
+Bounded count noise on −D..D has P(Z = 0) = η and E = e^ε. Let P_m = Σ E^j, S_m = Σ (j + 1)E^j and
+A_m = Σ (m − j)E^j, each over 0 ≤ j < m, B = 2/(1 − η) and C = 2η/(1 − η). The published optimal δ
+is the maximum of (C·P_k − E^k)/(B·S_k) for k = 1..D, and 1/(B·A_D). The true optimum has, in the
+place of 1/(B·A_D), the maximum of (1 − C(E + … + E^m))/(B(A_m + A_{D−m})) for 0 ≤ m ≤ D/2.
 
-A tree of arity k writes a time step in digits, plain or signed, and its output adds |d_i| vertices
-of level i, each with the noise of variance 2h², h the height.
+A counting tree of arity k and height h writes a time step in h digits d_i, from 0..k−1 or signed.
+Its output is a sum of |d_i| vertices of level i, each with noise of variance 2h².
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from .expressions import BASIC, MOST_TERMS, ONE, ZERO, Node, make, number
 from .numbers import NotProved, Number, TooFewDigits, Wrong, ball, whole
 
 NOTHING = arb("nan")
-"""Of a function outside of its domain."""
+"""Value of a function outside its domain."""
 MOST = 60
-"""Largest support that is written out."""
+"""Largest support with formulas for its masses."""
 
 
 def _count(x: Number, most: int = MOST_TERMS) -> int:
     if not isinstance(x, fmpq) or x.q != 1 or not 0 <= x <= most:
-        raise NotProved(f"it asks for a count that is no integer from 0 to {most}")
+        raise NotProved(f"a count in it is not an integer from 0 to {most}")
     return int(x.p)
 
 
 def _rounded(up: bool, x: Number, digits: Number | None = None) -> Number:
-    """Return the nearest decimal of so many significant digits on one side of x."""
+    """Round x up or down to so many significant decimal digits (default 40)."""
     places = 40 if digits is None else _count(digits)
     if not 1 <= places <= 10_000:
         raise NotProved("it rounds to too many digits")
@@ -41,7 +41,7 @@ def _rounded(up: bool, x: Number, digits: Number | None = None) -> Number:
         return x
     size = abs(ball(x))
     if not size > 0 or abs(size.log()) > 1 << 20:
-        raise TooFewDigits("a number that is rounded is too near 0")
+        raise TooFewDigits("a number to be rounded is too near 0")
     ten = fmpq(10) ** abs(shift := places - 1 - whole((size.log() / arb(10).log()).floor()))
     scaled = x * ten if shift >= 0 else x / ten
     n = fmpq(-whole(-scaled) if up else whole(scaled))
@@ -49,9 +49,9 @@ def _rounded(up: bool, x: Number, digits: Number | None = None) -> Number:
 
 
 def _double(x: Number) -> Number:
-    """Return the double nearest to a rational number, the even one of two."""
+    """Round a rational number to the nearest double, ties to even."""
     if not isinstance(x, fmpq) or max(abs(x.p), abs(x.q)) >> 2200:
-        raise NotProved("a float of what is no short fraction")
+        raise NotProved("float takes a rational number of at most 2200 bits")
     try:
         return fmpq(*(int(x.p) / int(x.q)).as_integer_ratio())
     except OverflowError:
@@ -79,14 +79,14 @@ def mills(x: arb) -> arb:
 
 
 def quantile(p: arb) -> arb:
-    """Return Φ⁻¹(p): a bracket, halved until balls cannot tell."""
+    """Return Φ⁻¹(p), by bisection."""
     if not (p > 0 and p < 1):
-        raise TooFewDigits("Phi_inverse is asked beyond 0 and 1")
+        raise TooFewDigits("the argument of Phi_inverse is not known to lie in (0, 1)")
     if p > arb("0.5"):
         return -quantile(1 - p)
     low, high = arb(-(1 << 16)), arb(1)
     if not normal_cdf(low) < p < normal_cdf(high):
-        raise TooFewDigits("Phi_inverse of a number too near 0")
+        raise TooFewDigits("the argument of Phi_inverse is too near 0")
     for _ in range(2 * ctx.prec):
         middle = ((low + high) / 2).mid()
         side = numbers.compare(normal_cdf(middle), "<", p)
@@ -104,7 +104,7 @@ def _rank_one_scale(epsilon: arb, delta: arb, dimension: arb, moved: arb) -> arb
 
 
 def _where(gap: Number, low: Number, high: Number) -> Number:
-    """Return `low` where gap ≤ 0, else `high`."""
+    """Return `low` if gap ≤ 0, else `high`."""
     found = numbers.compare(gap, "<=", fmpq(0))
     return ball(low).union(ball(high)) if found is None else low if found else high
 
@@ -148,22 +148,22 @@ FUNCTIONS: dict[str, Callable[..., Number]] = {
 
 # --- written out ---
 def written(node: Node, holds: Callable[..., bool]) -> Node | None:
-    """Return the formula of a function whose sizes are numbers, None for what has none.
+    """Return the formula of a function of count noise or trees with constant sizes, or None.
 
-    `holds` says whether comparisons are true: those of the arguments that a function has.
+    `holds` decides the conditions on the other arguments.
     """
     name, sizes = node.op, [_integer(a) for a in node.args if isinstance(a, Node)]
     if name.startswith("count_noise_") and sizes and 0 < (sizes[-1] or 0) <= MOST:
         *_, e, eta, _size = node.args
         if not holds((e, ">=", ONE), (eta, ">", ZERO), (eta, "<", ONE)):
-            raise NotProved("count noise has a ratio of at least 1 and an eta in (0, 1)")
+            raise NotProved("count noise needs a ratio of at least 1 and an eta in (0, 1)")
         return _count_noise(name.removeprefix("count_noise_"), node.args, sizes)
     if name.endswith(("tree_mse", "tree_height")) and len(sizes) == 2:
         k, n = sizes
         if k is None or n is None:
             return None
         if not (2 <= k <= 1000 and 1 <= n < 1 << 1024):
-            raise NotProved("a tree has an arity from 2 to 1000 and a step")
+            raise NotProved("a tree needs an arity from 2 to 1000 and from 1 to 2^1024 steps")
         return _tree(k, n, signed=name.startswith("signed"), height=name.endswith("height"))
     return None
 
@@ -173,7 +173,7 @@ def _integer(node: Node) -> int | None:
 
 
 def count_noise(e: Node, eta: Node, d: int) -> tuple[list[Node], Node, Node, list[Node]]:
-    """Return the sums, the printed and the true least δ, and P(Z = 0), …, P(Z = D)."""
+    """Return the sums, the published and the true optimal δ, and P(Z = 0), …, P(Z = D)."""
     powers, plain, rising, falling = [ONE], [ZERO], [ZERO], [ZERO]
     for m in range(d + 1):
         plain.append(plain[m] + powers[m])
@@ -214,7 +214,9 @@ def _tree(k: int, n: int, *, signed: bool, height: bool) -> Node:
     if height:
         return number(levels)
     total = 0
-    for level in range(levels):  # adding `lowest` to each digit makes the digits of t + shift plain
+    for level in range(
+        levels
+    ):  # signed digits of t are the plain digits of t + shift, less `lowest`
         unit = k**level
         shift = lowest * (unit * k - 1) // (k - 1)
         for plain in range(k):
@@ -224,6 +226,6 @@ def _tree(k: int, n: int, *, signed: bool, height: bool) -> Node:
 
 
 def _below(end: int, digit: int, unit: int, arity: int) -> int:
-    """Count 0 ≤ u < end whose digit of weight `unit` is `digit`."""
+    """Return how many 0 ≤ u < end have the digit `digit` at weight `unit`."""
     periods, rest = divmod(end, unit * arity)
     return periods * unit + min(max(rest - digit * unit, 0), unit)

@@ -1,32 +1,32 @@
-"""Compositions: integer masses on a lattice of losses, on either side of the truth.
+"""Upper and lower bounds of compositions, by integer masses on a lattice of losses.
 
-A *measure* M puts masses m_j at the losses l_j = jh, and m_∞ at an infinite one; it stands for
+A *measure* M has masses m_j at the losses l_j = jh, and m_∞ at infinite loss. It represents
 
     S(x) = m_∞ + Σ m_j (1 − x/e^{l_j})⁺,    x = e^ε > 0.
 
 M is *above* a pair of laws if S(e^ε) ≥ H(ε) for all real ε, and *below* it if S(e^ε) ≤ H(ε).
 
-Lemma (products). If M is above every pair (P_i, Q_i) of a set, and N above every pair of another,
-then the products of their masses, at the sums of their losses, are above the pair of a release of
-both, also if the second one is chosen after the first outcome y. Proof: its δ is at most
+Lemma (products). Let M be above every pair (P_i, Q_i) of one set, and N above every pair of another
+set. Then the measure with the products of their masses, at the sums of their losses, is above the
+composition of a pair of each set, even if the second is chosen after the first outcome y. Proof: δ
+of the composition is at most
 E_{P_i}[H_y(ε − L(y))] ≤ E_{P_i}[S_N(e^{ε − L})] = n_∞ + Σ n_k E_{P_i}[(1 − e^{ε − l_k − L})⁺]
-= n_∞ + Σ n_k H_i(ε − l_k) ≤ n_∞ + Σ n_k S_M(e^{ε − l_k}). Below a pair, with independent outcomes,
-both signs are ≥ and the first is an equality.
+= n_∞ + Σ n_k H_i(ε − l_k) ≤ n_∞ + Σ n_k S_M(e^{ε − l_k}). For measures below two pairs, with
+independent outcomes, both inequalities are reversed, and δ equals the first expression.
 
-Lemma (rounding). S rises with every mass and with every loss of a mass. So masses are integers over
-2^bits, rounded up (down); a mass that is dropped on the left goes to the first that is kept (to
-nothing), one on the right to ∞ (to nothing).
+Lemma (rounding). S increases with every mass and with every loss. So masses are integers over
+2^bits, rounded up for a measure above and down for one below. A measure above moves masses dropped
+on the left to the first loss kept, and those dropped on the right to ∞; one below discards them.
 
-Above: H is convex in x, so it is at most the polygon through (0, 1), (x_0, H_0), …, (x_n, H_n) and
-beyond it at most H_n. A polygon is S of the masses x_j times its changes of slope. For the largest
-of several H the same holds. The corners may be any places of the lattice: of smooth laws they are
-sparser far from 0.
+Above: H is convex in x, so it is at most the polygon through (0, 1), (x_0, H_0), …, (x_n, H_n), and
+at most H_n beyond x_n. The polygon is S of the masses x_j times the changes of slope. The maximum
+of several H is convex too. The nodes may be any lattice points; for smooth laws they are sparser
+far from 0.
 
-Below: on a segment H is at least the larger one of its tangents at both ends, which is nowhere more
-than e_j below the chord. So the polygon through H_j − max(e_{j−1}, e_j) is below H on [x_0, x_n],
-if it ends at 0; left of x_0 it goes on with the slope −Q(L > l_0), which is one of H at x_0. It
-need not be convex: where a mass is negative, as much is taken from those of larger
-losses, which makes S smaller.
+Below: on segment j, H is at least the larger of its tangents at both ends, which is at most e_j
+below the chord. So the polygon through H_j − max(e_{j−1}, e_j) with the last value 0 is below H on
+[x_0, x_n]. Left of x_0 its slope is −Q(L > l_0), a subgradient of H at x_0. The polygon need not
+be convex: a negative mass is subtracted from masses at larger losses, which decreases S.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ from .numbers import (
 from .quantities import NONE, Hints, total
 
 FINENESS, BITS = 32, 112
-"""Without hints a step is the total variation of one release over 32, and a mass has 112 bits."""
+"""Defaults: a step is the total variation of one release over 32; masses have 112 bits."""
 MOST_OUTCOMES = 5000
-"""Of a table that is made of others."""
+"""Limit on the outcomes of a product of tables."""
 _SPARE = 64
-"""Bits of precision besides those of the masses."""
+"""Bits of precision in addition to those of the masses."""
 _TRIM = 28
-"""Ends of at most 2^(28 − bits) each are cut off after every product."""
+"""After every product, tails of mass up to 2^(28 − bits) are cut off on each side."""
 
 
 def up(x: Number, bits: int) -> int:
@@ -87,7 +87,7 @@ def _integer(x: arb) -> int:
 
 @dataclass(frozen=True)
 class Measure:
-    """Masses over 2^bits at (low + j) times the step, and at infinity; above or below a pair."""
+    """Integer masses over 2^bits at the losses (low + j)·step, and at infinity."""
 
     step: fmpq
     bits: int
@@ -118,12 +118,12 @@ def _floor(x: arb) -> int:
 
 
 def precision_for(bits: int, step: Number) -> int:
-    """Return the precision at which masses of so many bits are computed."""
+    """Return the working precision for masses of `bits` bits."""
     return int(bits + _SPARE + 2 * max(0, -_floor(ball(step).log() / arb(2).log())))
 
 
 def window(laws: Sequence[Law], step: fmpq, bits: int, budget: Budget) -> tuple[int, int]:
-    """Return two places of the lattice beyond which there is less than 2^−bits, nearly the best."""
+    """Return near-optimal lattice points low < 0 < high with tails below 2^−bits."""
     tiny = arb(2) ** (-bits)
 
     def little(place: int) -> bool:
@@ -150,7 +150,7 @@ def window(laws: Sequence[Law], step: fmpq, bits: int, budget: Budget) -> tuple[
 
 
 def _corners(laws: Sequence[Law], low: int, high: int) -> list[int]:
-    """Return the places of the corners of a polygon: all, or of smooth laws fewer far from 0."""
+    """Return the nodes of a polygon: all lattice points, or fewer far from 0 for smooth laws."""
     if any(law.atoms or law.grid is not None or law.last for law in laws):
         return [*range(low, high + 1)]
     found = {low, high, 0}
@@ -163,7 +163,7 @@ def _corners(laws: Sequence[Law], low: int, high: int) -> list[int]:
 
 
 def _weights(places: Sequence[int], step: fmpq) -> tuple[list[arb], list[arb]]:
-    """Return, for each segment, x_k and x_(k+1), over its length."""
+    """Return x_k and x_(k+1) divided by x_(k+1) − x_k, for each segment."""
     ratios = {gap: ball(gap * step).exp() for gap in {b - a for a, b in pairwise(places)}}
     gaps = [ratios[b - a] for a, b in pairwise(places)]
     return [1 / (r - 1) for r in gaps], [r / (r - 1) for r in gaps]
@@ -177,7 +177,7 @@ def _dense(masses: Sequence[int], places: Sequence[int]) -> list[int]:
 
 
 def above(laws: Sequence[Law], step: fmpq, low: int, high: int, bits: int) -> Measure:
-    """Return a measure above every one of some pairs."""
+    """Return a measure above each of several pairs."""
     places = _corners(laws, low, high)
     heights = []
     for j in places:
@@ -197,7 +197,7 @@ def above(laws: Sequence[Law], step: fmpq, low: int, high: int, bits: int) -> Me
 
 
 def below(law: Law, step: fmpq, low: int, high: int, bits: int) -> Measure:
-    """Return a measure below a pair: of a table, every loss is rounded down to the lattice."""
+    """Return a measure below a pair; the losses of a table are rounded down to the lattice."""
     if law.atoms:
         return _rounded_down(law, step, bits)
     places = _corners([law], low, high)
@@ -209,12 +209,14 @@ def below(law: Law, step: fmpq, low: int, high: int, bits: int) -> Measure:
     top = len(sizes)
     for k, j in enumerate(places):
         if k and isinstance(law.largest, fmpq) and law.largest == j * step:
-            top, slopes[k] = k, ball(law.last)  # left of the largest loss
+            top, slopes[k] = k, ball(law.last)  # the slope just below the largest loss
     lines = [1 - ball(j * step).exp() - infinite for j in places]
     drops = _drops(heights, slopes, lines, sizes[:top])
     lowered = [(h - d).lower() for h, d in zip(heights, drops, strict=False)]
     end = next((j for j in range(1, top) if not lowered[j] > 0), top)
-    floor = (slopes[end] * sizes[end - 1]).max(heights[end]).lower()  # H is above both, left of end
+    floor = (
+        (slopes[end] * sizes[end - 1]).max(heights[end]).lower()
+    )  # a lower bound of H left of x_end
     points = [*lowered[:end], arb(0), arb(0)]
     points[end - 1] = points[end - 1].min(floor).max(arb(0))
     masses, debt = [], 0
@@ -226,7 +228,7 @@ def below(law: Law, step: fmpq, low: int, high: int, bits: int) -> Measure:
         mass = down(rise - before, bits) + debt
         masses.append(max(0, mass))
         debt = min(0, mass)
-    if debt:  # nothing of larger losses to take it from: no mass at all is below every pair
+    if debt:  # no larger losses are left to subtract from: the zero measure is below every pair
         masses = [0]
     dense = _dense(masses, places[: len(masses)])
     return Measure(step, bits, False, dense, low, down(infinite, bits))
@@ -252,10 +254,11 @@ def _rounded_down(law: Law, step: fmpq, bits: int) -> Measure:
 def _drops(
     heights: Sequence[arb], slopes: Sequence[arb], lines: Sequence[arb], sizes: Sequence[arb]
 ) -> list[arb]:
-    """Return by how much the corners are to lie below H, so that the polygon is below H.
+    """Return d_j such that the polygon through H_j − d_j is below H.
 
-    The tangents at both ends of segment j leave the chord furthest, by e_j, at the share t_j of it:
-    (1 − t_j) d_j + t_j d_(j+1) ≥ e_j is enough, or both corners on the line 1 − x below H.
+    On segment j the larger of the two tangents is furthest below the chord, by e_j, at the fraction
+    t_j of the segment. It suffices that (1 − t_j) d_j + t_j d_(j+1) ≥ e_j, or that both nodes are
+    on the line 1 − x, which is below H.
     """
     gaps, shares = [arb(0)], [arb(0)]
     for j, size in enumerate(sizes):
@@ -278,7 +281,7 @@ def _drops(
 
 
 def product(a: Measure, b: Measure, budget: Budget) -> Measure:
-    """Return the measure of two releases."""
+    """Return the product of two measures, with its tails cut off."""
     budget.check(size=len(a.masses) + len(b.masses))
     whole = [int(c) for c in (fmpz_poly([*a.masses]) * fmpz_poly([*b.masses])).coeffs()] or [0]
     bits, low = a.bits, a.low + b.low
@@ -299,7 +302,7 @@ def product(a: Measure, b: Measure, budget: Budget) -> Measure:
 
 
 def power(measure: Measure, count: int, budget: Budget) -> Measure:
-    """Return the measure of so many releases, count ≥ 1."""
+    """Return the `count`-fold product of a measure, count ≥ 1."""
     result = None
     while count:
         if count & 1:
@@ -319,9 +322,10 @@ def compose(
     *,
     upper: bool,
 ) -> Measure:
-    """Return a measure above (below) a composition of pairs, each a number of times.
+    """Return a measure above, or below, a composition of factors (laws, count).
 
-    Of several laws of one factor each may occur; below, the first one is taken.
+    The measure above covers every choice of one law for each release of a factor; the measure below
+    is for the first law.
     """
     whole = None
     before = ctx.prec
@@ -340,18 +344,18 @@ def compose(
     finally:
         ctx.prec = before
     if whole is None:
-        raise NotProved("a composition of nothing")
+        raise NotProved("the composition is empty")
     return whole
 
 
 # --- the ends of a composition ---
 def step_for(way: Way, fineness: int = FINENESS) -> fmpq:
-    """Return a step: one of which all losses are multiples, or a part of the total variation."""
+    """Return a step that divides all losses, or a fraction of the least total variation."""
     found = [law for laws, _ in way for law in laws]
     grids = [law.grid for law in found if isinstance(law.grid, fmpq) and law.grid > 0]
     if len(grids) == len(found):
         common = grids[0]
-        for grid in grids[1:]:  # the largest number of which both are multiples
+        for grid in grids[1:]:  # the greatest common divisor of two fractions
             common = fmpq((common.p * grid.q).gcd(grid.p * common.q), common.q * grid.q)
         if max(grids) / common < 64:
             return common
@@ -363,13 +367,13 @@ def step_for(way: Way, fineness: int = FINENESS) -> fmpq:
 
 
 def _hint(hints: Hints, name: str) -> fmpq | None:
-    """Return a positive number of the witness, or None."""
+    """Return a positive number from the hints, or None if it is missing."""
     if name not in hints:
         return None
     try:
         number = rational(hints[name])
     except ValueError:
-        raise NotProved(f"the hint {name} is no number") from None
+        raise NotProved(f"the hint {name} is not a number") from None
     if not number > 0:
         raise NotProved(f"the hint {name} is not positive")
     return number
@@ -379,16 +383,16 @@ def _composed(way: Way, budget: Budget, hints: Hints, *, upper: bool, added: boo
     step = (_hint(hints, "step_add") if added else None) or _hint(hints, "step")
     bits = int((_hint(hints, "bits") or fmpq(BITS)).floor())
     if not 64 <= bits <= 2048:
-        raise NotProved("a lattice of fewer than 64 or more than 2048 bits")
+        raise NotProved("a lattice has from 64 to 2048 bits")
     return compose(way, step or step_for(way), bits, budget, upper=upper)
 
 
 def upper(
     way: Way, epsilon: Number, budget: Budget, hints: Hints = NONE, *, added: bool = False
 ) -> Number:
-    """Return an upper end of H of a composition; beyond the finite losses it is exact."""
+    """Return an upper bound of H of a composition, exact beyond the largest finite loss."""
     if compare(total(way, _largest_finite), "<=", epsilon):
-        none: Number = ONE  # only an infinite loss is larger
+        none: Number = ONE  # the probability that no loss is infinite
         for laws, count in way:
             none = none * (1 - maximum([law.infinite for law in laws])) ** count
         return 1 - none
@@ -405,7 +409,7 @@ def _largest_finite(law: Law) -> Number:
 def lower(
     way: Way, epsilon: Number, budget: Budget, hints: Hints = NONE, *, added: bool = False
 ) -> Number:
-    """Return a lower end of H of a composition: of what some neighbours have in every release."""
+    """Return a lower bound of H of a composition, from several choices of attained laws."""
     ends: list[Number] = []
     for chosen in _choices(way):
         if (listed := _joint(chosen)) is not None:
@@ -417,7 +421,7 @@ def lower(
 
 
 def _choices(way: Way) -> Iterator[Way]:
-    """Yield ways with one law for each release: the same of its factor in all, or two by halves."""
+    """Yield ways with one law per release: the i-th of each factor, or two laws, half each."""
     most = max(len(laws_) for laws_, _ in way)
     for i in range(most):
         yield tuple(((f[min(i, len(f) - 1)],), n) for f, n in way)
@@ -427,7 +431,7 @@ def _choices(way: Way) -> Iterator[Way]:
 
 
 def _joint(way: Way) -> Law | None:
-    """Return the table of independent tables, each a number of times; None where it is too long."""
+    """Return the product of tables as one table, or None if it is too long or no table."""
     found: list[Answer] = [(ONE, ONE)]
     for (law, *_), count in way:
         if count > MOST_OUTCOMES:

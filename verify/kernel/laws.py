@@ -1,17 +1,17 @@
-"""Laws of the privacy loss: what a pair (P, Q) of neighbouring laws answers, in balls.
+"""Laws of the privacy loss of a pair (P, Q) of output distributions, in balls.
 
-L = ln dP/dQ is the loss. A law answers, for a number l, with H(l) and Q(L > l), where
+Let L = ln dP/dQ be the loss. For a real number l, a `Law` computes Q(L > l) and
 
     H(l) = P(L > l) − e^l Q(L > l) = E_P[(1 − e^{l − L})⁺] = sup over events of P(E) − e^l Q(E),
 
-the δ at ε = l. With x = e^l, H is convex and falls in x, from 1 at x = 0, and −Q(L > l) is a slope
-of it. (P, Q) is (ε, δ)-private if and only if H(ε) ≤ δ; one event with P(E) − e^ε Q(E) > δ refutes.
+which is δ at ε = l. As a function of x = e^l, H is convex and decreasing, H = 1 at x = 0, and
+−Q(L > l) is a subgradient. P(E) ≤ e^ε Q(E) + δ holds for all events E if and only if H(ε) ≤ δ.
 
-Swap: the pair (Q, P) has H'(l) = 1 − e^l + e^l H(−l) and the slope −P(L < −l).
-Rényi divergence of order a > 1: ln E_Q[e^{aL}]/(a − 1).
+The reversed pair (Q, P) has H'(l) = 1 − e^l + e^l H(−l), with the subgradient −P(L < −l).
+The Rényi divergence of order a > 1 is ln E_Q[e^{aL}]/(a − 1).
 
-At an atom of L the slope may be that of either side, as both are slopes of a convex function.
-Where a ball cannot tell on which side of an atom l lies, `TooFewDigits` asks for more.
+At an atom of L a law may return either one-sided slope. If a ball does not decide on which side of
+an atom l lies, the law raises TooFewDigits.
 """
 
 from __future__ import annotations
@@ -27,23 +27,24 @@ from .numbers import NotProved, Number, TooFewDigits, ball, compare, exactly, ex
 INFINITE = arb("inf")
 ZERO, ONE = fmpq(0), fmpq(1)
 MOST_MASSES = 100_000
-"""Of one law of integer noise."""
+"""Limit on the number of masses of one law of integer noise."""
 Answer: TypeAlias = tuple[Number, Number]
 """H(l) and Q(L > l)."""
 
 
 @dataclass(frozen=True)
 class Law:
-    """The loss of one pair: `answer` gives H(l) and Q(L > l), `largest` the supremum of L under P.
+    """The loss of one pair (P, Q).
 
-    `symmetric`: (Q, P) has the same law; of others `reach` is a bound of |L|, where it is known.
-    `mu` is set for N(μ, 1) against N(0, 1). `atoms` are the masses (p, q) of a table. `divergence`
-    is the Rényi divergence of an order above 1, and `rho` a number with D_a ≤ ρa for all of them.
-    `infinite` is at most P(L = ∞), and `last` at most the chance under Q of the largest loss.
-    `only_alone`: it is attained by one release, not by several of them at once; `is_pair` is False
-    for what is less than the law of a pair.
-    A `slow` one is not put on a lattice. All finite losses of a table are multiples of `grid`, if
-    given.
+    * `answer(l)` returns H(l) and Q(L > l); `largest` is the supremum of L.
+    * `symmetric`: (Q, P) has the same law. Otherwise `reach` bounds |L|, if known.
+    * `mu`: the pair is N(μ, 1) against N(0, 1). `atoms`: the masses (p, q) of a finite table.
+    * `divergence(a)`: Rényi divergence of order a > 1. `rho`: D_a ≤ ρa for all a > 1.
+    * `infinite` ≤ P(L = ∞). `last` ≤ Q(L = `largest`).
+    * `only_alone`: each H(l) is attained by some pair, but the pair may depend on l, so the law
+      is exact for a single release only.
+    * `is_pair` is False if H is only a lower bound, not the curve of one pair.
+    * `slow`: too expensive for a lattice. `grid`: all finite losses are multiples of it.
     """
 
     name: str
@@ -66,7 +67,7 @@ class Law:
     )
 
     def at(self, loss: Number) -> tuple[arb, arb]:
-        """Return H(loss) and Q(L > loss); those at rational losses are kept."""
+        """Return H(loss) and Q(L > loss), cached at rational losses."""
         key = (loss, ctx.prec) if isinstance(loss, fmpq) else None
         if key is not None and key in self.kept:
             return self.kept[key]
@@ -77,12 +78,12 @@ class Law:
         return found
 
     def delta(self, loss: Number) -> Number:
-        """Return H(loss), exact where it is."""
+        """Return H(loss), exact if it is rational by arithmetic."""
         return self.answer(loss)[0]
 
 
 def told(a: Number, relation: str, b: Number) -> bool:
-    """Return a comparison that the balls decide, or raise TooFewDigits."""
+    """Return a comparison; raise TooFewDigits if the balls do not decide it."""
     found = compare(a, relation, b)
     if found is None:
         raise TooFewDigits("two numbers are too close to be told apart")
@@ -90,17 +91,17 @@ def told(a: Number, relation: str, b: Number) -> bool:
 
 
 def from_tails(loss: Number, p: Number, q: Number) -> Answer:
-    """Return H and the slope from P(L > l) and Q(L > l)."""
+    """Return H(l) and Q(L > l) from p = P(L > l) and q = Q(L > l)."""
     return p - exp(loss) * q, q
 
 
 def nothing(loss: Number) -> Answer:
-    """Return H(l) and Q(L > l) below every loss."""
+    """Return H(l) and Q(L > l) for l below all losses."""
     return 1 - exp(loss), ONE
 
 
 def between(t: Number, inside: Callable[[Number], Answer]) -> Callable[[Number], Answer]:
-    """Return the answer of a law whose losses lie in [−t, t]."""
+    """Return `answer` of a law with losses in [−t, t], from its restriction to [−t, t)."""
 
     def answer(loss: Number) -> Answer:
         if told(loss, ">=", t):
@@ -117,7 +118,7 @@ def normal_above(x: Number) -> arb:
 
 
 def gaussian(mu: Number, square: Number | None = None) -> Law:
-    """Return N(μ, 1) against N(0, 1): L ~ N(μ²/2, μ²) under P. The square may be exact."""
+    """Return N(μ, 1) against N(0, 1): L ~ N(μ²/2, μ²) under P. `square` is μ², if exact."""
     if told(mu, "==", ZERO):
         return table([(ONE, ONE)])
 
@@ -130,9 +131,9 @@ def gaussian(mu: Number, square: Number | None = None) -> Law:
 
 
 def laplace(t: Number) -> Law:
-    """Return Laplace laws of scale 1 at distance t: atoms at ±t, between them H = 1 − e^{(l−t)/2}.
+    """Return Laplace laws of scale 1 at distance t: L has atoms at ±t.
 
-    H is the largest of 0, 1 − e^l and that; near an atom its slope is one of both.
+    H(l) = max(0, 1 − e^l, 1 − e^{(l−t)/2}) for −t ≤ l ≤ t.
     """
 
     def answer(loss: Number) -> Answer:
@@ -159,24 +160,24 @@ def reaching(largest: Number) -> Law:
     """Return a law of which only the supremum of the loss is known."""
 
     def answer(_: Number) -> Answer:
-        raise NotProved("the curve of a mechanism of which the largest loss is known")
+        raise NotProved("the kernel knows only the largest loss of the mechanism")
 
     return Law("a largest loss", answer, largest, is_pair=False)
 
 
 def apart() -> Law:
-    """Return a law of neighbours that are told apart."""
+    """Return the law of disjoint supports: δ = 1 for every ε."""
     return table([(ONE, ZERO), (ZERO, ONE)])
 
 
 def event(p: Number, q: Number) -> Law:
-    """Return whether one event happens, which has the probabilities p and q."""
+    """Return the law of an event of probability p under P and q under Q."""
     return table([(p, q), (1 - p, 1 - q)])
 
 
 # --- tables -------------------------------------------------------------------------------------
 def table(atoms: Sequence[Answer]) -> Law:
-    """Return the law of outcomes with masses (p, q): H = Σ (p − e^l q)⁺."""
+    """Return the law of finitely many outcomes with masses (p, q): H(l) = Σ (p − e^l q)⁺."""
     rows = [(p, q) for p, q in atoms if not (compare(p, "==", 0) and compare(q, "==", 0))]
     losses: list[Number] = [
         INFINITE if compare(q, "==", 0) else log(p / q) for p, q in rows if not compare(p, "==", 0)
@@ -210,14 +211,14 @@ def table(atoms: Sequence[Answer]) -> Law:
 
 
 def response(a: Number, r: Number, b: Number) -> Law:
-    """Return the masses (a, r, b) against (b, r, a), over their sum."""
+    """Return the law of masses (a, r, b) against (b, r, a), normalised."""
     whole_sum = a + r + b
     first, none, last = a / whole_sum, r / whole_sum, b / whole_sum
     return replace(table([(first, last), (none, none), (last, first)]), symmetric=True)
 
 
 def guaranteed(epsilon: Number, delta: Number) -> Law:
-    """Return the pair that dominates whatever is (ε, δ)-private."""
+    """Return the pair that dominates every (ε, δ)-DP mechanism (lemma guaranteed)."""
     odds, rest = exp(epsilon), 1 - delta
     a, b = rest * odds / (1 + odds), rest / (1 + odds)
     law = table([(delta, ZERO), (a, b), (b, a), (ZERO, delta)])
@@ -233,14 +234,14 @@ def guaranteed(epsilon: Number, delta: Number) -> Law:
 
 
 def derived_law(law: Law, how: str, answer: Callable[[Number], Answer], *most: Number) -> Law:
-    """Return the law of another pair made of one's, with its largest loss and a bound of |L|."""
+    """Return a law derived from another one; `most` is its largest loss and a bound of |L|."""
     largest, within = most
     found = Law(f"{law.name}, {how}", answer, largest, symmetric=False, reach=within)
     return replace(found, only_alone=law.only_alone, is_pair=law.is_pair, slow=law.slow)
 
 
 def reach(law: Law) -> Number:
-    """Return a number that neither the loss nor that of (Q, P) exceeds."""
+    """Return a bound of |L|, or infinity."""
     if law.reach is not None:
         return law.reach
     return law.largest if law.symmetric else maximum([law.largest, swapped(law).largest])

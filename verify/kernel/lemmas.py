@@ -1,20 +1,20 @@
-"""The table of lemmas: from a mechanism to the worst pairs of its neighbours.
+"""The table of lemmas: the worst pairs of output distributions over all neighbours.
 
-TABLE is what a reader has to believe. A row has a name, a sentence with its conditions, a source,
+TABLE is what a reader has to believe. A row has a name, a statement with its conditions, a source,
 and lines that substitute the arguments of mechanisms:
 
-    Name … word …: law(formula, …)**times; key formula; …
+    Name … word …: law(formula, …)**count; key formula; …
 
-Words: a relation (else any), an argument's value (`noise=Laplace`, `mu!=None`), `upper` for a pair
-that is no more than above the mechanism, `lower` for one that is below. Without these two some
-neighbours have the pair. The first line that fits is taken. Keys: `let` names a formula, `if` is a
-condition, `loss`, `rho` and `variance` say what laws alone do not: the supremum of the loss, a ρ
-with D_a ≤ ρa, the variance of an answer's noise (`last`: of the size); `alone`: one release attains
-it, several do not.
+A word is a relation (without one the line is for any), the value of an argument (`noise=Laplace`,
+`mu!=None`), `upper` for a pair that only bounds the mechanism from above, or `lower` for one that
+only bounds it from below. Without these two, some neighbours attain the pair. The first line that
+fits applies. Keys: `let` names a formula; `if` is a condition; `loss` is the supremum of the loss;
+`rho` is a ρ with D_a ≤ ρa; `variance` is that of the noise of each answer, and `last` that of the
+last one, the size; `alone`: the pair depends on ε, so it is exact for a single release only.
 
-`worst` returns *ways*, each a product of factors: one or more laws (P, Q), of which neighbours may
-have any, with a number of times. H of the mechanism is at most the largest over the ways, for each
-direction: a record removed, a record added. Another relation has the ways of both in one.
+`worst` returns *ways*. A way is a product of factors (laws, count): `count` releases, each with any
+one of the laws (P, Q). H of the mechanism is at most the maximum over the ways of a direction:
+a record removed, or added. For other relations both directions have the same ways.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from .notation import Noise
 from .numbers import Budget, NotProved, Number, Wrong, compare, sqrt, whole
 
 TABLE = """
-gaussian | Gaussian noise N(0, s²) on an answer of ℓ₂-sensitivity D: N(μ, 1) against N(0, 1), μ = D/s | Dong, Roth, Su 2022, Theorem 2.7
+gaussian | Gaussian noise N(0, s²) on answers of ℓ₂-sensitivity D: the worst pair is N(μ, 1) against N(0, 1), μ = D/s | Dong, Roth, Su 2022, Theorem 2.7
     Gaussian: gaussian(l2_sensitivity/standard_deviation); variance standard_deviation**2
-gaussian-space | N(0, Σ) whose answers move by a v of a space: N(μ, 1) against N(0, 1), μ² = sup v'Σ⁻¹v; a one-to-one linear map, or one that an independent output does not see, changes nothing | likelihood ratio of N(v, Σ) to N(0, Σ)
-correlated | n + 2η, f_i + η + z_i with variances A and B over 4μ², B = d + c², A = B/c²: they are as good as f_i − n/2 + z_i and n + 2η, independent: add-remove μ, replace-one μ√(4d/B) ≤ 2μ; without the size μ² times the largest 4j(B − j)/B² ≤ 1, j ≤ d, or 4d/B − 4(d mod 2)/B² | 4‖v − 1/2‖²/B + 1/A = 1 for entries 0 and 1
+gaussian-space | noise N(0, Σ) on answers whose differences v lie in a space: the worst pair is N(μ, 1) against N(0, 1), μ² = sup v'Σ⁻¹v. An invertible linear map of the output changes nothing; nor does an output that is independent of the data and of all others | likelihood ratio of N(v, Σ) to N(0, Σ)
+correlated | CorrelatedGaussian releases n + 2η and f_i + η + z_i, Var η = A/(4μ²), Var z_i = B/(4μ²), B = d + c², A = B/c². This is equivalent to independent releases of f_i − n/2 + z_i and n + 2η. The worst pair is N(m, 1) against N(0, 1): m = μ under add-remove, m = μ√(4d/B) ≤ 2μ under replace-one. Without the size, m² is μ² times the maximum of 4j(B − j)/B² ≤ 1 over integers j ≤ d under add-remove, and μ² times 4d/B − 4(d mod 2)/B² under replace-one | 4‖v − 1/2‖²/B + 1/A = 1 for entries 0 and 1
     CorrelatedGaussian add-remove release_size=True: gaussian(mu)
     CorrelatedGaussian replace-one release_size=True c=None: gaussian(mu*sqrt(4*dimension/(dimension + sqrt(dimension)))); last (sqrt(dimension) + 1)/mu**2
     CorrelatedGaussian replace-one release_size=True c!=None: gaussian(mu*sqrt(4*dimension/(dimension + c**2))); last (dimension/c**2 + 1)/mu**2
@@ -45,78 +45,78 @@ correlated | n + 2η, f_i + η + z_i with variances A and B over 4μ², B = d + 
     CorrelatedGaussian add-remove c!=None: gaussian(mu*sqrt(4*j*(B - j))/B); let B = dimension + c**2; let j = min(dimension, floor(B/2 + 1/2)); variance (dimension/c**2 + 1 + dimension + c**2)/(4*mu**2)
     CorrelatedGaussian add-remove upper: gaussian(mu)
     CorrelatedGaussian replace-one upper: gaussian(2*mu)
-known-size | f − n/2 with noise of variance d/(4μ²), and the size with 1/μ₀²: add-remove √(μ² + μ₀²), replace-one 2μ | ‖v − 1/2‖² ≤ d/4
+known-size | KnownSizeGaussian releases f − n/2 with noise of variance d/(4μ²), and may release the size with noise of variance 1/μ₀²: √(μ² + μ₀²) under add-remove (μ without the size), 2μ under replace-one | ‖v − 1/2‖² ≤ d/4
     KnownSizeGaussian add-remove size_mu=None: gaussian(mu); variance dimension/(4*mu**2)
     KnownSizeGaussian add-remove size_mu!=None: gaussian(sqrt(mu**2 + size_mu**2)); variance dimension/(4*mu**2) + 1/(4*size_mu**2); last 1/size_mu**2
     KnownSizeGaussian replace-one: gaussian(2*mu)
-elliptical | variances Δ_j ΣΔ/μ² over the box of Δ: Σ Δ_j²/σ_j² = μ² at its corners | substitution
+elliptical | EllipticalGaussian adds independent noise of variance Δ_j ΣΔ/μ² to answers that move by at most Δ_j: Σ Δ_j²/σ_j² = μ² at the corners of the box | substitution
     EllipticalGaussian: gaussian(mu)
-one-sided | n + η and f_j + Δ_j η/2 + z_j, Var η = S/(|Δ|μ²), Var z_j = Δ_j S/(4μ²), S = ΣΔ + |Δ|: add-remove μ | as for correlated
+one-sided | OneSidedGaussian releases n + η and f_j + Δ_j η/2 + z_j, Var η = S/(|Δ|μ²), Var z_j = Δ_j S/(4μ²), S = ΣΔ + |Δ|, |Δ| the Euclidean norm: μ under add-remove | as for correlated
     OneSidedGaussian add-remove: gaussian(mu)
-groups | DisjointGroupsGaussian, given n_j + 2η_j the counts are f_jk − n_j/2 + z_jk: a record adds d/(4 Var z) + 1/(4 Var η), a replacement d/Var z within a row, twice the former between two; made for add-remove Var z = (d + √d)/(4μ²), Var η = (1 + √d)/(4μ²), for replace-one d/μ² and 1/μ² (4/μ² as printed) | as for correlated
+groups | DisjointGroupsGaussian: given n_j + 2η_j the counts are f_jk − n_j/2 + z_jk. Adding a record gives m² = d/(4 Var z) + 1/(4 Var η); a replacement gives d/Var z within a row, and twice the former between two rows. Designed for add-remove, Var z = (d + √d)/(4μ²) and Var η = (1 + √d)/(4μ²); for replace-one, Var z = d/μ² and Var η = 1/μ² (4/μ² as printed) | as for correlated
     DisjointGroupsGaussian add-remove adjacency=add-remove: gaussian(mu)
     DisjointGroupsGaussian replace-one adjacency=add-remove: gaussian(mu*sqrt(4*dimension/(dimension + sqrt(dimension)))); variance (sqrt(dimension) + 1)**2/(4*mu**2)
     DisjointGroupsGaussian replace-one adjacency=replace-one: gaussian(mu)
     DisjointGroupsGaussian add-remove adjacency=replace-one as_printed=False: gaussian(mu*sqrt(1/2)); variance (dimension + 1)/mu**2
     DisjointGroupsGaussian add-remove adjacency=replace-one as_printed=True: gaussian(mu*sqrt(5/16)); variance (dimension + 4)/mu**2
-optimal-groups | OptimalGroups has μ under the relation that it is made for | Σ w'Σ⁻¹w of entries ±1 with Σ's three eigenvalues is at most 1, and 1 for some
+optimal-groups | OptimalGroups is μ-GDP, and no better, under the relation that it is designed for | Σ w'Σ⁻¹w of entries ±1 with Σ's three eigenvalues is at most 1, and 1 for some
     OptimalGroups add-remove adjacency=add-remove: gaussian(mu)
     OptimalGroups replace-one adjacency=replace-one: gaussian(mu)
-ellipse | for records of at most k ones, Σ/μ² with the eigenvalue a₁ on (1, …, 1) and a₂ else: j ones have j²/(d a₁) + (j − j²/d)/a₂. CountEllipse has 1 at j = k, a₁ = √P S, a₂ = √(Q/(d − 1)) S, S = √P + √((d − 1)Q), P = k²/d, Q = k − P, and less before if 2k ≤ d; OptimalEllipse is the one of least trace with at most 1 at all j ≤ k, so it has 1 | eigenvectors
+ellipse | noise of covariance Σ/μ² for records of at most k ones, where Σ has the eigenvalue a₁ on (1, …, 1) and a₂ on its complement: a record with j ones has v'Σ⁻¹v = j²/(d a₁) + (j − j²/d)/a₂. CountEllipse has 1 at j = k, and at most 1 for j < k if 2k ≤ d: a₁ = √P S, a₂ = √(Q/(d − 1)) S, S = √P + √((d − 1)Q), P = k²/d, Q = k − P. OptimalEllipse has the least trace among those with at most 1 for all j ≤ k, so it has 1 for some j | eigenvectors
     CountEllipse add-remove: gaussian(mu); if 2*sparsity <= dimension; variance (sparsity + sqrt((dimension - 1)*sparsity*(dimension - sparsity)))**2/(dimension**2*mu**2)
     OptimalEllipse add-remove: gaussian(mu); if sparsity <= dimension
     OptimalEllipse add-remove upper: gaussian(mu); if 2*sparsity <= dimension; variance (sparsity + sqrt((dimension - 1)*sparsity*(dimension - sparsity)))**2/(dimension**2*mu**2)
-matrix-variate | noise with row and column covariances, answers of Frobenius distance ≤ D: μ = D/√(least eigenvalues' product) | ‖Σ^(−1/2) X Ψ^(−1/2)‖ ≤ ‖X‖/√(λ(Σ)λ(Ψ)), with equality at D uv'
-laplace | Laplace noise of scale b on an answer of ℓ₁-sensitivity D: Laplace laws at distance D/b; entries that move by s_i: the product of those at |s_i|/b | the trade-off function of a sum of ℓ₁-distances is worst in one coordinate: Dong, Roth, Su 2022
+matrix-variate | matrix noise with row covariance Σ and column covariance Ψ on answers at Frobenius distance at most D: μ = D/√(λ(Σ)λ(Ψ)), λ the least eigenvalue | ‖Σ^(−1/2) X Ψ^(−1/2)‖ ≤ ‖X‖/√(λ(Σ)λ(Ψ)), with equality at D uv'
+laplace | Laplace noise of scale b on answers of ℓ₁-sensitivity D: the worst pair is Laplace laws at distance D/b. If the entries move by given s_i, it is the product of Laplace laws at distances |s_i|/b | the trade-off function of a sum of ℓ₁-distances is worst in one coordinate: Dong, Roth, Su 2022
     Laplace: laplace(l1_sensitivity/scale); variance 2*scale**2
     LaplaceVector upper: pure(shifted/scale); variance 2*scale**2
-discrete-laplace | masses ~ e^(−|z|/b) on the integers, moved by D: log-concave, so the full distance is worst; cut at both ends it merges outcomes of equal loss | best events are half-lines
+discrete-laplace | masses ∝ e^(−|z|/b) on the integers, shifted by up to D: log-concave, so the full shift is worst. Clipping to an interval of length at least D merges only outcomes of equal loss | best events are half-lines
     DiscreteLaplace: discrete_laplace(scale, sensitivity); variance 2*exp(-1/scale)/(1 - exp(-1/scale))**2
     TruncatedGeometric: discrete_laplace(scale, sensitivity); if sensitivity <= high - low
-discrete-gaussian | masses ~ e^(−z²/(2v)) on the integers, moved by D: log-concave, so the full distance is worst; D_a ≤ a D²/(2v) | Canonne, Kamath, Steinke 2020
+discrete-gaussian | masses ∝ e^(−z²/(2v)) on the integers, shifted by up to D: log-concave, so the full shift is worst; D_a ≤ a D²/(2v) | Canonne, Kamath, Steinke 2020
     DiscreteGaussian: discrete_gaussian(parameter, sensitivity)
-discrete-correlated | 2f_i − n + Z_i of parameter v = (d + c²)/μ², and pn + W of q²v, c = p/q: a record moves them by ±1 and p, a replacement by 2 and 0 | reflection
+discrete-correlated | DiscreteCorrelatedGaussian releases 2f_i − n + Z_i, Z_i of parameter v = (d + c²)/μ², and pn + W, W of parameter q²v, c = p/q: adding a record moves them by ±1 and p, a replacement by up to 2 and by 0 | reflection
     DiscreteCorrelatedGaussian add-remove: discrete_gaussian(v, 1)**dimension * discrete_gaussian(v*denominator**2, c*denominator); let v = (dimension + c**2)/mu**2; rho mu**2/2
     DiscreteCorrelatedGaussian replace-one: discrete_gaussian(v, 2)**dimension; let v = (dimension + c**2)/mu**2; if denominator >= 1
-own-density | a density that is even and has a concave logarithm, moved by D: best events are half-lines, the full distance is worst | densities.py
-skellam | a difference of two Poisson numbers, moved by D: log-concave | best events are half-lines
+own-density | noise of an even log-concave density, shifted by up to D: best events are half-lines, and the full shift is worst | densities.py
+skellam | a difference of two Poisson variables, shifted by up to D: log-concave, so the full shift is worst | best events are half-lines
     Skellam: skellam(variance, sensitivity); variance variance
-logistic | logistic noise of scale b, moved by D: log-concave | best events are half-lines
+logistic | logistic noise of scale b, shifted by up to D: log-concave, so the full shift is worst | best events are half-lines
     Logistic: logistic(sensitivity/scale); variance pi()**2*scale**2/3
-truncated-laplace | Laplace noise of scale b on [−A, A], moved by D ≤ A: log-concave | best events are half-lines
+truncated-laplace | Laplace noise of scale b truncated to [−A, A], shifted by up to D ≤ A: log-concave, so the full shift is worst | best events are half-lines
     TruncatedLaplace: truncated_laplace(sensitivity/scale, bound/scale); if sensitivity <= bound
-staircase | density falling by e^(−ε) per D in two steps: at distance D the losses are ε, 0, −ε; H grows with P(|noise| ≤ s/2) | Geng, Viswanath 2014
+staircase | a density that falls by the factor e^(−ε) over each length D, in two steps: at shift D the losses are ε, 0 and −ε; H grows with the shift s, as P(|noise| ≤ s/2) does | Geng, Viswanath 2014
     Staircase: response(side, middle, side*exp(-epsilon)); loss epsilon; if epsilon > 0; let h = (1 - exp(-epsilon))/(2*(gamma + exp(-epsilon)*(1 - gamma))); let side = 1/2 + h*min(gamma, 1 - gamma); let middle = h*max((1 - 2*gamma)*exp(-epsilon), 2*gamma - 1)
-integer-noise | a law on the integers, moved by each of −D, …, D: a record may count up or down in either direction | the definition
-count-noise | a symmetric law on −D, …, D of the printed formula, moved by 1 | Sadeghi, Asoodeh, Calmon, Definition 2
-table | P with the record and Q without it, as they are listed: P against Q if it is removed, Q against P if it is added | the definition
-channel | a row of probabilities for each input. Neighbours are any two inputs, or those that are listed, in both orders | the definition
-randomized-response | a category is kept with odds e^ε to 1: (e^ε, k − 2, 1)/(e^ε + k − 1) against its reverse | the definition
+integer-noise | a law on the integers, shifted by each of −D, …, D: neighbours may move the count up or down | the definition
+count-noise | the symmetric law on −D, …, D of the published formula, shifted by 1 | Sadeghi, Asoodeh, Calmon, Definition 2
+table | P is the law with the record and Q the law without it: P against Q if it is removed, Q against P if it is added | the definition
+channel | a row of probabilities for each input. Neighbours are any two inputs, or the listed pairs, in both orders | the definition
+randomized-response | the true category has odds e^ε to 1 against each other category: (e^ε, k − 2, 1)/(e^ε + k − 1) against its reverse | the definition
     RandomizedResponse: response(exp(epsilon), categories - 2, 1); loss epsilon
-local-report | a report is a set of categories; of two categories it has the first alone, the second alone, or says nothing: (a, r, b) against (b, r, a) | symmetry of the mechanism in the categories
+local-report | a report is a set of categories. Of two given categories it contains only the first, only the second, or both or neither: (a, r, b) against (b, r, a) | symmetry of the mechanism in the categories
     SubsetSelection size=None: response(exp(epsilon), exp(epsilon)*(d - 1)/(categories - d) + (categories - d - 1)/d, 1); loss epsilon; let d = max(1, floor(categories/(exp(epsilon) + 1) + 1/2))
     SubsetSelection size!=None: response(exp(epsilon), exp(epsilon)*(size - 1)/(categories - size) + (categories - size - 1)/size, 1); loss epsilon; if size < categories
     UnaryEncoding optimised=False: response(p*p, 2*p*(1 - p), (1 - p)*(1 - p)); loss epsilon; let p = exp(epsilon/2)/(1 + exp(epsilon/2))
     UnaryEncoding optimised=True: response((1 - q)/2, 1/2, q/2); loss epsilon; let q = 1/(1 + exp(epsilon))
     Rappor: response((1 - flip/2)**2, flip*(1 - flip/2), flip**2/4)
-guaranteed | any (ε, δ)-private mechanism is dominated by (δ, (1 − δ)e^ε, (1 − δ), 0), the inner masses over 1 + e^ε, against its reverse, and this one has it | Kairouz, Oh, Viswanath 2015
+guaranteed | every (ε, δ)-DP mechanism is dominated by the masses (δ, (1 − δ)e^ε/(1 + e^ε), (1 − δ)/(1 + e^ε), 0) against their reverse; Guaranteed has this pair | Kairouz, Oh, Viswanath 2015
     Guaranteed: guaranteed(epsilon, delta)
-exponential | scores that move by t against each other: events of probability p rise to p e^t/(1 + p(e^t − 1)) at most: the largest gain has (1 + p(e^t − 1))² = e^(t−ε); D_a ≤ a t²/8. Of a quantile on a line, the score −|N(y) − pn| moves by at most 1 if a record is replaced, by max(p, 1 − p) if one is added; with one record at an end of the range, and enough others at one point, it moves so far both ways, below the point and above it | Dong, Durfee, Rogers 2020; Cesar, Rogers 2021
+exponential | scores that move against each other by at most t: an event of probability p rises to at most p e^t/(1 + p(e^t − 1)), and the gain is largest where (1 + p(e^t − 1))² = e^(t−ε); D_a ≤ a t²/8. For a quantile on a line, the score −|N(y) − pn| moves by at most 1 if a record is replaced, and by at most max(p, 1 − p) if one is added. With one record at an end of the range, and enough others at one point, it moves by that much in both directions, below the point and above it | Dong, Durfee, Rogers 2020; Cesar, Rogers 2021
     ExponentialMechanism: bounded_range(epsilon); alone
     PrivateQuantile add-remove adjacency=add-remove: bounded_range(epsilon); alone; if lower < upper; if probability > 0; if probability < 1
     PrivateQuantile replace-one adjacency=replace-one: bounded_range(epsilon); alone; if lower < upper; if probability > 0; if probability < 1
     ReportNoisyMax noise=Gumbel returns=index: bounded_range(sensitivity*(2 - monotone)/scale); alone
-permute-and-flip | exponential noise, scores that move by at most t of its units against each other: no H exceeds that of Laplace laws at distance t, which two candidates have. Proof: let p(x) be the probability that the largest noisy score is in a set of candidates whose scores are raised by x. It grows most if all others stay, so p(x + t) against p(x) is the worst. An exponential density equals its tail, so the density at y of the largest of several noisy scores is at most the probability that exactly one of them is above y, and so at most that of any being above. Integrated over the largest of the set this is p' ≤ 1 − p; with the roles exchanged, p' ≤ p. The distribution function of a Laplace law has p' = min(p, 1 − p), so p moves at most as far in t | Ding, Kifer, et al. 2021; McKenna, Sheldon 2020
+permute-and-flip | exponential noise on scores that move against each other by at most t of its units: H is at most that of Laplace laws at distance t, and two candidates attain it. Proof: let p(x) be the probability that the largest noisy score belongs to a given set of candidates, if their scores are raised by x. Raising them by t, with all others fixed, is worst, so compare p(x + t) with p(x). The exponential density equals its tail. So the density at y of the largest of several noisy scores is at most the probability that exactly one of them is above y, and so at most that of any being above. Integrated over the largest of the set this is p' ≤ 1 − p; with the roles exchanged, p' ≤ p. The distribution function of a Laplace law has p' = min(p, 1 − p), so p moves at most as far in t | Ding, Kifer, et al. 2021; McKenna, Sheldon 2020
     PermuteAndFlip: laplace(epsilon); alone
     ReportNoisyMax noise=Exponential returns=index: laplace(sensitivity*(2 - monotone)/scale); alone
-noisy-max | the index of the largest noisy score, scores that move by t of the noise's units: no loss beyond t, and H at most that of the noise of one score, moved by t, if it is Laplace; with Gaussian noise each of k candidates adds at most H of N(t, 1), given the noise of the others. Below: all but two candidates are far behind, and the first of two is chosen if a difference of two noises is below the scores' difference a, which moves by t: with Gaussian noise H of all a is that of N(t/√2, 1); with Laplace noise P(difference > x) = (2 + x)e^(−x)/4 for x > 0, taken from −t/2 to t/2, from −t to 0, and from −1 − t to −1 | Dwork, Roth 2014, Claim 3.9
+noisy-max | the index of the largest noisy score, where scores move against each other by at most t of the noise's units. From above: no loss exceeds t for Laplace noise, and H is at most that of the noise of one score shifted by t; for Gaussian noise each of k candidates adds at most H of N(t, 1), given the noise of the others. From below: all but two candidates are far behind, and the first of the two is chosen if a difference of two noises is below the difference a of the scores, which moves by t. For Gaussian noise the pairs of all a have the H of N(t/√2, 1) together; for Laplace noise P(difference > x) = (2 + x)e^(−x)/4 for x > 0, taken from −t/2 to t/2, from −t to 0, and from −1 − t to −1 | Dwork, Roth 2014, Claim 3.9
     ReportNoisyMax upper noise=Gaussian returns=index: several(sensitivity*(2 - monotone)/scale, candidates)
     ReportNoisyMax lower noise=Gaussian returns=index: gaussian(sensitivity*(2 - monotone)/scale*sqrt(1/2)); alone
     ReportNoisyMax upper noise=Laplace returns=index: laplace(sensitivity*(2 - monotone)/scale)
     ReportNoisyMax lower noise=Laplace returns=index: event(1 - q, q); let x = sensitivity*(2 - monotone)/scale/2; let q = (2 + x)*exp(-x)/4
     ReportNoisyMax lower noise=Laplace returns=index: event(1/2, q); let x = sensitivity*(2 - monotone)/scale; let q = (2 + x)*exp(-x)/4
     ReportNoisyMax lower noise=Laplace returns=index: event(3*exp(-1)/4, q); let x = 1 + sensitivity*(2 - monotone)/scale; let q = (2 + x)*exp(-x)/4
-above-threshold | threshold noise s, query noise r in units of the sensitivity: the supremum of the loss is 1/s + 2c/r, or 1/s + c/r where answers move one way; c times that of c = 1 with a fresh threshold; streams at a and 1 come near to it. Endless streams or no noise on answers tell neighbours apart; shown values have no bound. The first answer alone, from 1/2 below the threshold to 1/2 above, is yes if Z < 1/2 instead of Z > 1/2, Z the difference of the noises | Lyu, Su, Li 2017
+above-threshold | threshold noise of scale s and query noise of scale r, in units of the sensitivity. The supremum of the loss is 1/s + 2c/r, or 1/s + c/r if all answers move in one direction; with a fresh threshold, c times that of c = 1. Streams with answers at a and 1 come arbitrarily close to it. Endless streams, and streams without query noise, distinguish neighbours with certainty in the limit; with noisy values the loss is unbounded. From below: the first answer, 1/2 below the threshold on one dataset and 1/2 above it on the other, is yes if Z < 1/2 instead of Z > 1/2, Z the difference of the noises | Lyu, Su, Li 2017
     AboveThreshold variant=endless: apart()
     AboveThreshold query_scale=0: apart()
     AboveThreshold upper variant=noisy-values: apart()
@@ -126,11 +126,11 @@ above-threshold | threshold noise s, query noise r in units of the sensitivity: 
     AboveThreshold lower variant=standard: reaching(sensitivity*(1/threshold_scale + count*(2 - monotone)/query_scale)); if query_scale > 0
     AboveThreshold lower variant=fresh-threshold: reaching(sensitivity*count*(1/threshold_scale + (2 - monotone)/query_scale)); if query_scale > 0
     AboveThreshold lower variant=standard: event(1 - t, t); let s = threshold_scale/sensitivity; let r = query_scale/sensitivity; let t = (r**2*exp(-1/(2*r)) - s**2*exp(-1/(2*s)))/(2*(r**2 - s**2)); if query_scale > 0; if query_scale != threshold_scale
-partition-selection | the keys released so that the four inequalities of (ε, δ) hold for every number of users; a key of one user is released with probability δ | Desfontaines, Voss, Gipson, Mandayam 2022
+partition-selection | keys are released such that the four inequalities of (ε, δ)-DP hold for every number of users; the key of a single user is released with probability δ | Desfontaines, Voss, Gipson, Mandayam 2022
     PartitionSelection upper add-remove: guaranteed(epsilon, delta)
     PartitionSelection lower add-remove: event(delta, 0)
-threshold | counts of users by key, each shown if it and its noise exceed τ. A user is in k keys, of which j are new, with no other user. All j new ones stay hidden with probability P(noise < τ − D)^j; else one is shown, which tells that the user is there. The counts of the k − j others move by D | the definition
-counter | (later arities at least 2) an input is in h measured sums of a tree with noise h/ε (or of √h/μ each), or moves R x by a vector of length μ in units of its noise: h Laplace laws at distance ε/h, or N(μ, 1), exact if n ≥ k^(h − 1) and the outputs determine the sums; else an upper bound. With c contributions noise is c times as large; the first c positions fill cells of sizes K_i, as many wholly as they can, and no others have a larger Σ s² in any level; the outputs show Σ (1 − K_(i + r + 1)/K_i)s² of it, pooled r, and no more if they end before the last of the filled cells of the first level. | Dwork, Naor, Pitassi, Rothblum 2010; post-processing
+threshold | counts of users by key, each shown if it exceeds τ after noise. A user is in k keys, of which j are new, with no other user. All j new keys stay hidden with probability P(noise < τ − D)^j; otherwise one is shown, which reveals the user. The counts of the other k − j keys move by D | the definition
+counter | (all arities but the first are at least 2.) An input is in h measured sums of a tree with noise of scale h/ε, or of standard deviation √h/μ; or it moves R x by a vector of norm μ in units of the noise: h Laplace laws at distance ε/h, or N(μ, 1) against N(0, 1). This is exact if n ≥ k^(h − 1) and the outputs determine the sums, else an upper bound. With c contributions the noise is c times as large. The first c positions fill as many whole cells of sizes K_i as they can, and no other positions have a larger Σ s² in any level. The outputs (pooled = r) show Σ (1 − K_(i + r + 1)/K_i)s² of it, and no more if they end before the last of the filled cells of the first level | Dwork, Naor, Pitassi, Rothblum 2010; post-processing
     BinaryTree mu!=None contributions=1: gaussian(mu)
     SquareRootFactorization contributions=1: gaussian(mu)
     BridgedTree mu!=None contributions=1 released=measurements: gaussian(mu)
@@ -145,22 +145,22 @@ counter | (later arities at least 2) an input is in h measured sums of a tree wi
     BridgedTree lower mu=None released=measurements: reaching(epsilon); if steps >= contributions
     KaryTree contributions=1: laplace(epsilon/height)**height; if steps >= arity**(height - 1); loss epsilon
     KaryTree BinaryTree BridgedTree upper mu=None: pure(epsilon)
-composition | releases one after the other, each independent of the others or chosen after seeing their outcomes. Nothing ties the pairs of two releases to one record or attribute: a composition of two channels may compare the inputs 1 and 2 in the first and 3 and 4 in the second, as if each were about another attribute of the record. Every such choice is bounded: a product of laws that are above each pair of its release is above all of them (lattice.py, Lemma products) | Zhu, Dong, Wang 2022
-poisson | each record takes part with probability q, independently of the others: ((1 − q)Q + qP, Q) if it is removed, (P, (1 − q)P + qQ) if it is added. Under replace-one for Gaussian noise alone: the sensitivity bounds what one record adds to the answer, μ in units of the noise, so both records move it by up to μ in opposite directions: the weights 1 − q and q of the means 0 and μ against those of 0 and −μ | Zhu, Dong, Wang 2022
-without-replacement | m of n records, any two of which are neighbours, take part: both mixtures of a replace-one pair with q = m/n, in both orders | Balle, Barthe, Gaboardi 2018
-allocation | a record takes part in k of t steps, chosen at random. From above: were they known, it would be a composition of k releases, and H is jointly convex, so not to know them is no worse. From below: what the first step shows is a release of a sample with q = k/t | joint convexity of H; post-processing
-shuffled | the reports of n users in random order, one of whom has another record. From above: no worse than that one report; and if the loss of a report is at most t between any two records, no worse than `clones` of noises.py says. From below, for randomised response, which reports a category truly with probability p and any other one with q: if all users have one category, all report it with probability p^n, and if one of them has another, with p^(n − 1)q | post-processing; Feldman, McMillan, Talwar 2021, Theorem 3.1; the definition
-matrix | the noise C⁻¹Z of a lower triangular Toeplitz matrix C, Z of standard deviation s; neighbours differ in the steps of one record, in each by a vector of norm at most 1 (under any relation): N(Δ/s, 1) against N(0, 1); where the columns of a record's steps share no row, Δ² is the sum of their squares, largest for the first steps; square-root: c_j = C(2j, j)/4^j | Denisov, McMahan, Rush, Smith, Thakurta 2022
-rank-one | noise z√σ v, z ~ N(0, 1), v uniform on the sphere of R^M, answers at distance D: it is within r < D of the first answer with probability erf(r/√(2σ)); from the second, |z|√σ must lie in [D − r, D + r], point to the first, and have sin² ≤ (r/D)² with their line, which is a Beta((M − 1)/2, 1/2); E v_j² = 1/M | Ji, Li, Definition 8; geometry
+composition | releases one after the other, independent or chosen after seeing the earlier outcomes. The pairs of different releases need not belong to one record or attribute: a composition of two channels may compare the inputs 1 and 2 in the first, and 3 and 4 in the second, as if each were about another attribute of the record. Every such choice is bounded: a product of laws that are above each pair of their release is above all compositions of these pairs (lattice.py, Lemma products) | Zhu, Dong, Wang 2022
+poisson | each record takes part independently with probability q: ((1 − q)Q + qP, Q) if it is removed, (P, (1 − q)P + qQ) if it is added. Under replace-one for Gaussian noise only: the sensitivity bounds what one record adds to the answer, μ in units of the noise, so the two records move it by up to μ in opposite directions: means 0 and μ with weights 1 − q and q, against means 0 and −μ | Zhu, Dong, Wang 2022
+without-replacement | m of n records take part, and any two records are neighbours: both mixtures of a replace-one pair with q = m/n, in both orders | Balle, Barthe, Gaboardi 2018
+allocation | a record takes part in k of t steps, chosen uniformly. From above: if the steps were revealed, it would be a composition of k releases; H is jointly convex, so hiding them is no worse. From below: the first step alone is a release with sampling rate q = k/t | joint convexity of H; post-processing
+shuffled | the reports of n users in random order, where one user has another record. From above: no worse than that user's report alone; and if any two records have losses of at most t, no worse than `clones` of noises.py. From below, for randomised response, which reports the true category with probability p and each other one with q: if all users have one category, all reports are that category with probability p^n, and if one user has another, with p^(n − 1)q | post-processing; Feldman, McMillan, Talwar 2021, Theorem 3.1; the definition
+matrix | the noise C⁻¹Z of a lower triangular Toeplitz matrix C, Z of standard deviation s. Neighbours differ in the steps of one record, in each by a vector of norm at most 1 (under any relation): N(Δ/s, 1) against N(0, 1). If the columns of a record's steps share no row, Δ² is the sum of their squared norms, largest for the first steps. The square-root strategy has c_j = C(2j, j)/4^j | Denisov, McMahan, Rush, Smith, Thakurta 2022
+rank-one | noise z√σ v, z ~ N(0, 1), v uniform on the sphere of R^M, on answers at distance D. From below: the output is within r < D of the first answer with probability erf(r/√(2σ)). From the second answer this needs |z|√σ in [D − r, D + r], a direction towards the first, and sin² ≤ (r/D)² of the angle with their line, where sin² is a Beta((M − 1)/2, 1/2) variable. E v_j² = 1/M | Ji, Li, Definition 8; geometry
     RankOneGaussian upper: apart(); variance sigma_star/dimension
-mixture | N(0, s²) around a random one of several answers: Σ w_i N(m_i, 1) against N(0, 1), and the reverse; replace-one: against the opposite means | Choquette-Choo et al. 2024
-pure | losses within [−ε, ε] are dominated by randomised response of ε; then D_a ≤ a ε²/2 | Kairouz, Oh, Viswanath 2015; Bun, Steinke 2016
+mixture | N(0, s²) around a random one of several answers: Σ w_i N(m_i, 1) against N(0, 1), and the reverse; under replace-one against the opposite means | Choquette-Choo et al. 2024
+pure | losses in [−ε, ε] are dominated by randomised response with ε; then D_a ≤ a ε²/2 | Kairouz, Oh, Viswanath 2015; Bun, Steinke 2016
 """  # noqa: E501
 
 
 @dataclass(frozen=True)
 class Line:
-    """One substitution of a row: for which mechanisms, which law, and what is said besides."""
+    """One line of a row: mechanisms, conditions in words, law and keys."""
 
     row: str
     names: tuple[str, ...]
@@ -169,7 +169,7 @@ class Line:
     also: tuple[tuple[str, Any], ...]
 
     def fits(self, noise: Noise, adjacency: str | None, *, any_relation: bool = False) -> bool:
-        """Return whether the words agree with a mechanism and its relation."""
+        """Return whether the words fit a mechanism and a relation."""
         for word in self.words:
             key, equal, wanted = word.replace("!=", "=").partition("=")
             if not equal and not any_relation and word not in ("upper", "lower", adjacency):
@@ -179,11 +179,11 @@ class Line:
         return True
 
     def said(self, key: str) -> list[Any]:
-        """Return the formulas of a key: comparisons of `if`, names and formulas of `let`."""
+        """Return the values of a key: comparisons for `if`, (name, formula) for `let`."""
         return [found for k, found in self.also if k == key]
 
     def factors(self) -> list[tuple[Node, Node]]:
-        """Return the laws that are multiplied, and how often each is."""
+        """Return the factors of the product of laws, with their counts."""
         found, waiting = list[tuple[Node, Node]](), [self.law]
         for node in waiting:
             if node.op == "*":
@@ -203,7 +203,7 @@ def _said(text: str) -> tuple[str, Any]:
 
 @dataclass(frozen=True)
 class Row:
-    """A lemma: what it says, where it is proved, and its substitutions."""
+    """A lemma and its source."""
 
     statement: str
     source: str
@@ -212,7 +212,7 @@ class Row:
 LEMMAS: dict[str, Row] = {}
 """Name → lemma."""
 LINES: dict[str, list[Line]] = {}
-"""Mechanism → its substitutions."""
+"""Mechanism → its lines, in order."""
 for _text in TABLE.strip().split("\n"):
     if not _text.startswith(" "):
         _row, _statement, _source = _text.split(" | ")
@@ -236,9 +236,9 @@ Way: TypeAlias = tuple[Factor, ...]
 
 @dataclass
 class Worst:
-    """The ways of both directions, the rows they rest on, and what is attained.
+    """The ways of both directions, and the names of the lemmas they rest on.
 
-    `lower` are ways below the mechanism; None where some neighbours have the ways themselves.
+    `lower` has ways that bound the mechanism from below; None if neighbours attain the ways.
     """
 
     remove: list[Way]
@@ -253,12 +253,12 @@ class Worst:
 
 
 def one(*found: Law) -> list[Way]:
-    """Return the ways of a single release: each law is one."""
+    """Return a way of a single release for each law."""
     return [(((law,), 1),) for law in found]
 
 
 def in_both_orders(row: str, *found: Law) -> Worst:
-    """Return the ways of laws in both orders."""
+    """Return the ways of single releases of (P, Q) and (Q, P), for each law."""
     ways = one(*found)
     ways += one(*(laws.swapped(law) for law in found if not law.symmetric))
     return Worst(ways, ways, {row})
@@ -267,7 +267,7 @@ def in_both_orders(row: str, *found: Law) -> Worst:
 # --- arguments ----------------------------------------------------------------------------------
 Value: TypeAlias = Callable[[str], Number]
 DERIVED = {"height", "denominator", "cells_square", "shown_square", "cells_end"}
-"""Names in formulas that are no arguments: `particular` knows them."""
+"""Names in formulas that are not arguments; `particular` computes them."""
 DOMAINS = {
     "> 0": "standard_deviation l2_sensitivity l1_sensitivity scale mu c size_mu parameter threshold"
     " threshold_scale bound variance noise_multiplier sensitivity sigma_star radius",
@@ -281,7 +281,7 @@ DOMAINS = {
     "integer >= 0": "pooled",
 }
 DOMAIN = {name: domain for domain, names in DOMAINS.items() for name in names.split()}
-"""Argument → what it may be, in every mechanism; `STRICTER` has the exceptions."""
+"""Argument → its domain in every mechanism, except those in `STRICTER`."""
 FLAGS = {"monotone", "subtraction", "release_size", "as_printed", "optimised", "adaptive"}
 STRICTER = dict.fromkeys(
     [
@@ -293,12 +293,12 @@ STRICTER = dict.fromkeys(
 
 
 def domain(noise: Noise, key: str) -> str:
-    """Return what an argument may be; that of a selection's noise is what it is for the noise."""
+    """Return the domain of an argument; a selection has the domains of its noise."""
     return STRICTER.get((noise.arguments.get("noise", noise.name), key), DOMAIN.get(key, ""))
 
 
 class Arguments:
-    """The arguments of a mechanism, as numbers in their domains, and names that come of them."""
+    """The arguments of a mechanism, as numbers checked to be in their domains."""
 
     def __init__(self, noise: Noise, value: Value) -> None:
         self.noise, self.value, self.known = noise, value, dict[str, Number]()
@@ -343,7 +343,7 @@ class Arguments:
         return whole(self[key])
 
     def numbers(self, key: str, relation: str = ">=") -> list[Number]:
-        """Return a list of numbers ≥ 0 (or > 0, or any)."""
+        """Return a list of numbers, each in `relation` to 0 (any number if it is empty)."""
         entries = self.noise[key]
         if not isinstance(entries, list) or not all(isinstance(x, str) for x in entries or [0]):
             raise self.wrong(key, "expected a list of numbers")
@@ -353,7 +353,7 @@ class Arguments:
         return found
 
     def masses(self, key: str) -> list[Number]:
-        """Return a list of numbers ≥ 0 whose sum is not known to be other than 1."""
+        """Return a list of numbers ≥ 0 whose sum is 1, as far as balls decide."""
         found = self.numbers(key)
         if compare(sum(found, ZERO), "!=", ONE):
             raise self.wrong(key, "does not sum to 1")
@@ -367,7 +367,7 @@ class Arguments:
 def _within(x: Number, domain: str) -> bool:
     if domain.startswith("integer"):
         if isinstance(x, arb):
-            raise NotProved("a whole number is given by a formula that is not exact")
+            raise NotProved("the value of an integer argument is not exact")
         least = domain.partition(">=")[2]
         return bool(x.q == 1 and (not least or x >= int(least)))
     if domain.startswith("in"):
@@ -379,7 +379,7 @@ def _within(x: Number, domain: str) -> bool:
 
 # --- substitution -------------------------------------------------------------------------------
 def law_of(name: str) -> Callable[..., Law]:
-    """Return what makes a law of the table of its arguments."""
+    """Return the function that constructs a law of the table."""
     if name in LAWS:
         return LAWS[name]
     if name not in RARER:
@@ -401,16 +401,16 @@ LAWS: dict[str, Callable[..., Law]] = {
 }
 RARER = {"bounded_range", "discrete_gaussian", "discrete_laplace", "logistic", "several",
          "skellam", "truncated_laplace"}  # fmt: skip
-"""Laws of `noises`."""
+"""Laws that are defined in `noises`."""
 LOSS = {**dict.fromkeys(("laplace", "logistic", "bounded_range", "pure"), parse("a"))}
 LOSS["discrete_laplace"] = parse("b/a")
 RHO = {"gaussian": parse("a**2/2"), "discrete_gaussian": parse("b**2/(2*a)")}
 RHO["bounded_range"] = parse("a**2/8")
-"""The largest loss and a ρ of a law in its arguments."""
+"""Formulas of the largest loss and of a ρ of a law, in its arguments a and b."""
 
 
 def _conditions(line: Line, args: Arguments) -> bool:
-    """Return whether the conditions of a line are met; the names that it defines are added."""
+    """Return whether the conditions of a line hold; if so, define its names."""
     value = args.evaluated
     met = all(told(value(a), relation, value(b)) for a, relation, b in line.said("if"))
     for name, formula in line.said("let") if met else ():
@@ -419,7 +419,7 @@ def _conditions(line: Line, args: Arguments) -> bool:
 
 
 def _substituted(line: Line, args: Arguments) -> Way:
-    """Return the product of laws of a line."""
+    """Return the product of laws of a line for the given arguments."""
     way: list[Factor] = []
     for node, count in line.factors():
         values: list[Any] = [args.evaluated(a) for a in node.args]
@@ -432,12 +432,12 @@ def _substituted(line: Line, args: Arguments) -> Way:
             law = replace(law, only_alone=True)
         way.append(((law,), whole(args.evaluated(count))))
     if sum(n for _, n in way) > 10**9:
-        raise NotProved("so many releases")
+        raise NotProved("a composition has more than 10^9 releases")
     return tuple(way)
 
 
 def by_lines(args: Arguments, adjacency: str | None) -> Worst | None:
-    """Return what the lines of a mechanism say: the first that fits, or ends from both sides."""
+    """Return the first line that applies, or else the upper and lower lines; None without one."""
     fitting = [line for line in LINES.get(args.noise.name, ()) if line.fits(args.noise, adjacency)]
     upper: list[Way] = []
     below: list[Way] = []
@@ -459,13 +459,13 @@ def by_lines(args: Arguments, adjacency: str | None) -> Worst | None:
 
 
 def relation_of(noise: Noise, adjacency: str | None) -> str | None:
-    """Return the relation: that of the theorem, or the one a mechanism is made for."""
+    """Return the relation of the theorem, or else the one the mechanism is designed for."""
     made = noise.arguments.get("adjacency")
     return adjacency or (made if isinstance(made, str) else None)
 
 
 def has_relation(noise: Noise, adjacency: str | None) -> bool:
-    """Return whether the table has a mechanism under a relation, or under none."""
+    """Return whether `RELATION` permits a relation; None permits replace-one."""
     wanted = RELATION.get(noise.name)
     return wanted in (None, adjacency or "replace-one")
 
@@ -475,7 +475,7 @@ Special: TypeAlias = Callable[[Arguments, str | None, Budget], Worst]
 
 
 def merged(way: Way) -> Way:
-    """Return a way with its Gaussian factors made one, as their μ² add up."""
+    """Return a way with its Gaussian factors merged: their μ² add up."""
     smooth = [(found, count) for found, count in way if len(found) == 1 and found[0].mu is not None]
     if not smooth or (len(smooth) == 1 and smooth[0][1] == 1):
         return way
@@ -492,7 +492,7 @@ SPECIAL = {
     "GeneralGaussian IntegerNoise LaplaceThreshold LaplaceVector MatrixMechanism "
     "MatrixVariateGaussian MixtureOfGaussians RandomAllocation RankOneGaussian Shuffled Tabulated",
 }
-"""Module → the mechanisms of which its WORST says the worst pairs, where no line does."""
+"""Module → the mechanisms whose worst pairs are computed by its WORST, not by lines."""
 RELATION = {
     "RandomizedResponse": "replace-one",
     **dict.fromkeys(("Rappor", "SubsetSelection", "UnaryEncoding"), "replace-one"),
@@ -501,15 +501,16 @@ RELATION = {
     "RandomAllocation": "add-remove",
     **dict.fromkeys(("GaussianThreshold", "LaplaceThreshold"), "add-remove"),
 }
-"""Mechanisms of a given number of records, and those that are known for one more record."""
+"""Mechanism → the only relation under which the table has it."""
 
 POSITIVE = {"EllipticalGaussian": "sensitivities", "OneSidedGaussian": "bounds"}
+"""Mechanism → its list of positive numbers."""
 
 
 def worst(noise: Any, adjacency: str | None, value: Value, budget: Budget) -> Worst:
     """Return the worst pairs of a mechanism under a relation.
 
-    Raises Wrong for arguments outside their domain, NotProved for what the table does not know.
+    Raises Wrong for arguments outside their domain, and NotProved if the table has no row.
     """
     if not isinstance(noise, Noise):
         raise Wrong("theorem.mechanism", "expected a mechanism")

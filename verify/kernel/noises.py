@@ -1,4 +1,4 @@
-"""Laws of the loss of rarer noise."""
+"""Laws of the privacy loss of less common noise."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .numbers import (
 
 
 def several(mu: Number, count: Number) -> Law:
-    """Return so many times H of N(μ, 1) against N(0, 1), at most 1: an upper bound of a curve."""
+    """Return min(1, count·H) with H of N(μ, 1) against N(0, 1): an upper bound only."""
     law = gaussian(mu)
 
     def answer(loss: Number) -> Answer:
@@ -51,9 +51,9 @@ def several(mu: Number, count: Number) -> Law:
 def logistic(t: Number) -> Law:
     """Return logistic laws of scale 1 at distance t.
 
-    With y = e^{−x} the ratio is e^t((1 + y)/(1 + e^t y))², which falls with y, and y < c has the
-    probabilities c/(1 + c) under Q and e^t c/(1 + e^t c) under P: L > l is y < (1 − r)/(e^t r − 1),
-    r = e^{(l−t)/2}.
+    With y = e^{−x} the likelihood ratio is e^t((1 + y)/(1 + e^t y))², decreasing in y, and {y < c}
+    has probability c/(1 + c) under Q and e^t c/(1 + e^t c) under P. L > l is equivalent to
+    y < (1 − r)/(e^t r − 1) with r = e^{(l−t)/2}.
     """
 
     def inside(loss: Number) -> Answer:
@@ -65,9 +65,9 @@ def logistic(t: Number) -> Law:
 
 
 def bounded_range(t: Number) -> Law:
-    """Return the exponential mechanism: the events of probability p rise to pe^t/(1 + p(e^t − 1)).
+    """Return the exponential mechanism: an event of probability p rises to pe^t/(1 + p(e^t − 1)).
 
-    The best one for l has 1 + p(e^t − 1) = e^{(t−l)/2} = r: H = (r − 1)²/(e^t − 1) · e^l.
+    The best event for l has 1 + p(e^t − 1) = r = e^{(t−l)/2}, so H(l) = e^l (r − 1)²/(e^t − 1).
     """
 
     def inside(loss: Number) -> Answer:
@@ -80,9 +80,9 @@ def bounded_range(t: Number) -> Law:
 
 
 def truncated_laplace(t: Number, a: Number) -> Law:
-    """Return Laplace laws of scale 1 on [−a, a], at distance t ≤ a, P the left one.
+    """Return Laplace laws of scale 1 truncated to [−a, a], at distance t ≤ a; P is the left one.
 
-    Left of t − a there is only P; then the ratio is e^t up to 0, e^{t−2x} up to t, and e^{−t}.
+    The likelihood ratio is ∞ for x < t − a, then e^t for x < 0, e^{t−2x} for x < t, then e^{−t}.
     """
 
     def below(x: Number) -> Number:
@@ -102,15 +102,17 @@ def truncated_laplace(t: Number, a: Number) -> Law:
 
 
 def clones(t: Number, others: int) -> Law:
-    """Return a law above one of so many other reports that are t-private, in random order.
+    """Return a law above a t-private report that is shuffled with `others` more of them.
 
-    E = e^t, q = E/(E + 1), P and Q the report's laws of two records: P = qA + (1 − q)B and
-    Q = (1 − q)A + qB with two laws A, B whose sum is P + Q. A report of any record is at least P/E
-    and Q/E, so at least (A + B)/(2E): each is of A or B, by a fair coin, with probability 1/E,
-    independently of its record. Tell the others. Of the C coins and the one report of A or B only
-    the number of A counts: a has the chances q f(a − 1) + (1 − q) f(a) and, for Q, 1 − q and q,
-    where f is of C coins; the ratio rises, and is e^l at (C + 1)(e^l E − 1)/((E − 1)(e^l + 1)).
-    One coin more tells no more, so a C between two numbers tells no more than the lesser one.
+    Let E = e^t, q = E/(E + 1), and P, Q the laws of the report for two records. There are laws A, B
+    with A + B = P + Q, P = qA + (1 − q)B and Q = (1 − q)A + qB. The law of every other report is at
+    least P/E and at least Q/E, so at least (A + B)/(2E). So each other report is, independently and
+    with probability 1/E, a draw from A or B by a fair coin. Reveal the reports that are not. Of the
+    C ~ Bin(others, 1/E) coins and the report itself only the number a of draws from A matters: its
+    probability is q f(a − 1) + (1 − q) f(a) under P and (1 − q) f(a − 1) + q f(a) under Q, with f
+    the law of Bin(C, 1/2). The ratio increases in a and equals e^l at
+    a = (C + 1)(e^l E − 1)/((E − 1)(e^l + 1)). More coins reveal no more, so values of C in an
+    interval may be replaced with the least one.
     """
     odds = ball(exp(t))
     share = 1 / odds
@@ -132,8 +134,8 @@ def clones(t: Number, others: int) -> Law:
             cut, found = (c + 1) * place, []
             low, high = whole(cut.lower()), whole(cut.upper())
             if high - low > 1:
-                raise TooFewDigits("too many numbers of reports are too close to call")
-            for end in (low, high):  # at a tie both are as good
+                raise TooFewDigits("a ball holds several numbers of reports")
+            for end in (low, high):  # at a tie either gives the same H
                 first, second = tail(c, end, arb(0.5)), tail(c, end + 1, arb(0.5))
                 p, q = (odds * first + second) / (odds + 1), (first + odds * second) / (odds + 1)
                 found.append((p - factor * q, q))
@@ -149,13 +151,13 @@ def clones(t: Number, others: int) -> Law:
 
 
 def happening(p: Number, q: Number) -> Law:
-    """Return what one event says that has at least the probability p under P, at most q under Q."""
+    """Return a lower bound of H from an event with P(E) ≥ p and Q(E) ≤ q."""
     law = Law("an event", lambda loss: (maximum([p - exp(loss) * q, ZERO]), ZERO))
     return replace(law, is_pair=False)
 
 
 def discrete_laplace(scale: Number, shift: int) -> Law:
-    """Return masses ~ e^{−|z|/b} at distance s: the loss of 0 ≤ z ≤ s is (2z − s)/b, then ±s/b."""
+    """Return masses ~ e^{−|z|/b} at distance s: L(z) = (2z − s)/b, clipped to [−s/b, s/b]."""
     decay, t = exp(-1 / scale), shift / scale
 
     def above(k: int) -> Number:
@@ -170,9 +172,10 @@ def discrete_laplace(scale: Number, shift: int) -> Law:
 
 
 def _symmetric_above(masses: list[arb], rest: arb) -> Callable[[int], arb]:
-    """Return the chance of a noise ≥ k from the masses of 0, 1, …, and a ball of all further ones.
+    """Return k → P(Z ≥ k) of symmetric integer noise.
 
-    They are divided by their sum, which is that of the masses of all integers.
+    `masses` are weights of 0, 1, …, up to a constant factor; `rest` contains the sum of all further
+    ones.
     """
     sums = [*accumulate(reversed(masses), initial=rest)][::-1]
     whole_sum = sums[0] + sums[1]
@@ -188,7 +191,7 @@ def _symmetric_above(masses: list[arb], rest: arb) -> Callable[[int], arb]:
 def discrete_gaussian(v: Number, shift: int) -> Law:
     """Return masses ~ e^{−z²/(2v)} at distance s: L(z) = (2z − s)s/(2v).
 
-    They are divided by their sum; those beyond the last one are at most a geometric series.
+    The tail beyond the last weight is bounded by a geometric series.
     """
     size = (2 * ball(v) * (ctx.prec + 30)).sqrt()
     if not size < MOST_MASSES:
@@ -205,17 +208,18 @@ def discrete_gaussian(v: Number, shift: int) -> Law:
     def divergence(a: Number) -> Number:
         if isinstance(a, fmpq) and (a * shift).q == 1:
             return a * shift * shift / (2 * v)
-        raise NotProved("a divergence of discrete Gaussian noise whose order is no whole number")
+        raise NotProved("a divergence of discrete Gaussian noise of fractional order")
 
     name, rho, grid = "discrete Gaussian noise", fmpq(shift * shift) / (2 * v), shift / (2 * v)
     return Law(name, answer, divergence=divergence, rho=rho, grid=grid)
 
 
 def skellam(v: Number, shift: int) -> Law:
-    """Return masses e^{−v} I_k(v), the difference of Poisson numbers of mean v/2, at distance s.
+    """Return masses e^{−v} I_k(v), a difference of Poisson(v/2) variables, at distance s.
 
-    I_{k−1} = I_{k+1} + (2k/v)I_k makes them from the last two; the ratios of further ones fall. A
-    tail from N on is at most e^{−N²/(2v + 2N/3)} (Bernstein). They are log-concave.
+    The masses are log-concave, and computed downwards by I_{k−1} = I_{k+1} + (2k/v)I_k. Ratios of
+    successive masses decrease, which bounds the tail. P(Z ≥ N) ≤ e^{−N²/(2v + 2N/3)} (Bernstein)
+    gives the number of masses.
     """
     wanted = arb(2 * ctx.prec + 40)
     size = wanted / 3 + (wanted * wanted / 9 + 2 * wanted * ball(v)).sqrt()
@@ -230,22 +234,22 @@ def skellam(v: Number, shift: int) -> Law:
     above = _symmetric_above(masses, arb(0).union(masses[-1] * ratio / (1 - ratio)))
 
     def answer(loss: Number) -> Answer:
-        factor, low, high = exp(loss), shift - last, last  # low has a smaller loss, high a larger
+        factor, low, high = exp(loss), shift - last, last  # loss at low ≤ l < loss at high
         while high - low > 1:
             middle = (low + high) // 2
             larger = told(masses[abs(middle - shift)], ">", factor * masses[abs(middle)])
             low, high = (low, middle) if larger else (middle, high)
         if low == shift - last or high == last:
-            raise TooFewDigits("a loss of Skellam noise so far out")
+            raise TooFewDigits("a loss of Skellam noise is too far out")
         return from_tails(loss, above(high - shift), above(high))
 
     return Law("Skellam noise", answer)
 
 
 def gaussian_mixture(p: Sequence[Answer], q: Sequence[Answer]) -> Law:
-    """Return Σ w N(m, 1) for the (w, m) of p, all m ≥ 0, against those of q, all m ≤ 0.
+    """Return Σ w N(m, 1) over the (w, m) of p, all m ≥ 0, against that of q, all m ≤ 0.
 
-    The loss rises with the outcome x; where it is l lies between two numbers that are compared.
+    The loss increases with the outcome; bisection brackets the outcome at which it is l.
     """
 
     def density(side: Sequence[Answer], x: arb) -> arb:
@@ -257,9 +261,9 @@ def gaussian_mixture(p: Sequence[Answer], q: Sequence[Answer]) -> Law:
     def answer(loss: Number) -> Answer:
         factor = exp(loss)
         if only_q and told(plain_p, ">=", factor):
-            return nothing(loss)  # the least ratio, far to the left
+            return nothing(loss)  # e^l is at most the infimum of the ratio
         if only_p and told(plain_q * factor, ">=", ONE):
-            return ZERO, ZERO  # the largest one, far to the right
+            return ZERO, ZERO  # e^l is at least the supremum of the ratio
 
         def rises(x: arb) -> bool | None:
             return compare(density(p, x) - factor * density(q, x), ">", ZERO)
@@ -271,9 +275,9 @@ def gaussian_mixture(p: Sequence[Answer], q: Sequence[Answer]) -> Law:
                 high if rises(high) is True else 2 * high,
             )
             if max(high, -low) > 1 << 20:
-                raise TooFewDigits("a loss of a mixture so far out")
+                raise TooFewDigits("a loss of a mixture is too far out")
         for _ in range(2 * ctx.prec):
-            for share in (0.5, 0.4375):  # an exact root in the middle cannot be told from it
+            for share in (0.5, 0.4375):  # the middle may be the exact root
                 middle = (low + (high - low) * share).mid()
                 side = rises(middle)
                 if side is not None:

@@ -1,8 +1,8 @@
-"""The notation of mechanisms: `Name(argument=value, …)` becomes a plain tree; nothing is evaluated.
+"""The notation of mechanisms, `Name(argument=value, …)`, parsed into trees and never executed.
 
-A value is another mechanism (or a covariance, a space), a list, or a text that somebody else
-evaluates: a number, a formula, a word. `SIGNATURES` lists the arguments in their order with their
-defaults; an argument left out gets its default, so that one mechanism has one tree, and one text.
+A value is another mechanism, covariance or space, a list, or the text of a number, formula or word.
+`SIGNATURES` lists the arguments in order with their defaults. Omitted arguments get their defaults,
+so that equal mechanisms have equal trees.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from .numbers import NotProved, Wrong
 
 LONGEST = 100_000
-"""Characters of a mechanism."""
+"""Limit on the length of a formula or mechanism, in characters."""
 SIGNATURES = """
 AboveThreshold(threshold_scale, query_scale, count=1, sensitivity=1, monotone=False,
     variant='standard')
@@ -87,12 +87,12 @@ WORDS = {
     "noise": ("Laplace", "Gaussian", "Exponential", "Gumbel", "DiscreteLaplace"),
     "released": ("outputs", "measurements"),
 }
-"""Arguments that are one of a few words."""
+"""Arguments that take one of a few words."""
 
 
 @dataclass(frozen=True)
 class Noise:
-    """A mechanism, covariance or space: its name and all of its arguments."""
+    """A mechanism, covariance or space, with all of its arguments."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -101,7 +101,7 @@ class Noise:
         return self.arguments[argument]
 
     def __str__(self) -> str:
-        """Return the canonical text: every argument that is not at its default, by name."""
+        """Return the canonical text: by name, the arguments that differ from their defaults."""
         defaults = signatures()[self.name]
         given = (f"{k}={_text(v)}" for k, v in self.arguments.items() if v != defaults[k])
         return f"{self.name}({', '.join(given)})"
@@ -115,7 +115,7 @@ def _text(value: Any) -> str:
 
 @cache
 def signatures() -> Mapping[str, Mapping[str, str | None]]:
-    """Return the arguments of every name, with their defaults as texts (None: there is none)."""
+    """Return name → arguments → default as text, or None for a required argument."""
     found: dict[str, dict[str, str | None]] = {}
     for line in SIGNATURES.replace(",\n", ",").split("\n")[1:-1]:
         name, _, rest = line.partition("(")
@@ -125,9 +125,10 @@ def signatures() -> Mapping[str, Mapping[str, str | None]]:
 
 
 def parse(text: str, field: str = "theorem.mechanism") -> Any:
-    """Return the tree of a mechanism; of what is none, the list or text that it is.
+    """Return the tree of a mechanism, or the list or text if it is not one.
 
-    Raises Wrong(field, reason) for what is no notation, and NotProved for an unknown mechanism.
+    Raises Wrong(field, reason) for a syntax error or wrong arguments, and NotProved for an unknown
+    mechanism.
     """
     flat, tree = syntax(text, field, "Name(argument=value)")
     try:
@@ -137,7 +138,7 @@ def parse(text: str, field: str = "theorem.mechanism") -> Any:
 
 
 def syntax(text: object, field: str, wanted: str) -> tuple[str, ast.expr]:
-    """Return a text on one line, and its tree as Python reads it."""
+    """Return a text on one line, and its Python syntax tree."""
     flat = str(text).replace("\n", " ").replace("\t", " ").strip()
     if len(flat) > LONGEST or not flat.isascii():
         raise Wrong(field, f"expected {wanted} in ASCII, of up to {LONGEST} characters")

@@ -1,11 +1,10 @@
-"""Numbers: exact rationals and balls, what is decided about them, and what a proof may cost.
+"""Exact rationals and balls, decisions about them, and the budget of a proof.
 
-A number is an `fmpq`, which is exact, or an `arb`, a ball that contains it. A ball is computed at
-the working precision `ctx.prec`; `decide` asks the same question again with more digits until the
-balls are apart. Every question has three answers: True, False, and None where the balls overlap.
+A number is an exact `fmpq`, or an `arb`: a ball that contains it. Balls are computed at the working
+precision `ctx.prec`. A predicate on balls is True, False, or None where the balls overlap; `decide`
+evaluates it at rising precision until it is decided.
 
-No text can make a number large: its digits, its exponent and the size of every exact power are
-limited, and the limits are errors of one line.
+The digits and exponent of a number in text, and the size of an exact power, are limited.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from flint import arb, ctx, fmpq, fmpz
 
 Number: TypeAlias = fmpq | arb
 MOST_DIGITS = 100_000
-"""Of a number as a text, and of its decimal exponent."""
+"""Limit on the characters of a number in text, and on its decimal exponent."""
 MOST_BITS = 1 << 20
-"""Of an exact number that a formula may make."""
+"""Limit on the size of an exact number in a formula."""
 _DECIMAL = re.compile(r"([+-]?)(\d+)(?:\.(\d*))?(?:[eE]([+-]?\d{1,6}))?")
 
 
@@ -38,7 +37,7 @@ class Wrong(Exception):
 
 
 class NotProved(Exception):
-    """Nothing was found wrong, and nothing proved: CONDITIONAL."""
+    """The theorem was neither proved nor found wrong: CONDITIONAL."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -46,24 +45,24 @@ class NotProved(Exception):
 
 
 class TooFewDigits(NotProved):
-    """A question that balls of this precision leave open; `decide` asks again with more digits."""
+    """Undecided at the present precision; `decide` tries again with more digits."""
 
 
 @dataclass
 class Proof:
-    """What a proof rests on and what it computed."""
+    """The lemmas and assumptions of a proof, and its intermediate results."""
 
     lemmas: set[str] = field(default_factory=set)
-    """Rows of the table of lemmas."""
+    """Names of rows of the table of lemmas."""
     numbers: dict[str, str] = field(default_factory=dict)
-    """What was computed, as text, for the reader."""
+    """Intermediate results, as text for the reader."""
     conditions: list[str] = field(default_factory=list)
-    """What the theorem rests on besides: not empty means CONDITIONAL."""
+    """Unproved assumptions: if there are any, the outcome is CONDITIONAL."""
 
 
 @dataclass
 class Budget:
-    """What a proof may cost: processor time, precision, the cases and the length of lists."""
+    """Limits of a proof: processor time in seconds, bits of precision, cases, and list length."""
 
     seconds: float = 60.0
     bits: int = 4096
@@ -72,10 +71,10 @@ class Budget:
     started: float = field(default_factory=time.process_time)
 
     def check(self, cases: int = 0, size: int = 0) -> None:
-        """Take so many cases off the budget; raise NotProved where it is spent."""
+        """Charge `cases` to the budget; raise NotProved if it or another limit is exceeded."""
         self.cases -= cases
         if self.cases < 0:
-            raise NotProved("it has more cases than a check may look at")
+            raise NotProved("it has more cases than the limit of a check")
         if size > self.size:
             raise NotProved(f"it needs a list of {size} numbers; a check takes up to {self.size}")
         if time.process_time() - self.started > self.seconds:
@@ -84,7 +83,7 @@ class Budget:
 
 # --- texts --------------------------------------------------------------------------------------
 def rational(text: object) -> fmpq:
-    """Return the exact value of "3", "0.1", "-1e-300" or "256/60000"; else raise ValueError."""
+    """Return the exact value of text such as "3", "-1e-300" or "256/60000", or raise ValueError."""
     above, slash, below = str(text).replace(" ", "").partition("/")
     value, divisor = _decimal(above), _decimal(below) if slash else fmpq(1)
     if not divisor:
@@ -107,19 +106,19 @@ def _decimal(text: str) -> fmpq:
 
 # --- arithmetic ---------------------------------------------------------------------------------
 def ball(x: Number | int) -> arb:
-    """Return a ball around a number."""
+    """Return a ball that contains a number."""
     return x if isinstance(x, arb) else arb(x)
 
 
 def divide(a: Number, b: Number) -> Number:
-    """Return a/b; raise ValueError for b = 0."""
+    """Return a/b; raise ValueError if b is exactly 0."""
     if isinstance(b, fmpq) and not b:
         raise ValueError("a formula divides by 0")
     return a / b if isinstance(a, fmpq) and isinstance(b, fmpq) else ball(a) / ball(b)
 
 
 def power(a: Number, b: Number) -> Number:
-    """Return a^b, exact for rationals with an integer power of limited size."""
+    """Return a^b, exact for a rational a and an integer b if the result is of limited size."""
     if b == fmpq(1, 2) and isinstance(b, fmpq):
         return sqrt(a)
     if not isinstance(b, fmpq) or b.q != 1:
@@ -137,9 +136,9 @@ def power(a: Number, b: Number) -> Number:
 
 
 def sqrt(x: Number) -> Number:
-    """Return √x, exact for the square of a rational."""
+    """Return √x, exact if x is the square of a rational."""
     if compare(x, "<", fmpq(0)):
-        raise ValueError("a formula has the root of a negative number")
+        raise ValueError("a formula takes the square root of a negative number")
     if isinstance(x, fmpq):
         p, q = x.p.isqrt(), x.q.isqrt()
         if p * p == x.p and q * q == x.q:
@@ -155,12 +154,12 @@ def exp(x: Number) -> Number:
 def log(x: Number) -> Number:
     """Return ln x, exact at 1."""
     if compare(x, "<=", fmpq(0)):
-        raise ValueError("a formula has the logarithm of a number that is not positive")
+        raise ValueError("a formula takes the logarithm of a number that is not positive")
     return fmpq(0) if isinstance(x, fmpq) and x == 1 else ball(x).log()
 
 
 def maximum(numbers: list[Number]) -> Number:
-    """Return the largest number: exact if it is known which, else a ball around it."""
+    """Return the maximum, exact if the balls decide which number it is, else a ball."""
     best = numbers[0]
     for x in numbers[1:]:
         larger = compare(x, ">", best)
@@ -170,12 +169,12 @@ def maximum(numbers: list[Number]) -> Number:
 
 
 def whole(x: Number) -> int:
-    """Return ⌊x⌋; raise TooFewDigits where the ball holds two answers."""
+    """Return ⌊x⌋; raise TooFewDigits if the ball leaves more than one value."""
     if isinstance(x, fmpq):
         return int(x.floor())
     found = x.floor().unique_fmpz() if abs(x) < arb(2) ** 4096 else None
     if found is None:
-        raise TooFewDigits("a number lies too near an integer")
+        raise TooFewDigits("a number is too near an integer")
     return int(found)
 
 
@@ -185,14 +184,14 @@ _TRUE = {"<=": le, "<": lt, ">=": ge, ">": gt, "==": eq, "!=": ne}
 
 
 def compare(a: Number | int, relation: str, b: Number | int) -> bool | None:
-    """Return whether a < b (or <=, >, >=, ==, !=), and None where the balls leave it open."""
+    """Return whether a < b (or <=, >, >=, ==, !=), or None if the balls do not decide it."""
     yes, no = _TRUE[relation], _TRUE[OPPOSITE[relation]]
     pair = (arb(a), arb(b)) if isinstance(a, arb) or isinstance(b, arb) else (a, b)
     return True if yes(*pair) else False if no(*pair) else None
 
 
 def decide(predicate: Callable[[], bool | None], budget: Budget | None = None) -> bool | None:
-    """Ask with 64, 128, … bits until the answer is True or False; None at the budget's last."""
+    """Evaluate a predicate with 64, 128, … bits until it is decided; None at the limit."""
     bits, limit = 64, budget.bits if budget else 4096
     while bits <= limit:
         if budget:
@@ -210,7 +209,7 @@ def decide(predicate: Callable[[], bool | None], budget: Budget | None = None) -
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
-    """Compute with so many bits inside."""
+    """Set the working precision, in bits, for a block."""
     before = ctx.prec
     ctx.prec = bits
     try:
@@ -220,12 +219,12 @@ def precision(bits: int) -> Iterator[None]:
 
 
 def exactly(x: Number) -> str:
-    """Return a text that no other number has, or no other ball."""
+    """Return a text that identifies an exact number or a ball."""
     if isinstance(x, fmpq) or not x.is_finite():
         return str(x)
     return f"{x.mid().man_exp()} {x.rad().man_exp()}"
 
 
 def shown(x: Number, digits: int = 12) -> str:
-    """Return a number as text: exact, or the ball in decimals with its radius."""
+    """Return a number as text: exact, or a decimal ball with its radius."""
     return str(x) if isinstance(x, fmpq) and len(str(x)) < 60 else ball(x).str(digits)

@@ -1,9 +1,9 @@
-"""What is asked of a mechanism: δ, ε, β, Rényi divergences and more, as numbers or balls.
+"""Bounds of δ, the largest loss, μ, Rényi divergences and ρ of a mechanism.
 
-For one release H is the largest over its laws. For several, a lattice above gives an upper end, and
-one below a lower end (lattice.py); Gaussian factors are first made one. An answer is a ball around
-both ends. Where the ways are only an upper bound, there is no lower end but that of a release that
-tells nothing, H ≥ (1 − e^ε)⁺, and of the laws that are below it.
+They are computed from its `Worst` (lemmas.py). For a single release, H(ε) is the maximum over its
+laws. For a composition, the lattice gives bounds from above and below (lattice.py), after Gaussian
+factors are merged. If `found.lower` is set, the ways only bound the mechanism from above, and lower
+bounds come from the ways in `found.lower`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .numbers import Budget, NotProved, Number, compare, maximum
 Hints: TypeAlias = Mapping[str, Any]
 NONE: Hints = {}
 LATTICE_BITS = 384
-"""Precision of the laws that are put on a lattice."""
+"""Precision in bits of the laws that are put on a lattice."""
 BOUND = "the table of lemmas bounds this mechanism from above only"
 
 
 def is_single(found: Worst) -> bool:
-    """Return whether every way is a single release, once Gaussian ones are made one."""
+    """Return whether every way is a single release, after merging Gaussian factors."""
     return all(alone(merged(way)) for way in found.ways)
 
 
@@ -36,7 +36,7 @@ def alone(way: Way) -> bool:
 
 
 def upper_delta(found: Worst, epsilon: Number, budget: Budget, hints: Hints = NONE) -> Number:
-    """Return a ball of which the upper end is at least H(ε)."""
+    """Return a ball whose upper end is at least H(ε)."""
     ends: list[Number] = []
     for i, way in enumerate(map(merged, found.ways)):
         if alone(way):
@@ -50,7 +50,7 @@ def upper_delta(found: Worst, epsilon: Number, budget: Budget, hints: Hints = NO
 
 
 def lower_delta(found: Worst, epsilon: Number, budget: Budget, hints: Hints = NONE) -> Number:
-    """Return a ball of which the lower end is at most H(ε)."""
+    """Return a ball whose lower end is at most H(ε) of some neighbours."""
     ends: list[Number] = []
     ways, removed = found.ways, len(found.remove)
     if found.lower is not None:
@@ -72,7 +72,7 @@ def lower_delta(found: Worst, epsilon: Number, budget: Budget, hints: Hints = NO
 
 
 def total(way: Way, part: Callable[[Law], Number]) -> Number:
-    """Return the sum over a way of the largest number of each factor."""
+    """Return the sum over the releases of a way of the maximum of `part` over each one's laws."""
     total: Number = ZERO
     for laws_, count in way:
         total = total + count * maximum([part(law) for law in laws_])
@@ -80,7 +80,7 @@ def total(way: Way, part: Callable[[Law], Number]) -> Number:
 
 
 def max_loss(found: Worst, *, lower: bool = False) -> Number:
-    """Return the supremum of the loss, or what it is at least."""
+    """Return an upper bound of the supremum of the loss, or a lower bound."""
     ways = found.lower if lower and found.lower is not None else found.ways
     if not ways:
         raise NotProved(BOUND)
@@ -88,27 +88,27 @@ def max_loss(found: Worst, *, lower: bool = False) -> Number:
 
 
 def gaussian_square(found: Worst) -> Number:
-    """Return μ² of a mechanism whose pair is Gaussian."""
+    """Return μ² of a mechanism with Gaussian worst pairs."""
     ends: list[Number] = []
     for way in map(merged, found.ways):
         for law in way[0][0]:
             plain = law.mu is None and compare(law.delta(ZERO), "==", ZERO)
             if not alone(way) or ((law.rho is None or law.mu is None) and not plain):
-                raise NotProved("a mu of what is not Gaussian")
+                raise NotProved("the worst pair of the mechanism is not Gaussian")
             ends.append(ZERO if law.mu is None or law.rho is None else 2 * law.rho)
     return maximum(ends)
 
 
 def renyi(found: Worst, order: Number, *, upper: bool = False) -> Number:
-    """Return the Rényi divergence of an order above 1, or what it is at most."""
+    """Return the Rényi divergence of an order above 1, or an upper bound of it."""
     if not told(order, ">", ONE):
-        raise NotProved("a Rényi divergence of an order that is not above 1")
+        raise NotProved("the order of a Rényi divergence is not above 1")
     if not upper and found.lower is not None:
         raise NotProved(BOUND)
 
     def part(law: Law) -> Number:
         if law.only_alone and not upper:
-            raise NotProved(f"the kernel has no Rényi divergence of {law.name}, chosen from")
+            raise NotProved(f"the worst pair of {law.name} depends on epsilon: no divergence")
         if law.divergence is not None and not (upper and law.rho is not None):
             return law.divergence(order)
         if not upper:
@@ -121,7 +121,7 @@ def renyi(found: Worst, order: Number, *, upper: bool = False) -> Number:
 
 
 def rho(found: Worst) -> Number:
-    """Return a ρ with D_a ≤ ρa for all orders; of losses from −t to t it is t²/2 (row pure)."""
+    """Return ρ with D_a ≤ ρa for all a > 1; for losses in [−t, t] it is t²/2 (lemma pure)."""
     return maximum([total(merged(way), _rho) for way in found.ways])
 
 
@@ -130,5 +130,5 @@ def _rho(law: Law) -> Number:
         return law.rho
     t = laws.reach(law)
     if isinstance(t, arb) and not t.is_finite():
-        raise NotProved("a rho of a loss that is not bounded")
+        raise NotProved("the loss is not bounded, so the kernel has no rho")
     return t * t / 2

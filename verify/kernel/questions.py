@@ -1,4 +1,4 @@
-"""What a formula asks of a mechanism: numbers, as balls."""
+"""Quantities of mechanisms inside formulas, as numbers or balls."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from .quantities import (
 
 
 def delta(found: Worst, epsilon: Number, budget: Budget) -> arb:
-    """Return a ball around H(ε)."""
+    """Return a ball that contains H(ε), the mechanism's least δ at ε."""
     if is_single(found) and found.lower is None:
         return ball(upper_delta(found, epsilon, budget))
     high = upper_delta(found, epsilon, budget)
@@ -51,7 +51,7 @@ def delta(found: Worst, epsilon: Number, budget: Budget) -> arb:
 
 
 def halved(above: Callable[[fmpq], bool | None]) -> tuple[fmpq, fmpq]:
-    """Return two near numbers, `above` at the first and not at the second."""
+    """Bisect: return near numbers low < high with `above(low)` true and `above(high)` false."""
     low, high = fmpq(-1), fmpq(1)
     while above(low) is not True or above(high) is not False:
         if above(low) is not True:
@@ -70,23 +70,23 @@ def halved(above: Callable[[fmpq], bool | None]) -> tuple[fmpq, fmpq]:
 
 
 def epsilon(found: Worst, level: Number, budget: Budget) -> arb:
-    """Return a ball around the least ε ≥ 0 with H(ε) ≤ δ, between two sides that are checked."""
+    """Return a ball that contains the least ε ≥ 0 with H(ε) ≤ δ."""
     if compare(level, "==", ZERO):
         return ball(max_loss(found))
     if not is_single(found):
-        raise NotProved("an epsilon of a composition: ask for its delta")
+        raise NotProved("the kernel has no epsilon of a composition: use its delta")
     low, high = halved(lambda x: compare(upper_delta(found, x, budget), ">", level))
     return ball(low).union(ball(high)).max(arb(0))
 
 
 def beta(found: Worst, alpha: Number) -> arb:
-    """Return a ball around the least type II error at type I error α.
+    """Return a ball that contains the least type II error β at type I error α.
 
-    For every ε, 1 − H(ε) − e^ε α is at most β. Where Q(L > ε) falls past α between two ε, β is at
-    most the chord of the tests there, and the test with the smaller α at least as good.
+    For every ε, β ≥ 1 − H(ε) − e^ε α. If Q(L > ε) crosses α between two values of ε, β is at most
+    the chord between the two likelihood-ratio tests, and at most the β of the test with smaller α.
     """
     if not is_single(found) or found.lower is not None:
-        raise NotProved("the trade-off function of a composition, or of a bound")
+        raise NotProved("the kernel has no trade-off function of a composition or a bound")
     ends: list[Number] = []
     for law in (law for way in map(merged, found.ways) for law in way[0][0]):
         low, high = halved(lambda x, of=law: compare(of.at(x)[1], ">", alpha))  # type: ignore[misc]
@@ -100,7 +100,7 @@ def beta(found: Worst, alpha: Number) -> arb:
 
 
 def variance(noise: Noise, value: lemmas.Value) -> Number:
-    """Return the variance of the noise of an answer."""
+    """Return the variance of the noise on one coordinate of the output."""
     args = lemmas.Arguments(noise, value)
     if noise.name == "DiscreteGaussian":
         return _discrete_gaussian_variance(args["parameter"])
@@ -114,20 +114,21 @@ def variance(noise: Noise, value: lemmas.Value) -> Number:
 
         masses = count_noise(args)
     else:
-        raise NotProved(f"the variance of {noise.name}")  # others have formulas in the table
+        raise NotProved(f"the kernel has no number for the variance of {noise.name}")
     first = sum(((low + i) * p for i, p in enumerate(masses)), ZERO)
     return sum(((low + i) ** 2 * p for i, p in enumerate(masses)), ZERO) - first * first
 
 
 def ellipse(d: int, k: int) -> Number:
-    """Return the variance of the ellipse with at most 1 at all j ≤ k, for μ = 1 (row ellipse).
+    """Return the variance per coordinate of the optimal ellipse for μ = 1 (lemma ellipse).
 
-    Σ has the least trace 1/x + (d − 1)/y with P_j x + Q_j y ≤ 1, P_j = j²/d, Q_j = j − P_j. By
-    duality it is the largest (√P + √((d − 1)Q))² for P, Q between these points: on a segment it is
-    concave, with its peak where P (d − 1)(dQ)² = Q (dP)², or at an end.
+    With P_j = j²/d and Q_j = j − P_j, it minimises the trace 1/x + (d − 1)/y subject to
+    P_j x + Q_j y ≤ 1 for 0 ≤ j ≤ k. By duality the minimum is the largest (√P + √((d − 1)Q))² over
+    the polygon through the points (P_j, Q_j). On each segment this is concave, with its peak where
+    P (d − 1)(dQ)² = Q (dP)², or at an end.
     """
     if not 1 <= k <= d or d > 10_000:
-        raise NotProved("an ellipse of such a dimension")
+        raise NotProved("the kernel has ellipses with 1 <= sparsity <= dimension <= 10000")
     found: list[Number] = []
     for j in range(k):
         p, q, dp, dq = (
@@ -146,10 +147,10 @@ def ellipse(d: int, k: int) -> Number:
 
 
 def _discrete_gaussian_variance(v: Number) -> arb:
-    """Return Σ z² e^(−z²/(2v))/Σ e^(−z²/(2v)); beyond N the terms are below a geometric series."""
+    """Return Σ z² e^(−z²/(2v))/Σ e^(−z²/(2v)), with a geometric bound of the tails."""
     last = whole((2 * ball(v) * (ctx.prec + 60)).sqrt()) + 2
     if last > laws.MOST_MASSES:
-        raise NotProved("the variance of discrete Gaussian noise of so large a parameter")
+        raise NotProved("discrete Gaussian noise of so large a parameter takes too long")
     weights = [(-ball(fmpq(z * z)) / (2 * ball(v))).exp() for z in range(last + 1)]
     ratio = (fmpq(last + 1, last) ** 2) * (-ball(fmpq(2 * last + 1)) / (2 * ball(v))).exp()
     if not ratio < 1:
@@ -162,7 +163,7 @@ def _discrete_gaussian_variance(v: Number) -> arb:
 def quantity(
     name: str, noise: Any, adjacency: str | None, numbers: Sequence[Number], budget: Budget
 ) -> tuple[Number, set[str]]:
-    """Return what an expression asks of a mechanism, and the lemmas that it rests on."""
+    """Return the quantity `name` of a mechanism, and the lemmas that it rests on."""
     if len(numbers) != (name in ("delta", "epsilon", "beta", "renyi", "loss_above")):
         raise NotProved(f"{name} with {len(numbers)} numbers")
     value = partial(real, budget=budget)
@@ -194,7 +195,9 @@ def quantity(
                 answer = ball(max_loss(found, lower=True)).union(ball(answer))
         case "loss_above" if only is not None and len(ways[0][0][0]) == 1 and found.lower is None:
             if only.only_alone:
-                raise NotProved("the loss of a mechanism with a worst pair for each epsilon")
+                raise NotProved(
+                    "the worst pair depends on epsilon: there is no one law of the loss"
+                )
             height, slope = only.at(numbers[0])
             answer = height + exp(numbers[0]) * slope
         case _:

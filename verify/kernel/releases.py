@@ -1,13 +1,12 @@
 """Guarantees of mechanisms: approximate-dp, pure-dp, gaussian-dp, renyi-dp, zcdp.
 
-HOLDS is proved for every listed case, and over the whole of `for_all` by one statement in formulas
-(`statements`): μ, the largest loss or ρ of the mechanism, as the table of lemmas gives it, is at
-most what is claimed. REFUTED is proved by one case: δ from below, or the supremum of the loss, is
-more than claimed.
+HOLDS is proved in every listed case. Over a range (`for_all`) it is proved as a comparison of
+formulas (`statements`): the table of lemmas gives a formula for δ, μ, ρ or the largest loss, which
+is at most the claimed value. REFUTED is proved in one case: a lower bound exceeds the claim.
 
-Witness, all of it hints: for a composition `step`, `step_add`, `bits` of its lattice and its
-`direction`; for REFUTED `case`, the values of the variables, and for zCDP the `order` of a Rényi
-divergence; for μ an `epsilon`, at which δ is more than that of μ.
+The witness holds hints: `step`, `step_add` and `bits` of the lattice of a composition, and the
+`direction` (remove or add) that refutes; for REFUTED the `case`; for zCDP the `order` of a Rényi
+divergence; for GDP an `epsilon` at which δ exceeds that of μ.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ Data = Mapping[str, Any]
 
 
 def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
-    """Prove a guarantee of a mechanism, or that it is false."""
+    """Prove or refute a guarantee; raise NotProved or Wrong if that fails."""
     statement, number = reading(theorem, witness, budget), 0
     if theorem["for_all"] and theorem["verdict"] == "HOLDS":
         claim = _CLAIMS[theorem["kind"]][1]
-        for name in re.findall(r"{(\w+)}", claim):  # each a whole formula by itself
+        for name in re.findall(r"{(\w+)}", claim):  # each must be a formula by itself
             expressions.parse(theorem[name], f"theorem.{name}")
         statement.compare(statement.fact(claim.format(**theorem), "claim"))
         return statement.proof
@@ -56,7 +55,7 @@ def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
 
 
 class _Question:
-    """One case of a claim: what is true of the mechanism, against what is claimed."""
+    """One case of a claim: the true value of the mechanism against the claimed one."""
 
     def __init__(self, statement: Statement, case: Case, hints: Data) -> None:
         self.statement, self.case, self.hints = statement, case, hints
@@ -65,11 +64,11 @@ class _Question:
         self.said, self.found = dict[str, str](), Worst([], [], set())
 
     def __call__(self, name: str) -> Number:
-        """Return the value of a field of the claim."""
+        """Return the value of a field of the claim in this case."""
         return self.statement.number(self.theorem[name], self.case)
 
     def worst(self) -> Worst:
-        """Return the worst pairs of the mechanism."""
+        """Return the worst pairs of the mechanism in this case."""
         return worst(
             parse(self.theorem["mechanism"]),
             self.theorem["adjacency"],
@@ -78,7 +77,7 @@ class _Question:
         )
 
     def settle(self) -> None:
-        """Decide the case at rising precision (of a lattice at its own), or raise NotProved."""
+        """Decide the case at rising precision, or raise NotProved."""
         answer, last, bits, composed = None, "", 64, False
         while answer is None and bits <= self.budget.bits:
             self.budget.check()
@@ -102,24 +101,24 @@ class _Question:
         self.proof.numbers.update(self.said)
 
     def compared(self, name: str, real: Number, claimed: Number) -> bool | None:
-        """Say what was computed; return whether it is at most what is claimed, or above it."""
+        """Record a value; return whether it is at most the claimed one, or above it to refute."""
         self.said[name] = shown(real)
         return compare(real, ">" if self.refute else "<=", claimed)
 
     def exact(self) -> None:
-        """Raise NotProved where a refutation would rest on an upper bound."""
+        """Raise NotProved if a refutation would rest on an upper bound."""
         if self.refute and self.found.lower is not None:
             raise NotProved(quantities.BOUND)
 
     def largest(self) -> bool | None:
-        """Return whether the supremum of the loss is at most ε, or above it."""
+        """Return whether the supremum of the loss is at most ε, or above it to refute."""
         found = quantities.max_loss(self.found, lower=self.refute)
         return self.compared("largest loss", found, self("epsilon"))
 
     def approximate(self) -> bool | None:
         epsilon, claimed = self("epsilon"), self("delta")
         if compare(claimed, "<", ZERO):
-            raise NotProved("delta is negative")
+            raise NotProved("the claimed delta is negative")
         if compare(claimed, ">", ONE):
             raise Wrong("theorem.delta", "is more than 1")
         if compare(claimed, "==", ZERO):
@@ -135,7 +134,7 @@ class _Question:
     def gaussian(self) -> bool | None:
         claimed = self("mu")
         if not told(claimed, ">=", ZERO):
-            raise NotProved("mu is negative")
+            raise NotProved("the claimed mu is negative")
         try:
             square = quantities.gaussian_square(self.found)
             self.exact()
@@ -145,7 +144,7 @@ class _Question:
             at = self.statement.number(self.hints["epsilon"], self.case)
             real = quantities.lower_delta(self.found, at, self.budget, self.hints)
             return compare(real, ">", gaussian(claimed).delta(at))
-        node = self.statement.formula("mu")  # a root may have an exact square
+        node = self.statement.formula("mu")  # the square of a root is exact
         exact = node.args[0] if node.op == "sqrt" else node * node
         answer = self.compared("mu", square, self.statement.number(exact, self.case))
         self.said["mu"] = shown(sqrt(square))
@@ -173,4 +172,4 @@ _CLAIMS: dict[str, tuple[Callable[[_Question], bool | None], str]] = {
     "renyi-dp": (_Question.renyi, "renyi({mechanism}, {order}) <= {epsilon}"),
     "zcdp": (_Question.zcdp, "rho({mechanism}) <= {rho}"),
 }
-"""Kind → how one case is decided, and the claim in formulas over ranges."""
+"""Kind → the decision of one case, and the claim as a comparison of formulas."""

@@ -1,14 +1,13 @@
-"""What a certificate looks like: one table, which reads certificates and makes a JSON Schema.
+"""The format of certificates: one table defines the reader and the JSON Schema.
 
 A certificate is a JSON object with the fields `version` (2), `theorem`, `lemmas` and `witness`. It
-may have been written by anybody, so it is read strictly: a field that is unknown, missing or stands
-twice, a number with a point, and whatever is too long, make it INVALID by the name of the field. (A
-hint may be anything: no hint makes a false theorem VALID.) Numbers are texts, such as "0.1" or
-"3/7", because a JSON number means different things to different readers; integers up to 2⁵³ may
-stand bare.
+is untrusted and read strictly: an unknown, missing or repeated field, a number with a point, or a
+text that is too long makes it INVALID. (Hints of a claim may have any form, since no hint makes a
+false theorem VALID.) Numbers are strings such as "0.1" or "3/7", because JSON readers differ in the
+precision of numbers; integers up to 2⁵³ may be JSON numbers.
 
-Any form of JSON is read; the prover writes the canonical one (RFC 8785). Nothing in a certificate
-vouches for it: its integrity is the reader's `sha256sum`, its truth is what the kernel proves.
+Any JSON text is accepted; the prover writes the canonical form (RFC 8785). Nothing in a certificate
+vouches for it: `sha256sum` shows its integrity, and the kernel's proof its truth.
 """
 
 from __future__ import annotations
@@ -24,12 +23,13 @@ from .numbers import Wrong
 
 VERSION = 2
 MOST_BYTES = 16_000_000
-"""Of a file: more is not read."""
+"""Limit on the size of a file, in bytes."""
 LONGEST_TEXT = 200_000
+"""Limit on the length of a string, in characters."""
 LARGEST_INTEGER = 2**53
-"""JSON readers agree on integers up to here."""
+"""JSON readers agree on integers of at most this size."""
 RESERVED = "VALID|CONDITIONAL|INVALID|HOLDS|REFUTED|SUPPORTED|ARGUED|OPTIMAL|NOT_REFUTED"
-"""Words with which the kernel's sentences begin: no variable has such a name."""
+"""Words that begin the kernel's output: no variable may have these names."""
 Schema = dict[str, Any]
 
 # --- the table ----------------------------------------------------------------------------------
@@ -73,12 +73,12 @@ audit             &Audit target:words tested:Point p_value:number share:number=1
 one-run-audit     &Audit p_value:number delta:number epsilon_lower_bound:number=0
   witness         seed:numeral scores:number* included:coins guesses_tried:size+ guesses:size epsilon_guesses:size tested:Step*
 """  # noqa: E501
-"""Records with their fields, then kinds with those of their theorems, and of their witnesses.
+"""Records with their fields, then each kind with the fields of its theorem and its witness.
 
-`&` takes the fields of another record, `?` stands for a field that may be null or left out, `*` for
-a list (empty where it is left out), `+` for one with entries, `%` for an object with any names, `#`
-for one of integers, `=` for a default. A claim's witness is only hints, and may hold anything
-besides its `case`.
+`&R` includes the fields of the record R. After a type, `?` marks a field that may be null or
+omitted, `*` a list (default empty), `+` a nonempty list, `%` an object whose keys are names, `#` an
+object whose keys are integers, and `=` gives the default. The witness of a claim may have any
+fields besides `case`.
 """
 
 
@@ -116,7 +116,7 @@ _TYPES: dict[str, Schema] = {
 
 
 def _shape(text: str) -> Schema:
-    """Return the JSON Schema of a type of the table."""
+    """Return the JSON Schema of a type in the notation of the table."""
     if text[-1] in "?*+%#":
         inner = _shape(text[:-1])
         if text[-1] == "?":
@@ -136,7 +136,7 @@ def _shape(text: str) -> Schema:
 
 
 def _kinds() -> dict[str, tuple[Schema, Schema]]:
-    """Return kind → the shapes of its theorem and of its witness."""
+    """Return kind → the schemas of its theorem and of its witness."""
     found: dict[str, tuple[Schema, Schema]] = {}
     name = ""
     for line in filter(None, TABLE.split("\n")):
@@ -170,7 +170,7 @@ def _envelope(theorem: Schema, witness: Schema) -> Schema:
 
 
 def json_schema() -> Schema:
-    """Return the JSON Schema of certificates (draft 2020-12)."""
+    """Return the JSON Schema of all certificates (draft 2020-12)."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A certificate of dpassay, version 2",
@@ -181,23 +181,23 @@ def json_schema() -> Schema:
 
 # --- reading ------------------------------------------------------------------------------------
 class Malformed(str):
-    """What stands for a JSON value that no certificate may have: why."""
+    """The reason why a JSON value is not allowed, in the place of that value."""
 
 
 def content(path: str) -> bytes:
-    """Return the content of a regular file, or of the standard input for `-`, up to the limit."""
+    """Read a regular file, or standard input for `-`, up to one byte beyond the limit."""
     if path == "-":
         return sys.stdin.buffer.read(MOST_BYTES + 1)
     if not Path(path).is_file():
-        raise OSError("it is no regular file. Name a file, or - for a pipe")
+        raise OSError("not a regular file: name a file, or - for a pipe")
     with Path(path).open("rb") as file:
         return file.read(MOST_BYTES + 1)
 
 
 def read(given: bytes) -> list[Any]:
-    """Return the certificates of a file: its one object, or the entries of its list.
+    """Return the certificates in a file, which holds one object or a list of them.
 
-    Raises Wrong if it is not JSON. That each is a certificate is found by `require`.
+    Raises Wrong if the text is not JSON. `require` checks each certificate.
     """
     if len(given) > MOST_BYTES:
         raise Wrong("file", f"is longer than {MOST_BYTES // 10**6} MB")
@@ -225,7 +225,7 @@ def _object(pairs: list[tuple[str, Any]]) -> Any:
 
 
 def require(data: Any) -> Mapping[str, Any]:
-    """Return a certificate with its defaults; raise Wrong(field, reason) if it is none."""
+    """Return a certificate with defaults filled in; raise Wrong if it does not fit."""
     if isinstance(data, dict) and data.get("version") != VERSION:
         raise Wrong("version", f"expected {VERSION}: certify the claim again")
     theorem = fit(data, _envelope({}, {}), "")["theorem"]
@@ -247,7 +247,7 @@ _PYTHON: dict[str, type] = {
 
 
 def fit(value: Any, schema: Schema, path: str) -> Any:
-    """Return a value with its defaults; raise Wrong where a schema (of those made here) says no."""
+    """Return a value with defaults filled in; raise Wrong if it does not fit the schema."""
     if isinstance(value, Malformed):
         raise Wrong(path or "certificate", str(value))
     if "anyOf" in schema:

@@ -1,9 +1,9 @@
-"""The theorem in the kernel's own words, made of checked fields alone.
+"""The theorem in the kernel's own words, built from checked fields only.
 
-Whatever comes from the certificate is foreign. A formula stands as it is, on one line; any other
-text stands between quotation marks, which do not occur inside. A character that does not print as
-itself (control characters, line ends, marks of direction, combining marks) stands as an escape. So
-no text can end its own line, or pass for a word of the kernel.
+All text of a certificate is untrusted. A formula is printed as it is, on one line. Any other text
+is printed in double quotes, with double quotes inside replaced. Control characters, line ends,
+direction marks and combining marks are printed as escapes. So no text can break its line, or be
+mistaken for the kernel's own words.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from typing import Any
 
 Data = Mapping[str, Any]
 LONGEST, LONGEST_FORMULA = 200, 1000
-"""Characters of somebody's words, and of a formula, that are shown."""
+"""Limits on the printed length of other text and of a formula, in characters."""
 
 
 @dataclass(frozen=True)
 class Theorem:
-    """What was proved."""
+    """A theorem, as text."""
 
     mechanism: str
-    """The notation; empty for what is about no mechanism."""
+    """Notation of the mechanism, or empty."""
     adjacency: str
     claimed: str
     verdict: str
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Return the theorem on one line."""
         subject = f"{self.mechanism} is " if self.mechanism else ""
         relation = f" under {self.adjacency}" if self.adjacency else ""
         return f"{self.verdict}: {subject}{self.claimed}{relation}"
@@ -39,7 +39,7 @@ class Theorem:
 
 # --- foreign texts ------------------------------------------------------------------------------
 def safe(text: object, longest: int = LONGEST) -> str:
-    r"""Return a text on one line: what does not print as itself escaped, what is too long cut off.
+    r"""Return a text on one line, with special characters escaped and cut at `longest`.
 
     >>> safe("one\nVALID"), safe("\x1b[2J")
     ('one\\nVALID', '\\x1b[2J')
@@ -57,7 +57,7 @@ def _character(character: str) -> str:
 
 
 def quoted(text: object, longest: int = LONGEST) -> str:
-    """Return somebody's words between quotation marks, which do not occur inside."""
+    """Return untrusted text in double quotes, with double quotes inside replaced."""
     return '"' + safe(text, longest).replace('"', "'") + '"'
 
 
@@ -69,7 +69,7 @@ _OF_FORMULAS = (
 
 
 def formula(text: object) -> str:
-    """Return a formula on one line; quoted where it, or a text inside of it, is none."""
+    """Return a formula on one line, quoted if it or a string inside it is no formula."""
     line = " ".join(str(text).split())
     return (safe if _plain(line) else quoted)(line, LONGEST_FORMULA)
 
@@ -77,7 +77,7 @@ def formula(text: object) -> str:
 def _plain(line: str) -> bool:
     """Return whether a line is a formula.
 
-    A name of three or more capital letters is no part of one: it may be a word of the kernel.
+    Names of three or more capital letters are excluded: they may be verdicts or outcomes.
     """
     try:
         nodes = [*ast.walk(ast.parse(line, mode="eval"))]
@@ -91,13 +91,13 @@ def _plain(line: str) -> bool:
 
 
 def bracketed(text: str) -> str:
-    """Return a formula as it stands before a hyphen: in brackets unless it is one word."""
+    """Return a formula to put before a hyphen: in brackets unless it is one word."""
     line = formula(text)
     return line if re.fullmatch(r"[\w.]+", line) else f"({line})"
 
 
 def described(value: Any) -> str:
-    """Say a field: a record, its type with the fields that are given; a list; or a formula."""
+    """Return the text of a field: a record with its nonempty fields, a list or a formula."""
     if isinstance(value, dict):
         given = [f"{name}={described(v)}" for name, v in value.items() if name != "type" and v]
         return f"{value['type']}({', '.join(given)})"

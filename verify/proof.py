@@ -149,7 +149,7 @@ def proved(claim: Claim, lemmas: Iterable[Claim]) -> tuple[str, str]:
 
 
 def _proved(theorem: Mapping[str, Any], witness: Mapping[str, Any]) -> tuple[str, str]:
-    from dpassay.verifier.kernel.check import prove, said
+    from dpassay.verifier.kernel.check import in_words, prove
     from dpassay.verifier.kernel.numbers import Budget, NotProved, Wrong
     from dpassay.verifier.kernel.schema import VERSION, require
 
@@ -157,7 +157,7 @@ def _proved(theorem: Mapping[str, Any], witness: Mapping[str, Any]) -> tuple[str
     try:
         data = require(whole)
         found = prove(data["theorem"], data["witness"], Budget())
-        return str(said(data["theorem"], data["witness"], found)), ""
+        return str(in_words(data["theorem"], data["witness"], found)), ""
     except NotProved as error:
         return "", error.reason
     except Wrong as error:

@@ -92,7 +92,7 @@ def _replayed(found: Checked, data: Any, options: argparse.Namespace) -> Checked
     """Return what drawing the runs of an audit again adds to a check."""
     from dpassay.verifier.audit.auditor import replay
     from dpassay.verifier.kernel import schema
-    from dpassay.verifier.kernel.check import said as in_words
+    from dpassay.verifier.kernel.check import in_words
     from dpassay.verifier.kernel.numbers import Proof
     from dpassay.verifier.kernel.statistics import FIXED, RUNS
     from dpassay.verifier.processes import Limited

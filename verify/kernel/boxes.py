@@ -1,21 +1,22 @@
-"""Statements over ranges: a comparison over a domain, and what proves it.
+"""Comparisons of formulas over a domain: intervals, expansion into polynomials, and signs.
 
-A domain is variables between ends that use earlier variables only, with assumptions. A proof is
-data: a method and what it wants (proofs.py). Every proof begins with: both sides are defined over
-the whole domain. There they are continuous.
+A domain has variables between ends, which may use earlier variables only, and assumptions. Every
+proof (proofs.py) first shows that both sides are defined on the whole domain. There they are
+continuous in the real variables.
 
-Two tools do the work. Intervals (`Box`): a formula lies between two ends wherever its variables do;
-an end may be infinite. Expansion (`Algebra`): a formula is a quotient of polynomials in atoms,
-which are variables, roots (reduced by s² = p), powers with variable exponents, and whatever no
-arithmetic makes; Σ p(j)·bʲ is b^(n+1) r(n+1) − b^m r(m), where b·r(j + 1) − r(j) = p(j); the
-logarithm of a product of positive factors is a sum. Equal quotients prove an identity; a polynomial
-has a sign if all its coefficients have it once every variable between a and b is (a + bt)/(1 + t),
-every other one above a is a + t, and every other atom its least value + t, with t ≥ 0. A variable x
-≥ 0 may be s² where √x = s occurs.
+* Intervals (`Box`): bounds of a formula over a box of ranges, which may be infinite.
+* Expansion (`Algebra`): a formula is a quotient of polynomials in *atoms*. These are variables,
+  square roots (reduced by s² = p), powers with variable exponents, and functions of other formulas.
+  A sum Σ p(j)·bʲ over m ≤ j ≤ n is b^(n+1) r(n+1) − b^m r(m) with b·r(j + 1) − r(j) = p(j). The
+  logarithm of a product of positive factors is a sum. Equal quotients prove an identity.
+* Signs: a polynomial has a sign if all its coefficients do, after substituting (a + bt)/(1 + t) for
+  a variable in [a, b], a + t for a variable with a lower end only, and its least value + t for
+  another atom, t ≥ 0. Where √x = s occurs, x may be written as s².
 
-The tree of functions.py over all of its time steps: with the plain digits of 0..kʰ − 1 each of h
-levels has the mean digit (k − 1)/2; signed ones, of −n..n for n = (kʰ − 1)/2, have the mean size
-(k² − 1)/(4k), half of it from 1..n. The sum of all, times 2h²/n, is the error of `_TREES`.
+The counting trees of functions.py have closed forms over all time steps of height h. The plain
+digits of 0..kʰ − 1 have the mean (k − 1)/2 on each of the h levels. The signed digits of −n..n,
+n = (kʰ − 1)/2, have the mean size (k² − 1)/(4k), and by symmetry half of their sum is from 1..n.
+The sum over levels and steps, times 2h²/n, is in `_TREES`.
 """
 
 from __future__ import annotations
@@ -51,32 +52,32 @@ from .numbers import Budget, NotProved, Wrong, ball
 
 Span = tuple[arb, arb]
 Sign = tuple[int, bool] | None
-"""1 or −1 and whether it is never 0; or (0, False)."""
+"""(1 or −1, whether 0 is excluded): ≥ 0 or ≤ 0, strictly if so; (0, False): always 0."""
 INFINITY = arb("inf")
 MOST_ATOMS, MOST_TERMS = 40, 20_000
 
 
 @dataclass(frozen=True)
 class Goal(Comparison):
-    """A comparison, to be proved wherever the variables are in their ranges and satisfy `given`."""
+    """A comparison to prove for all values of the variables that satisfy `given`."""
 
     variables: tuple[Variable, ...] = ()
     given: tuple[Goal, ...] = ()
 
     @property
     def gap(self) -> Node:
-        """The left side less the right one."""
+        """The difference left − right."""
         return self.left - self.right
 
     @property
     def side(self) -> int:
-        """The sign that left − right is to have."""
+        """The sign of left − right that the relation asserts: 1 or −1."""
         if self.relation not in ("<", "<=", ">", ">="):
-            raise NotProved(f"a sign proves no {self.relation}")
+            raise NotProved(f"a sign does not prove {self.relation}")
         return 1 if self.relation[0] == ">" else -1
 
     def agrees(self, sign: Sign) -> bool:
-        """Whether a sign of left − right proves the comparison."""
+        """Whether this sign of left − right proves the comparison."""
         return sign is not None and sign[0] in (0, self.side) and (sign[1] or not self.strict)
 
     def variable(self, name: Any) -> Variable:
@@ -84,10 +85,10 @@ class Goal(Comparison):
         for v in self.variables:
             if v.name == name:
                 return v
-        raise Wrong("witness.proof.variable", "is no variable of the goal")
+        raise Wrong("witness.proof.variable", "is not a variable of the goal")
 
     def over(self, changed: Variable) -> Goal:
-        """Return the goal with a variable changed."""
+        """Return the goal with one variable replaced."""
         kept = tuple(changed if v.name == changed.name else v for v in self.variables)
         return replace(self, variables=kept)
 
@@ -96,14 +97,14 @@ class Goal(Comparison):
         return replace(self, left=left, relation=relation, right=right)
 
     def fix(self, values: Mapping[str, Node]) -> Goal:
-        """Put values (shown to lie in the domain) in the place of variables."""
+        """Substitute values, known to lie in the domain, for variables."""
         kept = tuple(v.put(values) for v in self.variables if v.name not in values)
         given = tuple(one.fix(values) for one in self.given)
         left, right = substitute(self.left, values), substitute(self.right, values)
         return Goal(left, self.relation, right, kept, given)
 
     def mentions(self, name: str) -> bool:
-        """Whether an end of another variable or an assumption uses a variable."""
+        """Whether an end or an assumption uses the variable."""
         return any(name in v.ends for v in self.variables) or any(
             name in g.free for g in self.given
         )
@@ -115,14 +116,14 @@ _MONOTONE: dict[str, tuple[Any, Any]] = {
     **dict.fromkeys(("log", "log1p", "log2"), (-INFINITY, INFINITY)),
     **{"tanh": (-1, 1), "erf": (-1, 1), "Phi": (0, 1), "erfc": (2, 0), "mills": (INFINITY, 0)},
 }
-"""Monotone functions, with their values at the left and right ends of where they are defined."""
+"""Monotone function → its limits at the left and right ends of its domain."""
 _LEFT = {"sqrt": 0, "log": 0, "log2": 0, "log1p": -1}
 
 
 class Box:
-    """Ends between which formulas lie wherever the variables lie in a box and they are defined.
+    """Bounds of formulas over a box of variables, at all points where they are defined.
 
-    With `far` an infinite end of a variable stands for its limit: 0·∞ is then unknown, not 0.
+    With `far`, an infinite end is a limit, and 0·∞ is unknown instead of 0.
     """
 
     def __init__(self, ranges: Mapping[str, Span], budget: Budget, *, far: bool = False) -> None:
@@ -130,7 +131,7 @@ class Box:
         self._memo: dict[Node, Span] = {}
 
     def __call__(self, node: Node) -> Span:
-        """Return ends of a formula, rounded outward."""
+        """Return lower and upper bounds of a formula."""
         if node not in self._memo:
             self.budget.check()
             low, high = self._span(node)
@@ -238,7 +239,7 @@ def _monotone(op: str, x: Span) -> Span:
 
 
 def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
-    """Change every tree inside, the innermost first."""
+    """Apply `change` to every subtree, innermost first."""
     done: dict[Node, Node] = {}
 
     def work(n: Node) -> Node:
@@ -252,10 +253,10 @@ def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
 
 
 def _unrolled(node: Node, budget: Budget) -> Node:
-    """Write out a sum or product of up to a thousand terms."""
+    """Write out a sum or product of at most about a thousand terms."""
     index, low, high, term = node.args
     if low.free or high.free:
-        raise NotProved("a sum in it has ends that vary")
+        raise NotProved("the ends of a sum in it vary")
     first, last = (numbers.whole(value(n, budget)) for n in (low, high))
     if last - first > 1000:
         raise NotProved("a sum over a range has more than 1000 terms")
@@ -268,7 +269,7 @@ def _unrolled(node: Node, budget: Budget) -> Node:
 
 # --- signs --------------------------------------------------------------------------------------
 class Facts:
-    """What is known over the domain of a goal: bounds, signs, and where formulas are defined."""
+    """Facts over the domain of a goal: bounds, signs, limits, and where formulas are defined."""
 
     def __init__(self, goal: Goal, budget: Budget) -> None:
         self.goal, self.budget = goal, budget
@@ -282,7 +283,7 @@ class Facts:
             self.bind(v)
 
     def bind(self, v: Variable) -> None:
-        """Let a variable, or the index of a sum, range between its ends."""
+        """Add a variable, or the index of a sum, with its range."""
         low, high = -INFINITY, INFINITY
         try:
             low = low if v.low is None else self.box(v.low)[0]
@@ -301,7 +302,7 @@ class Facts:
         if not low.is_finite():
             return None
         man, exp = low.man_exp()
-        if abs(exp) > numbers.MOST_BITS:  # flint ends the process where it has no room for a number
+        if abs(exp) > numbers.MOST_BITS:  # FLINT aborts the process if it is out of memory
             return fmpq(0) if low >= 0 else None
         return fmpq(man) * fmpq(2) ** int(exp) if exp >= 0 else fmpq(man) / fmpq(2) ** int(-exp)
 
@@ -310,9 +311,9 @@ class Facts:
         return self.sign(node) == (1, True)
 
     def sign(self, node: Node) -> Sign:
-        """Return the sign of a formula over the domain, None where none is found."""
+        """Return the sign of a formula over the domain, or None if none is found."""
         if node not in self._signs:
-            self._signs[node] = None  # while it is being looked for
+            self._signs[node] = None  # breaks cycles
             self.budget.check()
             self._signs[node] = self._sign(node)
         return self._signs[node]
@@ -344,7 +345,7 @@ class Facts:
         return found
 
     def _rooted(self, node: Node) -> Sign:
-        """Return a sign with x = s² for each variable x ≥ 0 whose root occurs; s may go too far."""
+        """Return the sign with x = s² for variables x ≥ 0 whose root occurs, on a larger domain."""
         ends = [e for v in self.known.values() for e in (v.low, v.high) if e is not None]
         inside = {n.args[0] for n in walk(node, *ends) if n.op == "sqrt" and n.args[0].op == "var"}
         signs = {str(x.args[0]): self.sign(x) for x in inside if x.args[0] in self.known}
@@ -380,7 +381,7 @@ class Facts:
             return None
         if op in ("exp", "pi", "Phi", "erfc", "mills"):
             return 1, True
-        if op in ("gamma", "binomial") and node.free:  # a number may be gamma(-1/2) < 0
+        if op in ("gamma", "binomial") and node.free:  # of a constant, gamma(-1/2) < 0
             return 1, True
         if op in FOLDS:
             inner = Facts(_bound(self.goal, node), self.budget).sign(args[3])
@@ -417,7 +418,7 @@ class Facts:
         return (a[0] or b[0], a[1] or b[1]) if a[0] * b[0] >= 0 else None
 
     def _ordered(self, a: Node, b: Node) -> Sign:
-        """Return the sign of a − b: of what rises or falls, or of a variable with an end."""
+        """Return the sign of a − b for monotone functions, and for a variable and its end."""
         if a.op == b.op in ("sqrt", "exp", "log", "Phi") and len(a.args) == len(b.args) == 1:
             return self.sign(a.args[0] - b.args[0])
         if a.op == b.op in ("mills", "erfc"):
@@ -434,9 +435,10 @@ class Facts:
         return None
 
     def far(self, node: Node, name: str) -> Node:
-        """Return the limit as a variable tends to ∞, of a formula that is defined over the domain.
+        """Return the limit of a formula as a variable tends to ∞.
 
-        Parts whose intervals end in one number have it as their limit; all else is continuous.
+        If the bounds of a subformula at infinity agree, they are its limit. Elsewhere limits are
+        taken of the arguments, by continuity.
         """
         box = Box({**self.ranges, name: (INFINITY, INFINITY)}, self.budget, far=True)
 
@@ -447,7 +449,7 @@ class Facts:
                 return -INFINITY, INFINITY
 
         def side(n: Node) -> int:
-            """Return 1 or −1 for what tends to ∞ or −∞, else 0."""
+            """Return 1 or −1 if a formula tends to ∞ or −∞, else 0."""
             low, high = span(n)
             if low == INFINITY or high == -INFINITY:
                 return 1 if low > 0 else -1
@@ -481,19 +483,19 @@ class Facts:
 
     # --- where formulas are defined
     def defined(self, *nodes: Node) -> None:
-        """Require that formulas are defined over the whole domain."""
+        """Require that formulas are defined on the whole domain."""
         for n in walk(*nodes):
             if not n.free <= {*self.known}:
-                continue  # it is looked at with the sum that binds the variable
+                continue  # checked with the sum that binds its variable
             if n.op in FOLDS:
                 if not (self.whole(n.args[1]) and self.whole(n.args[2])):
-                    raise NotProved("a sum in it has ends that may be no integers")
+                    raise NotProved("an end of a sum in it may not be an integer")
                 Facts(_bound(self.goal, n), self.budget).defined(n.args[3])
             elif n.op not in ("num", "var"):
                 self._defined(n)
 
     def whole(self, node: Node) -> bool:
-        """Whether a formula is an integer: a polynomial is, if it is one on 0..degree."""
+        """Whether a formula is an integer: a polynomial is, if it is on the grid 0..degree."""
         if node.op in ("max", "min"):
             return all(map(self.whole, node.args))
         algebra = self.algebras[0]
@@ -557,29 +559,27 @@ class Facts:
                 raise NotProved(f"{op} of {show(inside)[:80]} may be undefined")
 
     def around(self, node: Node) -> None:
-        """Require that a formula is 0 at most where continuity proves what holds around it."""
+        """Require that zeros of a divisor are isolated, so that continuity extends an identity."""
         sign = self.sign(node)
         if sign is not None and sign[1]:
             return
         names = [v for v in self.goal.variables if v.name in node.free]
-        if any(n.op not in ("num", "var", "+", "-", "*", "/") for n in walk(node)):
-            raise NotProved(f"{show(node)[:60]} may be 0, where a sum has another form")
+        rational = all(n.op in ("num", "var", "+", "-", "*", "/") for n in walk(node))
+        tied = any(v.integer or self.goal.mentions(v.name) for v in names)
+        if not rational or tied or self.goal.strict or len(names) < max(1, len(node.free)):
+            raise NotProved(f"a closed form of a sum divides by {show(node)[:60]}, which may be 0")
         for v in names:
-            if v.integer or self.goal.mentions(v.name):
-                raise NotProved(f"{show(node)[:60]} may be 0, where a sum has another form")
             if v.low is not None and v.high is not None and not self.positive(v.high - v.low):
                 raise NotProved(f"the range of {v.name} may be a point")
-        if self.goal.strict or not names or len(names) < len(node.free):
-            raise NotProved(f"{show(node)[:60]} may be 0, where a sum has another form")
 
 
 _STEPS = ("floor", "ceil", "float", "round_up", "round_down", "harmonic", "where", "lambert_w",
           "Phi_inverse", "gamma_upper", "beta_lower", "r1smg_sigma_star")  # fmt: skip
-"""Functions with jumps, or whose domains are not looked at here."""
+"""Functions with jumps, or whose domains are not checked here."""
 
 
 def _sizes(node: Node) -> tuple[list[Node], list[Node], Node] | None:
-    """Return what is an integer, what is not negative, and a closed form, of a count or a tree."""
+    """Return the integers, the nonnegative terms and the closed form of a binomial or a tree."""
     if node.op == "binomial":
         n, k = node.args
         return [n, k], [k, n - k], ONE
@@ -597,7 +597,7 @@ def _sizes(node: Node) -> tuple[list[Node], list[Node], Node] | None:
 
 
 def _bound(goal: Goal, fold: Node) -> Goal:
-    """Return a goal with the index of a sum as one more variable."""
+    """Return the goal with the index of a sum as a further variable."""
     index, low, high, _ = fold.args
     own = Variable(index, low, False, high, False, True)
     return replace(goal, variables=(*(v for v in goal.variables if v.name != index), own))
@@ -612,18 +612,18 @@ class Ratio(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str]:
-        """A text of the ratio."""
+        """A text that identifies the ratio."""
         return str(self.top), str(self.low)
 
     def constant(self) -> fmpq | None:
-        """Return the number that the ratio is, if it is one."""
+        """Return the value of a constant ratio, else None."""
         if self.top.is_constant() and self.low.is_constant():
             return fmpq(self.top.leading_coefficient()) / fmpq(self.low.leading_coefficient())
         return None
 
 
 class Algebra:
-    """Formulas over one domain as ratios of the same atoms; `closed`: sums in closed form."""
+    """Formulas over one domain as ratios of polynomials in atoms; `closed` sums Σ p(j)·bʲ."""
 
     def __init__(self, facts: Facts, *, closed: bool) -> None:
         self.ctx = fmpq_mpoly_ctx.get(tuple(f"a{i}" for i in range(MOST_ATOMS)), Ordering.lex)
@@ -640,7 +640,7 @@ class Algebra:
         return Ratio(self.ctx.constant(fmpq(x)), self.one)
 
     def ratio(self, top: Any, low: Any) -> Ratio:
-        """Return top/low, with roots reduced, in lowest terms."""
+        """Return top/low in lowest terms, with roots reduced."""
         self.facts.budget.check()
         top, low = self._reduced(top), self._reduced(low)
         if low.is_zero():
@@ -682,7 +682,7 @@ class Algebra:
         return p
 
     def split(self, p: Any, i: int) -> dict[int, Any]:
-        """Return the coefficients of the powers of one atom."""
+        """Return power → coefficient of a polynomial in one atom."""
         parts: dict[int, dict[tuple[int, ...], fmpq]] = {}
         for powers, c in p.terms():
             rest = tuple(0 if j == i else int(k) for j, k in enumerate(powers))
@@ -690,7 +690,7 @@ class Algebra:
         return {k: self.ctx.from_dict(v) for k, v in parts.items()}
 
     def used(self, *polys: Any) -> list[int]:
-        """Return the atoms that occur."""
+        """Return the indices of the atoms that occur."""
         return [i for i in range(len(self.atoms)) if any(p.degrees()[i] > 0 for p in polys)]
 
     def node(self, a: Ratio) -> Node:
@@ -707,7 +707,7 @@ class Algebra:
         return total
 
     def atom(self, key: Any, node: Node) -> int:
-        """Return the index of an atom, a new one if it is not known."""
+        """Return the index of an atom, adding it if it is new."""
         if key not in self._index:
             if len(self.atoms) == MOST_ATOMS:
                 raise NotProved("it has too many roots, powers and variables")
@@ -774,7 +774,7 @@ class Algebra:
         return self.gen((op, *(a.key for a in inside)), known)
 
     def _logarithm(self, a: Ratio) -> Ratio | None:
-        """Return ln a in the logarithms of primes and, if `closed`, of positive factors."""
+        """Return ln a as a sum of logarithms of primes and, if `closed`, of positive factors."""
         if a.constant() is None and not self.closed:
             return None
         total, scale = self.constant(0), fmpq(1)
@@ -803,10 +803,10 @@ class Algebra:
         return total
 
     def _binomial(self, n: Ratio, k: Ratio) -> Ratio:
-        """Return C(n, k) as a ratio times another one, where both differ by integers of one sign.
+        """Return C(n, k) as a ratio times a known C(n₀, k₀), if n − n₀ and k − k₀ are integers.
 
-        C(n + 1, k)/C(n, k) = (n + 1)/(n + 1 − k) and C(n, k + 1)/C(n, k) = (n − k)/(k + 1); for
-        0 ≤ k ≤ n at both ends no divisor on the way is 0.
+        C(n + 1, k)/C(n, k) = (n + 1)/(n + 1 − k) and C(n, k + 1)/C(n, k) = (n − k)/(k + 1). The
+        differences have one sign, so no divisor is 0 if 0 ≤ k ≤ n at both ends.
         """
         for n0, k0, known in self._binomials:
             a, b = (self.add(x, y, -1).constant() for x, y in ((n, n0), (k, k0)))
@@ -827,12 +827,12 @@ class Algebra:
         return found
 
     def _chosen(self, op: str, inside: list[Ratio]) -> list[Ratio]:
-        """Return the arguments that may be the largest (or least), in an order of their own."""
+        """Return the arguments that may be the maximum (or minimum), in canonical order."""
         kept: list[Ratio] = []
         for a in inside:
             for i, b in enumerate(kept):
                 sign = self.sign(self.add(a, b, -1))
-                if sign is not None:  # one of the two is never needed
+                if sign is not None:  # the other argument is never needed
                     kept[i] = a if sign[0] == (1 if op == "max" else -1) else b
                     break
             else:
@@ -840,7 +840,7 @@ class Algebra:
         return sorted(kept, key=lambda a: a.key)
 
     def root(self, a: Ratio) -> Ratio:
-        """Return √a as the product of the roots of its primes and of its factors of known sign."""
+        """Return √a as a product of roots of primes and of factors of known sign."""
         sign = self.facts.sign(self._sum(a.low))
         if sign is None:
             raise NotProved("a root of a quotient has a divisor without a sign")
@@ -873,10 +873,10 @@ class Algebra:
         return self.ratio(outside, a.low * (sign[0] or 1))
 
     def power(self, base: Node, power: Ratio) -> Ratio:
-        """Return base^power: a product over the terms of the power."""
+        """Return base^power as a product over the terms of the exponent."""
         n = power.constant()
         own = base.op == "exp" and base.args[0] is ONE
-        inner = self.gen(("exp",), base) if own else self.normal(base)  # e itself is (e^(1/8))^8
+        inner = self.gen(("exp",), base) if own else self.normal(base)  # for e itself, see `part`
         if n is not None and n.q == 1 and not own:
             return self.pow(inner, int(n.p))
         if n is not None and n.q == 2 and not own:
@@ -892,7 +892,7 @@ class Algebra:
                 total = self.mul(total, self.pow(self.normal(inside.args[0]), int(c.p)))
                 continue
             whole = unit.constant() is not None and c.q == 1 and not own
-            most = 40 if unit.constant() is not None else 8  # e^0.1 and e^0.25 are powers of one
+            most = 40 if unit.constant() is not None else 8  # e^0.1, e^0.25: powers of one
             part = most if own and most % int(c.q) == 0 and abs(c) * most < 400 else int(c.q)
             one = inner
             if not whole:
@@ -916,7 +916,7 @@ class Algebra:
             return total
         empty = self.facts.sign(high - low + ONE)
         if empty is None or empty[0] < 0:
-            raise NotProved("a sum in it may end before it begins")
+            raise NotProved("the ends of a sum in it may be reversed")
         found = None
         if node.op == "sum" and self.closed:
             own = f"{index} from {first.key} to {last.key}"
@@ -964,7 +964,7 @@ class Algebra:
         return total
 
     def _linear(self, i: int, own: int, index: str) -> Ratio | None:
-        """Return c where an atom is b to c times the index, and neither b nor c depends on it."""
+        """Return c if an atom is b^(c·index), with b and c independent of the index."""
         if i not in self._bases or index in self._bases[i][0].free:
             return None
         found = self.div(self._bases[i][1], Ratio(self.ctx.gen(own), self.one))
@@ -988,7 +988,7 @@ class Algebra:
         return r
 
     def vanishes(self, a: Ratio) -> bool:
-        """Whether a ratio is 0: at once, or as A + sB = 0 where A·B ≤ 0 and A² = s²B²."""
+        """Whether a ratio is 0: as a polynomial, or as A + sB with A·B ≤ 0 and A² = s²B²."""
         if a.top.is_zero():
             return True
         for i in sorted(self._roots, reverse=True):
@@ -1020,7 +1020,7 @@ class Algebra:
         return total, strict
 
     def _spread(self, p: Any) -> Sign:
-        """Return the sign of a polynomial by its coefficients, atoms at t above their ends."""
+        """Return the sign of a polynomial from its coefficients in t ≥ 0."""
         plan: list[tuple[int, bool, bool, int]] = []
         done: set[int] = set()
         fixed = {i for i, atom in enumerate(self.atoms) if not atom.free}
@@ -1042,7 +1042,7 @@ class Algebra:
         return None if signs or not side else (side, self._strict(p, plan))
 
     def _grouped(self, p: Any, fixed: set[int]) -> list[Any]:
-        """Return the coefficients of the monomials in what varies: polynomials in fixed atoms."""
+        """Return the coefficients of the monomials in varying atoms: polynomials in constants."""
         found: dict[tuple[int, ...], dict[tuple[int, ...], fmpq]] = {}
         for powers, c in p.terms():
             key = tuple(0 if i in fixed else int(k) for i, k in enumerate(powers))
@@ -1058,7 +1058,7 @@ class Algebra:
         return 1 if low > 0 else -1 if high < 0 else 0
 
     def _strict(self, p: Any, plan: list[tuple[int, bool, bool, int]]) -> bool:
-        """Whether a polynomial with coefficients of one sign is nowhere 0."""
+        """Whether a polynomial with coefficients of one sign is nowhere 0 on the domain."""
         if p.is_zero() or not plan:
             return not p.is_zero()
         (i, low_open, high_open, most), rest = plan[-1], plan[:-1]
@@ -1067,7 +1067,7 @@ class Algebra:
         return inner and (high_open or parts.get(most, False))
 
     def name(self, i: int) -> str:
-        """Return the name of an atom that is a variable."""
+        """Return the name of an atom that is a variable, else an empty text."""
         return str(self.atoms[i].args[0]) if self.atoms[i].op == "var" else ""
 
     def _range(self, i: int) -> tuple[Ratio | None, bool, Ratio | None, bool]:
@@ -1087,7 +1087,7 @@ class Algebra:
         return self.constant(least), strict, None, True
 
     def _put(self, p: Any, i: int, low: Ratio | None, high: Ratio | None) -> Any:
-        """Write (low + high t)/(1 + t), low + t or high − t for an atom; times what is positive."""
+        """Substitute (low + high t)/(1 + t), low + t or high − t, up to a positive factor."""
         t, one, end = self.ctx.gen(i), self.one, low or high
         assert end is not None
         if any(r is not None and not self.facts.positive(self._sum(r.low)) for r in (low, high)):
@@ -1105,7 +1105,7 @@ _TREES = {
     "tree_mse": parse("(k - 1)*h**3/(1 - 1/k**h)"),
     "signed_tree_mse": parse("k*(1 - 1/k**2)*h**3/(2*(1 - 1/k**h))"),
 }
-"""The error of a whole tree of height h, over kʰ − 1 steps, or (kʰ − 1)/2 of a signed one."""
+"""Mean squared error over kʰ − 1 time steps of a tree, or (kʰ − 1)/2 of a signed one."""
 _REWRITTEN = {
     name: parse(text)
     for name, text in {

@@ -191,7 +191,7 @@ class Statement:
             if one.free <= {*case}:
                 found = self.compared(one.fix(case))
                 if found is None:
-                    raise NotProved("an assumption is too close to call")
+                    raise NotProved("an assumption is too close to decide")
                 if not found:
                     return False
         return True
@@ -280,7 +280,7 @@ class Statement:
         """Require a comparison of two numbers; raise Wrong if it is false."""
         found = self.compared(one)
         if found is None:
-            raise NotProved(f"{one} is too close to call")
+            raise NotProved(f"{one} is too close to decide")
         if not found:
             raise Wrong(field, why)
 
@@ -320,7 +320,7 @@ def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
     return statement.proof
 
 
-# --- what is said of a claim ---------------------------------------------------------------------
+# --- claims in words ---------------------------------------------------------------------
 _CLAIMED = {
     "approximate-dp": "({epsilon}, {delta})-DP",
     "pure-dp": "({epsilon}, 0)-DP",
@@ -332,7 +332,7 @@ _CLAIMED = {
 }
 
 
-def said(theorem: Data, witness: Data, _: Proof) -> Theorem:
+def in_words(theorem: Data, witness: Data, _: Proof) -> Theorem:
     """Return a claim in the kernel's words."""
     mechanism = formula(theorem["mechanism"]) if "mechanism" in theorem else ""
     verdict = str(theorem["verdict"])

@@ -170,7 +170,7 @@ def _checked(certificate: Any, budget: Budget) -> dict[str, Any]:
         if rows and {*rows} != proof.lemmas:
             raise Wrong("lemmas", f"expected {json.dumps(sorted(proof.lemmas))}")
         return {
-            "theorem": said(theorem, witness, proof),
+            "theorem": in_words(theorem, witness, proof),
             "assumptions": tuple(dict.fromkeys([*conditions, *proof.conditions])),
             "lemmas": tuple(sorted(proof.lemmas)),
             "numbers": dict(proof.numbers),
@@ -189,10 +189,10 @@ def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
     return found
 
 
-def said(theorem: Data, witness: Data, proof: Proof) -> Theorem:
+def in_words(theorem: Data, witness: Data, proof: Proof) -> Theorem:
     """Return the proved theorem in the kernel's words."""
     words = _module({"kind": "relation"} if "argument" in theorem else theorem)
-    found: Theorem = words.said(theorem, witness, proof)
+    found: Theorem = words.in_words(theorem, witness, proof)
     return found
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from flint import fmpq
 
 from . import laws, lemmas
-from .laws import INFINITE, ONE, ZERO, Answer, Law, derived_law, nothing, reach, table, told
+from .laws import INFINITE, ONE, ZERO, Answer, Law, below_all, derived_law, reach, resolve, table
 from .lemmas import Arguments, Special, Way, Worst, in_both_orders, merged, one, worst
 from .notation import Noise
 from .numbers import Budget, NotProved, Number, ball, compare, exp, log
@@ -117,17 +117,17 @@ def _sampled(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
         q, row = args["sample_size"] / args["population"], "without-replacement"
         if not _any_two(inner):
             raise NotProved("some records of the sample are not neighbours")
-        if any(told(args.value(n), "!=", args["sample_size"]) for n in _populations(inner)):
+        if any(resolve(args.value(n), "!=", args["sample_size"]) for n in _populations(inner)):
             raise args.wrong("sample_size", "differs from the number of records of the mechanism")
-        if told(q, ">", ONE):
+        if resolve(q, ">", ONE):
             raise args.wrong("sample_size", "is above the population")
         found = worst(inner, "replace-one", args.value, budget)
         remove = add = _joined(found.ways)
     rows = {row, *found.rows}
-    if told(q, "==", ZERO):
-        nothing = one(table([(ONE, ONE)]))
-        return Worst(nothing, nothing, rows)
-    if told(q, "==", ONE):
+    if resolve(q, "==", ZERO):
+        trivial = one(table([(ONE, ONE)]))
+        return Worst(trivial, trivial, rows)
+    if resolve(q, "==", ONE):
         return replace(found, rows=rows)
     remove, add = (merged(way) for way in (remove, add))
     if [(len(way), way[0][1]) for way in (remove, add)] != [(1, 1), (1, 1)]:
@@ -155,8 +155,8 @@ def sampled(law: Law, rate: Number) -> Law:
 
     def answer(loss: Number) -> Answer:
         inner = exp(loss) - 1 + rate
-        if not told(inner, ">", ZERO):
-            return nothing(loss)
+        if not resolve(inner, ">", ZERO):
+            return below_all(loss)
         height, slope = law.at(_log(inner / rate, loss))
         return rate * height, slope
 
@@ -172,7 +172,7 @@ def diluted(law: Law, rate: Number) -> Law:
     def answer(loss: Number) -> Answer:
         factor = exp(loss)
         rest = 1 - (1 - rate) * factor
-        if not told(rest, ">", ZERO):
+        if not resolve(rest, ">", ZERO):
             return ZERO, ZERO
         inner = _log(rate * factor / rest, loss)
         height, slope = law.at(inner)
@@ -182,7 +182,7 @@ def diluted(law: Law, rate: Number) -> Law:
     if ball(law.largest).is_finite():
         largest = -log(1 - rate + rate * exp(-law.largest))
     else:
-        largest = INFINITE if told(rate, "==", ONE) else -log(1 - rate)
+        largest = INFINITE if resolve(rate, "==", ONE) else -log(1 - rate)
     return derived_law(law, "sampled in reverse", answer, largest, _sampled_reach(law, rate))
 
 

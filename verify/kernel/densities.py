@@ -184,10 +184,10 @@ def _law(survival: _Survival, s: arb) -> Law:
                 raise TooFewDigits("a loss of a density is too far out")
         for _ in range(2 * ctx.prec):
             tried = [(low + (high - low) * share).mid() for share in (arb(0.5), arb(0.4375))]
-            told = [(x, side) for x in tried if (side := larger(x)) is not None]
-            if not told:
+            decided = [(x, side) for x in tried if (side := larger(x)) is not None]
+            if not decided:
                 break
-            low, high = (low, told[0][0]) if told[0][1] else (told[0][0], high)
+            low, high = (low, decided[0][0]) if decided[0][1] else (decided[0][0], high)
         p, q = (
             survival((low - by).lower()).union(survival((high - by).upper())) for by in (s, arb(0))
         )

@@ -345,14 +345,14 @@ class _Evaluation:
         if n.op in BASIC:
             return BASIC[n.op](*map(self.known, n.args))
         from .functions import FUNCTIONS, written
-        from .laws import told
+        from .laws import resolve
 
         if n.op in FUNCTIONS:
             with numbers.precision(max(ctx.prec, 1024) if n.op[:6] == "round_" else ctx.prec):
                 return FUNCTIONS[n.op](*map(self.known, n.args))
 
         def holds(*facts: tuple[Node, str, Node]) -> bool:
-            return all(told(self.known(a), relation, self.known(b)) for a, relation, b in facts)
+            return all(resolve(self.known(a), relation, self.known(b)) for a, relation, b in facts)
 
         if (form := written(n, holds)) is None:
             raise NotProved(f"the kernel does not compute {n.op[:40]!a}")
@@ -376,11 +376,11 @@ class _Evaluation:
     def question(self, n: Node) -> Number:
         from .questions import quantity
 
-        given, word = asked(n, self.adjacency)
+        given, word = question_parts(n, self.adjacency)
         exact = {k: number(v) for k, v in self.at.items() if isinstance(v, fmpq)}
         noise = substitute(given[0], exact)
         if noise.free:
-            raise NotProved(f"{n.op} is asked of a mechanism with an argument that is no rational")
+            raise NotProved(f"{n.op} of a mechanism with an argument that is not rational")
         for inner in walk(noise):  # it rests on what they rest on
             if inner.op in QUESTIONS:
                 self.known(inner)
@@ -390,7 +390,7 @@ class _Evaluation:
         return found
 
 
-def asked(question: Node, adjacency: str | None) -> tuple[list[Node], str | None]:
+def question_parts(question: Node, adjacency: str | None) -> tuple[list[Node], str | None]:
     """Return the mechanism and numbers of a quantity, and its adjacency."""
     *given, keys = question.args
     if keys:

@@ -82,11 +82,11 @@ class Law:
         return self.answer(loss)[0]
 
 
-def told(a: Number, relation: str, b: Number) -> bool:
+def resolve(a: Number, relation: str, b: Number) -> bool:
     """Return a comparison; raise TooFewDigits if the balls do not decide it."""
     found = compare(a, relation, b)
     if found is None:
-        raise TooFewDigits("two numbers are too close to be told apart")
+        raise TooFewDigits("two numbers are too close to compare")
     return found
 
 
@@ -95,7 +95,7 @@ def from_tails(loss: Number, p: Number, q: Number) -> Answer:
     return p - exp(loss) * q, q
 
 
-def nothing(loss: Number) -> Answer:
+def below_all(loss: Number) -> Answer:
     """Return H(l) and Q(L > l) for l below all losses."""
     return 1 - exp(loss), ONE
 
@@ -104,9 +104,9 @@ def between(t: Number, inside: Callable[[Number], Answer]) -> Callable[[Number],
     """Return `answer` of a law with losses in [−t, t], from its restriction to [−t, t)."""
 
     def answer(loss: Number) -> Answer:
-        if told(loss, ">=", t):
+        if resolve(loss, ">=", t):
             return ZERO, ZERO
-        return nothing(loss) if told(loss, "<", -t) else inside(loss)
+        return below_all(loss) if resolve(loss, "<", -t) else inside(loss)
 
     return answer
 
@@ -119,7 +119,7 @@ def normal_above(x: Number) -> arb:
 
 def gaussian(mu: Number, square: Number | None = None) -> Law:
     """Return N(μ, 1) against N(0, 1): L ~ N(μ²/2, μ²) under P. `square` is μ², if exact."""
-    if told(mu, "==", ZERO):
+    if resolve(mu, "==", ZERO):
         return table([(ONE, ONE)])
 
     def answer(loss: Number) -> Answer:
@@ -141,7 +141,7 @@ def laplace(t: Number) -> Law:
         if beyond:
             return ZERO, ZERO
         if before:
-            return nothing(loss)
+            return below_all(loss)
         height, slope = 1 - exp((loss - t) / 2), exp(-(t + loss) / 2) / 2
         if before is None:
             return ball(height).union(ball(1 - exp(loss))), ball(slope).union(arb(1))
@@ -165,7 +165,7 @@ def reaching(largest: Number) -> Law:
     return Law("a largest loss", answer, largest, is_pair=False)
 
 
-def apart() -> Law:
+def disjoint() -> Law:
     """Return the law of disjoint supports: δ = 1 for every ε."""
     return table([(ONE, ZERO), (ZERO, ONE)])
 

@@ -29,7 +29,7 @@ from flint import arb, fmpq
 
 from . import expressions, laws
 from .expressions import Node, comparison, parse
-from .laws import INFINITE, ONE, ZERO, Law, told
+from .laws import INFINITE, ONE, ZERO, Law, resolve
 from .notation import Noise
 from .numbers import Budget, NotProved, Number, Wrong, compare, sqrt, whole
 
@@ -117,9 +117,9 @@ noisy-max | the index of the largest noisy score, where scores move against each
     ReportNoisyMax lower noise=Laplace returns=index: event(1/2, q); let x = sensitivity*(2 - monotone)/scale; let q = (2 + x)*exp(-x)/4
     ReportNoisyMax lower noise=Laplace returns=index: event(3*exp(-1)/4, q); let x = 1 + sensitivity*(2 - monotone)/scale; let q = (2 + x)*exp(-x)/4
 above-threshold | threshold noise of scale s and query noise of scale r, in units of the sensitivity. The supremum of the loss is 1/s + 2c/r, or 1/s + c/r if all answers move in one direction; with a fresh threshold, c times that of c = 1. Streams with answers at a and 1 come arbitrarily close to it. Endless streams, and streams without query noise, distinguish neighbours with certainty in the limit; with noisy values the loss is unbounded. From below: the first answer, 1/2 below the threshold on one dataset and 1/2 above it on the other, is yes if Z < 1/2 instead of Z > 1/2, Z the difference of the noises | Lyu, Su, Li 2017
-    AboveThreshold variant=endless: apart()
-    AboveThreshold query_scale=0: apart()
-    AboveThreshold upper variant=noisy-values: apart()
+    AboveThreshold variant=endless: disjoint()
+    AboveThreshold query_scale=0: disjoint()
+    AboveThreshold upper variant=noisy-values: disjoint()
     AboveThreshold lower variant=noisy-values: unbounded()
     AboveThreshold upper variant=standard: pure(sensitivity*(1/threshold_scale + count*(2 - monotone)/query_scale)); if query_scale > 0
     AboveThreshold upper variant=fresh-threshold: pure(sensitivity*count*(1/threshold_scale + (2 - monotone)/query_scale)); if query_scale > 0
@@ -152,7 +152,7 @@ allocation | a record takes part in k of t steps, chosen uniformly. From above: 
 shuffled | the reports of n users in random order, where one user has another record. From above: no worse than that user's report alone; and if any two records have losses of at most t, no worse than `clones` of noises.py. From below, for randomised response, which reports the true category with probability p and each other one with q: if all users have one category, all reports are that category with probability p^n, and if one user has another, with p^(n − 1)q | post-processing; Feldman, McMillan, Talwar 2021, Theorem 3.1; the definition
 matrix | the noise C⁻¹Z of a lower triangular Toeplitz matrix C, Z of standard deviation s. Neighbours differ in the steps of one record, in each by a vector of norm at most 1 (under any relation): N(Δ/s, 1) against N(0, 1). If the columns of a record's steps share no row, Δ² is the sum of their squared norms, largest for the first steps. The square-root strategy has c_j = C(2j, j)/4^j | Denisov, McMahan, Rush, Smith, Thakurta 2022
 rank-one | noise z√σ v, z ~ N(0, 1), v uniform on the sphere of R^M, on answers at distance D. From below: the output is within r < D of the first answer with probability erf(r/√(2σ)). From the second answer this needs |z|√σ in [D − r, D + r], a direction towards the first, and sin² ≤ (r/D)² of the angle with their line, where sin² is a Beta((M − 1)/2, 1/2) variable. E v_j² = 1/M | Ji, Li, Definition 8; geometry
-    RankOneGaussian upper: apart(); variance sigma_star/dimension
+    RankOneGaussian upper: disjoint(); variance sigma_star/dimension
 mixture | N(0, s²) around a random one of several answers: Σ w_i N(m_i, 1) against N(0, 1), and the reverse; under replace-one against the opposite means | Choquette-Choo et al. 2024
 pure | losses in [−ε, ε] are dominated by randomised response with ε; then D_a ≤ a ε²/2 | Kairouz, Oh, Viswanath 2015; Bun, Steinke 2016
 """  # noqa: E501
@@ -178,7 +178,7 @@ class Line:
                 return False
         return True
 
-    def said(self, key: str) -> list[Any]:
+    def entries(self, key: str) -> list[Any]:
         """Return the values of a key: comparisons for `if`, (name, formula) for `let`."""
         return [found for k, found in self.also if k == key]
 
@@ -193,7 +193,7 @@ class Line:
         return found
 
 
-def _said(text: str) -> tuple[str, Any]:
+def _entry(text: str) -> tuple[str, Any]:
     key, _, rest = text.partition(" ")
     if key == "let":
         name, _, formula = rest.partition(" = ")
@@ -225,7 +225,7 @@ for _text in TABLE.strip().split("\n"):
         tuple(word for word in _head.split() if word[0].isupper()),
         tuple(word for word in _head.split() if not word[0].isupper()),
         parse(_law),
-        tuple(map(_said, _rest)),
+        tuple(map(_entry, _rest)),
     )
     for _name in _line.names:
         LINES.setdefault(_name, []).append(_line)
@@ -348,7 +348,7 @@ class Arguments:
         if not isinstance(entries, list) or not all(isinstance(x, str) for x in entries or [0]):
             raise self.wrong(key, "expected a list of numbers")
         found = [self.value(text) for text in entries]
-        if relation and not all(told(x, relation, ZERO) for x in found):
+        if relation and not all(resolve(x, relation, ZERO) for x in found):
             raise self.wrong(key, f"expected numbers {relation} 0")
         return found
 
@@ -372,9 +372,9 @@ def _within(x: Number, domain: str) -> bool:
         return bool(x.q == 1 and (not least or x >= int(least)))
     if domain.startswith("in"):
         ends = (">", "<") if "(" in domain else (">=", "<=")
-        return told(x, ends[0], ZERO) and told(x, ends[1], ONE)
+        return resolve(x, ends[0], ZERO) and resolve(x, ends[1], ONE)
     relation, _, number = domain.partition(" ")
-    return told(x, relation, fmpq(int(number)))
+    return resolve(x, relation, fmpq(int(number)))
 
 
 # --- substitution -------------------------------------------------------------------------------
@@ -395,7 +395,7 @@ LAWS: dict[str, Callable[..., Law]] = {
     "response": laws.response,
     "pure": partial(laws.guaranteed, delta=ZERO),
     "event": laws.event,
-    "apart": laws.apart,
+    "disjoint": laws.disjoint,
     "unbounded": partial(laws.reaching, INFINITE),
     "reaching": laws.reaching,
 }
@@ -412,8 +412,8 @@ RHO["bounded_range"] = parse("a**2/8")
 def _conditions(line: Line, args: Arguments) -> bool:
     """Return whether the conditions of a line hold; if so, define its names."""
     value = args.evaluated
-    met = all(told(value(a), relation, value(b)) for a, relation, b in line.said("if"))
-    for name, formula in line.said("let") if met else ():
+    met = all(resolve(value(a), relation, value(b)) for a, relation, b in line.entries("if"))
+    for name, formula in line.entries("let") if met else ():
         args.known[name] = value(formula)
     return met
 
@@ -426,9 +426,9 @@ def _substituted(line: Line, args: Arguments) -> Way:
         if node.op in ("discrete_laplace", "discrete_gaussian", "skellam"):
             values[1] = whole(values[1])
         law = law_of(node.op)(*values)
-        if line.said("loss") and node.op == "response":
+        if line.entries("loss") and node.op == "response":
             law = replace(law, largest=args["epsilon"], grid=args["epsilon"])
-        if line.said("alone"):
+        if line.entries("alone"):
             law = replace(law, only_alone=True)
         way.append(((law,), whole(args.evaluated(count))))
     if sum(n for _, n in way) > 10**9:

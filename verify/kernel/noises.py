@@ -16,12 +16,12 @@ from .laws import (
     ZERO,
     Answer,
     Law,
+    below_all,
     between,
     from_tails,
     gaussian,
     normal_above,
-    nothing,
-    told,
+    resolve,
 )
 from .numbers import (
     NotProved,
@@ -88,12 +88,12 @@ def truncated_laplace(t: Number, a: Number) -> Law:
     def below(x: Number) -> Number:
         size = maximum([x, -x])
         share = (exp(-size) - exp(-a)) / (2 * (1 - exp(-a)))
-        return share if told(x, "<=", ZERO) else 1 - share
+        return share if resolve(x, "<=", ZERO) else 1 - share
 
     def answer(loss: Number) -> Answer:
-        if told(loss, ">=", t):
+        if resolve(loss, ">=", t):
             return below(t - a), ZERO
-        if told(loss, "<", -t):
+        if resolve(loss, "<", -t):
             return from_tails(loss, ONE, 1 - below(t - a))
         x = (t - loss) / 2
         return from_tails(loss, below(x), below(x - t))
@@ -237,7 +237,7 @@ def skellam(v: Number, shift: int) -> Law:
         factor, low, high = exp(loss), shift - last, last  # loss at low ≤ l < loss at high
         while high - low > 1:
             middle = (low + high) // 2
-            larger = told(masses[abs(middle - shift)], ">", factor * masses[abs(middle)])
+            larger = resolve(masses[abs(middle - shift)], ">", factor * masses[abs(middle)])
             low, high = (low, middle) if larger else (middle, high)
         if low == shift - last or high == last:
             raise TooFewDigits("a loss of Skellam noise is too far out")
@@ -260,9 +260,9 @@ def gaussian_mixture(p: Sequence[Answer], q: Sequence[Answer]) -> Law:
 
     def answer(loss: Number) -> Answer:
         factor = exp(loss)
-        if only_q and told(plain_p, ">=", factor):
-            return nothing(loss)  # e^l is at most the infimum of the ratio
-        if only_p and told(plain_q * factor, ">=", ONE):
+        if only_q and resolve(plain_p, ">=", factor):
+            return below_all(loss)  # e^l is at most the infimum of the ratio
+        if only_p and resolve(plain_q * factor, ">=", ONE):
             return ZERO, ZERO  # e^l is at least the supremum of the ratio
 
         def rises(x: arb) -> bool | None:
@@ -289,5 +289,5 @@ def gaussian_mixture(p: Sequence[Answer], q: Sequence[Answer]) -> Law:
         tails = (sum((w * normal_above(place - m) for w, m in side), ZERO) for side in (p, q))
         return from_tails(loss, *tails)
 
-    largest = -log(plain_q) if only_p and told(plain_q, ">", ZERO) else INFINITE
+    largest = -log(plain_q) if only_p and resolve(plain_q, ">", ZERO) else INFINITE
     return Law("a mixture of Gaussian laws", answer, largest, symmetric=False)

@@ -1,4 +1,4 @@
-"""Mechanisms of which the worst pairs need more than a line of the table."""
+"""Worst pairs of mechanisms for which a line of the table does not suffice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from flint import arb, fmpq, fmpq_mat
 
 from . import expressions, functions, laws, noises
-from .laws import ONE, ZERO, Law, table, told
+from .laws import ONE, ZERO, Law, resolve, table
 from .lemmas import (
     Arguments,
     Special,
@@ -42,7 +42,7 @@ from .numbers import (
 
 
 def square_on(noise: Noise) -> str | None:
-    """Return sup v'Σ⁻¹v of independent noise over a space whose longest vectors are known."""
+    """Return the formula of sup v'Σ⁻¹v for independent noise over a simple space, or None."""
     covariance, space = noise["covariance"], noise["space"]
     while isinstance(space, Noise) and space.name == "DisjointGroups":
         space = space["space"]
@@ -62,7 +62,7 @@ def square_on(noise: Noise) -> str | None:
 
 
 def _height(args: Arguments) -> int:
-    """Return how many measured sums of a tree an input is in."""
+    """Return h, the number of measured sums of a tree that contain an input."""
     n = _steps(args) if args.noise.name != "BridgedTree" else 0
     match args.noise.name:
         case "BridgedTree":
@@ -97,7 +97,7 @@ def _sizes(args: Arguments) -> list[int]:
 
 
 def _cells(args: Arguments, shown: fmpq) -> fmpq:
-    """Return Σ s² over the cells that hold the first positions, or what outputs show of it."""
+    """Return Σ s² over the cells of the first positions, or the part that outputs show."""
     sizes, c, total = _sizes(args), _positions(args), fmpq(0)
     for i, size in enumerate(sizes):
         rest = i + args.integer("pooled") + 1
@@ -107,7 +107,7 @@ def _cells(args: Arguments, shown: fmpq) -> fmpq:
 
 
 def _bridged(args: Arguments, adjacency: str | None, _: Budget) -> Worst:
-    """Return the lines of the table, and the cells that the first positions move."""
+    """Apply the lines of the table, and add a lower bound from the first positions."""
     sizes, c = _sizes(args), _positions(args)
     found = by_lines(args, adjacency)
     if found is None:
@@ -126,16 +126,16 @@ _DERIVED: dict[str, Callable[[Arguments], Any]] = {
     "cells_end": lambda args: -(-_positions(args) // (size := _sizes(args)[0])) * size,
     "denominator": lambda args: int(args["c"].q) if isinstance(args["c"], fmpq) else _inexact(),
 }
-"""Name in formulas, no argument → its value."""
+"""Name in formulas that is not an argument → its value."""
 
 
 def derived(args: Arguments, key: str) -> Any:
-    """Return the value of a name that comes of the arguments."""
+    """Return the value of a name that is derived from the arguments."""
     return _DERIVED[key](args)
 
 
 def _inexact() -> int:
-    raise NotProved("a c that is not rational")
+    raise NotProved("c is not rational")
 
 
 def _general(args: Arguments, _: str | None, budget: Budget) -> Worst:
@@ -144,7 +144,7 @@ def _general(args: Arguments, _: str | None, budget: Budget) -> Worst:
     covariance, space = (_exact(args.noise[key], args.value) for key in ("covariance", "space"))
     size, given = dimension(space), covariance.arguments
     if size > 1000:
-        raise NotProved("a covariance of more than 1000 coordinates")
+        raise NotProved("the covariance has more than 1000 coordinates")
     sparse = space["space"] if space.name == "DisjointGroups" else space
     if sparse.name == "SparseBox" and int(sparse["sparsity"]) > int(sparse["dimension"]):
         raise Wrong("theorem.mechanism", "expected a sparsity of at most the dimension")
@@ -156,12 +156,12 @@ def _general(args: Arguments, _: str | None, budget: Budget) -> Worst:
         entries = [[x if i == j else off for j in range(size)] for i, x in enumerate(on or [])]
     rows = symmetric(entries, size, "theorem.mechanism")
     if not is_positive(rows, strictly=True):
-        raise NotProved("a covariance that is not positive definite")
+        raise NotProved("the covariance is not positive definite")
     formula = square_on(Noise("GeneralGaussian", {"covariance": covariance, "space": space}))
     if formula:
         return _gaussian("gaussian-space", expressions.real(formula))
     if space.name == "L2Ball":
-        raise NotProved("the longest vector of a ball under a matrix")
+        raise NotProved("the kernel has no largest norm of a ball under a matrix")
     inverse = fmpq_mat(rows).inv()
     listed = [[inverse[i, j] for j in range(size)] for i in range(size)]
     return _gaussian("gaussian-space", 1 * largest_square(space, listed, budget))
@@ -172,7 +172,7 @@ def _gaussian(row: str, square: Number) -> Worst:
 
 
 def _exact(tree: Any, value: Value) -> Noise:
-    """Return a covariance or a space with its numbers as exact texts."""
+    """Return a covariance or a space with its numbers as text of rationals."""
 
     def exact(entry: Any) -> Any:
         if isinstance(entry, list):
@@ -197,7 +197,7 @@ def _matrix_variate(args: Arguments, *_: Any) -> Worst:
         covariance = args.noise[key]
         name = covariance.name if isinstance(covariance, Noise) else ""
         if name not in ("Isotropic", "Diagonal"):
-            raise NotProved("the least eigenvalue of a matrix")
+            raise NotProved("the kernel has no least eigenvalue of a matrix")
         given = covariance["variances"] if name == "Diagonal" else [covariance["variance"]]
         entries = Arguments(Noise(name, {"variances": given}), args.value).numbers("variances", ">")
         square = square / -maximum([-x for x in entries])
@@ -217,7 +217,7 @@ def _laplace_vector(args: Arguments, *_: Any) -> Worst:
 
 
 def shifted(masses: Sequence[Number], shift: int) -> Law:
-    """Return a law on the integers moved up by so many, against itself."""
+    """Return a law on the integers, shifted up, against itself."""
     none = [ZERO] * shift
     return table(list(zip([*none, *masses], [*masses, *none], strict=True)))
 
@@ -225,7 +225,7 @@ def shifted(masses: Sequence[Number], shift: int) -> Law:
 def _integer_noise(args: Arguments, *_: Any) -> Worst:
     masses, most = args.masses("probabilities"), args.integer("sensitivity")
     if most > 200:
-        raise NotProved("integer noise of a sensitivity beyond 200")
+        raise NotProved("the sensitivity of integer noise exceeds 200")
     ups = tuple(shifted(masses, s) for s in range(1, most + 1))
     downs = tuple(laws.swapped(law) for law in ups if not law.symmetric)
     ways: list[Way] = [((ups + downs, 1),)]  # each may be that of any record, in any release
@@ -233,10 +233,10 @@ def _integer_noise(args: Arguments, *_: Any) -> Worst:
 
 
 def count_noise(args: Arguments) -> list[Number]:
-    """Return P(Z = −D), …, P(Z = D) of a BoundedCountNoise, as it is printed (functions.py)."""
+    """Return P(Z = −D), …, P(Z = D) of BoundedCountNoise as published (functions.py)."""
     d = args.integer("support")
     if d > 2000:
-        raise NotProved("count noise of a support beyond 2000")
+        raise NotProved("the support of count noise exceeds 2000")
     sums, best, _, masses = functions.count_noise(
         expressions.parse("ratio"), expressions.parse("eta"), d
     )
@@ -276,7 +276,7 @@ def _channel(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
         if not exact or any(
             i == j or not (0 <= i < len(rows) and 0 <= j < len(rows)) for i, j in pairs
         ):
-            raise args.wrong("neighbours", "are no two inputs")
+            raise args.wrong("neighbours", "are not pairs of different inputs")
     elif adjacency == "add-remove":
         raise NotProved("Channel has a given number of records: its relation is replace-one")
     both = sorted({(i, j) for pair in pairs for i, j in (pair, pair[::-1])})
@@ -294,11 +294,11 @@ def _channel(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
 def _threshold(args: Arguments, *_: Any) -> Worst:
     k, away = args.integer("partitions"), args["threshold"] - args["sensitivity"]
     if k > 200:
-        raise NotProved("a user in more than 200 partitions")
+        raise NotProved("a user is in more than 200 partitions")
     normal = args.noise.name == "GaussianThreshold"
     scale = args["standard_deviation" if normal else "scale"]
     moved, tail = args["sensitivity"] / scale, exp(-maximum([away, -away]) / scale) / 2
-    shown = tail if told(away, ">=", ZERO) else 1 - tail
+    shown = tail if resolve(away, ">=", ZERO) else 1 - tail
     hidden = 1 - (laws.normal_above(away / scale) if normal else shown)
     remove: list[Way] = []
     add: list[Way] = []
@@ -316,10 +316,10 @@ def _threshold(args: Arguments, *_: Any) -> Worst:
 
 
 def _rank_one(args: Arguments, *_: Any) -> Worst:
-    """Return the events that the output is within r of the first true answer.
+    """Return lower bounds from the events that the output is within r of the first answer.
 
-    P(X ≤ x) ≤ x^a/(a √(1 − x) B(a, 1/2)) for a Beta(a, 1/2), as the last factor of its density is
-    at most 1/√(1 − x) there.
+    For X ~ Beta(a, 1/2), P(X ≤ x) ≤ x^a/(a √(1 − x) B(a, 1/2)), as the last factor of its density
+    is at most 1/√(1 − x) on [0, x].
     """
     a = ball(fmpq(args.integer("dimension") - 1, 2))
     unit = ball(sqrt(2 * args["sigma_star"]))
@@ -332,15 +332,15 @@ def _rank_one(args: Arguments, *_: Any) -> Worst:
         )
         x = ball(share * share)
         below.append(noises.happening(p, least * x**a / (1 - x).sqrt() * (far - near) / 2))
-    return Worst(one(laws.apart()), one(laws.apart()), {"rank-one"}, one(*below))
+    return Worst(one(laws.disjoint()), one(laws.disjoint()), {"rank-one"}, one(*below))
 
 
 def _matrix(args: Arguments, *_: Any) -> Worst:
     n, noise = args.integer("steps"), args.noise
-    apart = 1 if noise["separation"] == "None" else args.integer("separation")
+    gap = 1 if noise["separation"] == "None" else args.integer("separation")
     if n > 2000 or noise["step_sampling_prob"] != "None":
-        raise NotProved("a matrix mechanism of more than 2000 steps, or of samples")
-    places = -(-n // apart)
+        raise NotProved("a matrix mechanism has more than 2000 steps, or samples its steps")
+    places = -(-n // gap)
     root = [fmpq(comb(2 * j, j), 4**j) for j in range(n)]
     strategies: dict[str, list[Number]] = {"identity": [ONE], "square-root": [*root]}
     repeats = [noise["separation"], noise["participations"]] != ["None", "None"]
@@ -350,13 +350,13 @@ def _matrix(args: Arguments, *_: Any) -> Worst:
     counts = {"single": 1, "cyclic": places, "min-separation": places}
     count = counts.get(str(noise["participation"]))
     if entries is None or count is None:
-        raise NotProved("a strategy or a participation of a matrix mechanism that has no row")
+        raise NotProved("the kernel does not know the strategy or the participation")
     if noise["participations"] != "None":
         count = min(count, args.integer("participations"))
     width = len(entries) if noise["bands"] == "None" else min(len(entries), args.integer("bands"))
-    if count > 1 and width > apart:
-        raise NotProved("a matrix mechanism whose steps of one record share noise")
-    square = sum((x * x for i in range(count) for x in entries[: min(width, n - i * apart)]), ZERO)
+    if count > 1 and width > gap:
+        raise NotProved("the steps of one record share noise of a matrix mechanism")
+    square = sum((x * x for i in range(count) for x in entries[: min(width, n - i * gap)]), ZERO)
     return _gaussian("matrix", square / args["noise_multiplier"] ** 2)
 
 
@@ -395,7 +395,7 @@ def _shuffled(args: Arguments, _: str | None, budget: Budget) -> Worst:
 
 def _allocated(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
     inner, k, steps = args.noise["mechanism"], args.integer("participations"), args["steps"]
-    if told(args["participations"], ">", steps):
+    if resolve(args["participations"], ">", steps):
         raise args.wrong("participations", "is above steps")
     alone = worst(inner, adjacency, args.value, budget)
     whole_ = Noise("Composed", {"mechanism": inner, "count": str(k), "adaptive": "True"})
@@ -411,7 +411,7 @@ def _allocated(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
 
 LOCAL = {"RandomizedResponse", "Rappor", "SubsetSelection",
          "UnaryEncoding", "Laplace", "Guaranteed"}  # fmt: skip
-"""Reports of one record: any two records are neighbours, and their laws have one worst pair."""
+"""Reports of one record, for which any two records are neighbours."""
 
 
 WORST: dict[str, Special] = {

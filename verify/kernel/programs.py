@@ -1,37 +1,37 @@
-"""Optima, proved in rationals: a feasible point bounds from one side, a dual one from the other.
+"""Optima, proved in rational arithmetic by a feasible point and a dual feasible point.
 
-Each kind says "the least … is in [lower, upper]", with a relative gap of at most 1e-6. Its witness
-has a point that reaches `upper` and multipliers that prove `lower`; both are evaluated here.
+A theorem says that the optimum is in [lower, upper], with a relative gap of at most 1e-6. The
+witness has a feasible point with a value of at most `upper`, and multipliers that prove `lower`.
 
-**count-noise.** Laws p_n of the noise on a count n, on −min(n, D)..D, with mean 0 and p_n(0) = η.
-δ is the largest p_n(z) − E p_{n'}(z') over neighbours n' = n ± 1 and z' = z + n − n', of one
-outcome or, as "true-delta", summed over those where it is positive. For multipliers s ≥ 0 of
-p_n(z) ≤ E p_{n'}(z') + δ, and free λ_n, μ_n of mass and mean, Σ s ≤ 1 and
+**count-noise.** Let p_n be the law of the noise on a count n, on −min(n, D)..D, with mean 0 and
+p_n(0) = η. For neighbours n' = n ± 1 and z' = z + n − n', δ is the maximum of p_n(z) − E p_{n'}(z')
+over single outcomes ("singular"), or over n, n' of the sum of its positive parts over z
+("true-delta"). Take multipliers s ≥ 0 of p_n(z) ≤ E p_{n'}(z') + δ with Σ s ≤ 1, and λ_n, μ_n of
+any sign for mass and mean. If
 
     Σ s leaving (n, z) − E Σ s entering (n, z) ≥ λ_n + μ_n z     for every n and every z ≠ 0
 
-give δ ≥ Σ_n (1 − η) λ_n + η (Σ s leaving (n, 0) − E Σ s entering (n, 0)): multiply and add up.
-With one law for all counts ≥ D, n is dropped from λ, μ and the entries. For sums over outcomes the
-largest s of each ordered pair (n, n') counts in Σ s, not their sum.
+then δ ≥ Σ_n (1 − η) λ_n + η (Σ s leaving (n, 0) − E Σ s entering (n, 0)), by adding the
+inequalities. With one law for all counts ≥ D, the index n is dropped. For true-delta, Σ s has the
+largest s of each ordered pair (n, n') in the place of their sum.
 
-**integer-noise.** A law p on −D..D with Σ max(0, p(z) − E p(z − s)) ≤ δ for s = ±1, …, ±S. For
-tests 0 ≤ w_s(z) ≤ λ_s, s > 0, every such law has Σ_z w_s(z)(p(z) − E p(z − s)) ≤ λ_s δ. So with
+**integer-noise.** A law p on −D..D satisfies Σ max(0, p(z) − E p(z − s)) ≤ δ for s = ±1, …, ±S. For
+tests 0 ≤ w_s(z) ≤ λ_s, s > 0, it has Σ_z w_s(z)(p(z) − E p(z − s)) ≤ λ_s δ. So with
 h(z) = cost(z) + Σ_s (w_s(z) − E w_s(z + s)),
 
     Σ cost(z) p(z) ≥ Σ h(z) p(z) − δ Σ λ_s ≥ min_z (h(z) + h(−z))/2 − δ Σ λ_s,
 
-since the mirror image of p is feasible too. A prescribed p(0) = η puts η h(0) + (1 − η) min_{z≠0}
-for the minimum; with δ as objective (cost 0) δ ≥ min/Σ λ_s. Where p must fall with |z|, steps
-m_z ≥ 0 of p(z) ≥ p(z + 1) may be subtracted: (h(z) + h(−z))/2 is then less by (m_z − m_{z−1})/2,
-and h(0) by m_0.
+since the mirror image of p is feasible too. If p(0) = η is prescribed, the minimum becomes
+η h(0) + (1 − η) min_{z≠0}. If δ is the objective, the cost is 0 and δ ≥ min/Σ λ_s. If p must be
+nonincreasing in |z|, multipliers m_z ≥ 0 of p(z) ≥ p(z + 1) reduce (h(z) + h(−z))/2 by
+(m_z − m_{z−1})/2, and h(0) by m_0.
 
-**gaussian-shape.** N(0, Σ) is 1-GDP over a space V of differences when v'Σ⁻¹v ≤ 1 for every v of V
-(lemma `gaussian-space`); the form is convex, so vertices of V suffice. For a law w on V (or −V) and
-M = Σ w_v vv', E[v'Σ⁻¹v] = tr(Σ⁻¹M) ≤ 1. For S = diag(r) with r_i² ≤ weight_i·share_i,
-tr(SΣS) ≥ tr(SΣS) tr(Σ⁻¹M) ≥ (tr (SMS)^{1/2})² by Cauchy and Schwarz, and (SMS)^{1/2} ⪰ B for any
-symmetric B with SMS ⪰ B² (the root is operator monotone, and |B| ⪰ B); so tr B, where positive, may
-take the place of the trace. Shares are 1 for the total of the variances; a law on coordinates for
-the worst.
+**gaussian-shape.** N(0, Σ) is 1-GDP over a space V of differences if v'Σ⁻¹v ≤ 1 for all v in V
+(lemma `gaussian-space`); this is convex in v, so the vertices of V suffice. For a law w on V or −V
+and M = Σ w_v vv', tr(Σ⁻¹M) = E[v'Σ⁻¹v] ≤ 1. For S = diag(r) with r_i² ≤ weight_i·share_i,
+tr(SΣS) ≥ tr(SΣS) tr(Σ⁻¹M) ≥ (tr (SMS)^{1/2})² by Cauchy–Schwarz, and (SMS)^{1/2} ⪰ B for every
+symmetric B with SMS ⪰ B² (the root is operator monotone, and |B| ⪰ B). So (tr B)² is a lower bound
+if tr B ≥ 0. Shares are 1 for the total variance, and a law on coordinates for the worst variance.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ from .theorem import Theorem, described, formula
 
 Data = Mapping[str, Any]
 WIDEST_GAP = fmpq(1, 10**6)
-"""Of an optimum, relative to its upper end."""
+"""Limit on (upper − lower)/upper of an optimum."""
 MOST_VERTICES = 1 << 15
-"""Of a space of differences."""
+"""Limit on the vertices of a space of differences."""
 _SPACES = ("Box", "FiniteSet", "SparseBox", "L2Ball", "DisjointGroups")
 Rows = list[list[fmpq]]
 
 
 def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
-    """Prove both ends of an optimum."""
+    """Prove both bounds of an optimum."""
     lower, upper = rational(theorem["lower"]), rational(theorem["upper"])
     if not 0 <= lower <= upper or upper - lower > WIDEST_GAP * upper:
         raise Wrong("theorem.lower", "expected 0 <= lower <= upper with a relative gap up to 1e-6")
@@ -75,7 +75,7 @@ def _few(value: fmpq) -> str:
 
 
 def _power(theorem: Data, witness: Data, budget: Budget) -> Any:
-    """Return rational bounds 1 ≤ low ≤ e^ε ≤ high, of which the witness has the digits."""
+    """Return rationals 1 ≤ low ≤ e^ε ≤ high from the witness, after checking them."""
     low, high = map(rational, witness["ratio"])
     if (theorem["ratio"] is None) == (theorem["epsilon"] is None):
         raise Wrong("theorem.ratio", "expected either epsilon or ratio, which is e^epsilon")
@@ -122,7 +122,7 @@ def _count_noise(theorem: Data, witness: Data, budget: Budget) -> Any:
 
 
 def _laws(entries: Sequence[Any], eta: fmpq, support: int, counts: Any) -> list[_Law]:
-    """Read the laws with the counts each is for: laws, on their supports, one for every count."""
+    """Parse the laws (first count, last count, masses), and check that they are feasible."""
     found: list[_Law] = []
     expected, last = counts
     for index, entry in enumerate(entries):
@@ -151,7 +151,7 @@ def _laws(entries: Sequence[Any], eta: fmpq, support: int, counts: Any) -> list[
 
 
 def _neighbours(laws: Sequence[_Law]) -> Iterator[tuple[dict[int, fmpq], dict[int, fmpq], int]]:
-    """Yield the laws at counts n and n + shift, shift = ±1."""
+    """Yield (law at n, law at n + shift, shift) for all neighbours, shift = ±1."""
     for start, end, law in laws:
         if end is None or end > start:
             yield law, law, 1
@@ -162,7 +162,7 @@ def _neighbours(laws: Sequence[_Law]) -> Iterator[tuple[dict[int, fmpq], dict[in
 
 
 def _multipliers(witness: Data, theorem: Data, eta: fmpq, high: fmpq, budget: Budget) -> fmpq:
-    """Return the lower bound of δ that the multipliers prove, after checking them."""
+    """Return the lower bound of δ that the multipliers prove; raise Wrong if infeasible."""
     support, last = theorem["support"], theorem["max_count"]
     least = support if last is None else theorem["min_count"]
 
@@ -184,11 +184,11 @@ def _multipliers(witness: Data, theorem: Data, eta: fmpq, high: fmpq, budget: Bu
         n, other, z = (entry[k] for k in ("count", "other", "noise"))
         flow = rational(entry["flow"])
         if flow < 0 or abs(n - other) != 1 or not (known(n) and known(other)):
-            raise Wrong(f"witness.flows[{index}]", "is no multiplier of the program")
+            raise Wrong(f"witness.flows[{index}]", "is not a multiplier of the program")
         pair = n - other if last is None else (n, other)
         if theorem["objective"] == "singular":
             total[pair] += flow
-        else:  # of one law for all counts, flows of one z are one multiplier
+        else:  # flows with the same z are one multiplier
             same[pair, z] += flow
             total[pair] = max(total[pair], same[pair, z])
         leaving[0 if last is None else n, z] += flow
@@ -273,7 +273,7 @@ def _divergence(law: Sequence[fmpq], shift: int, ratio: fmpq) -> fmpq:
 
 
 def _cost(theorem: Data, z: int) -> fmpq:
-    """Return what an error of size z costs."""
+    """Return the cost of an error of size z."""
     objective = theorem["objective"]
     if not z or objective == "delta":
         return fmpq(0)
@@ -303,7 +303,7 @@ def _gaussian_shape(theorem: Data, witness: Data, budget: Budget) -> Any:
 
 
 def _trace(space: Noise, weights: Sequence[fmpq], shares: Sequence[fmpq], witness: Data) -> fmpq:
-    """Return the square of tr B, after checking B, the scales and the law on the space."""
+    """Return (tr B)², after checking B, the scales and the law on the space."""
     size, scales, law = len(weights), *([*map(rational, witness[k])] for k in ("scales", "law"))
     if len(scales) != size or any(
         scale < 0 or scale * scale > weight * share
@@ -315,7 +315,9 @@ def _trace(space: Noise, weights: Sequence[fmpq], shares: Sequence[fmpq], witnes
     matrix = [[fmpq(0)] * size for _ in range(size)]
     for index, (mass, entry) in enumerate(zip(law, witness["vertices"], strict=True)):
         square, vector = rational(entry["square"]), [*map(rational, entry["entries"])]
-        squares = [square * x * abs(x) for x in vector]  # signed squares of √square·entries
+        squares = [
+            square * x * abs(x) for x in vector
+        ]  # signed squares of the vector √square·entries
         if square < 0 or len(vector) != size or not contains(space, squares):
             raise Wrong(f"witness.vertices[{index}]", "is not in the space")
         scaled = [scale * x for scale, x in zip(scales, vector, strict=True)]
@@ -330,7 +332,7 @@ def _trace(space: Noise, weights: Sequence[fmpq], shares: Sequence[fmpq], witnes
 
 
 def symmetric(texts: Sequence[Sequence[str]], size: int, where: str) -> Rows:
-    """Read a symmetric matrix."""
+    """Parse a symmetric matrix."""
     rows = [[rational(text) for text in row] for row in texts]
     if len(rows) != size or any(len(row) != size for row in rows):
         raise Wrong(where, f"expected {size} rows of {size} numbers")
@@ -344,7 +346,7 @@ def _rows(matrix: fmpq_mat) -> Rows:
 
 
 def is_positive(matrix: Rows, *, strictly: bool) -> bool:
-    """Whether a symmetric matrix is positive definite, or semidefinite: the pivots of L D L'."""
+    """Whether a symmetric matrix is positive definite, or semidefinite, by its pivots."""
     work = [list(row) for row in matrix]
     for k, row in enumerate(work):
         pivot = row[k]
@@ -358,21 +360,21 @@ def is_positive(matrix: Rows, *, strictly: bool) -> bool:
 
 # --- spaces of differences ----------------------------------------------------------------------
 def _signed_square(value: Any, where: str = "theorem.space") -> fmpq:
-    """Return x·|x| of a number that is rational, or the root of a rational number."""
+    """Return x·|x| for a number that is rational or the square root of a rational."""
     text = str(value).replace(" ", "")
     sign, text = (-1, text[1:]) if text[:1] == "-" else (1, text)
     root = text.startswith("sqrt(") and text.endswith(")")
     try:
         x = rational(text[5:-1] if root else text)
     except ValueError:
-        raise NotProved(f"{text[:40]!a}, which is no fraction and no root of one") from None
+        raise NotProved(f"{text[:40]!a} is neither a fraction nor the square root of one") from None
     if x < 0:
         raise Wrong(where, f"has the number {text[:40]!a}")
     return sign * (x if root else x * x)
 
 
 def dimension(space: Any) -> int:
-    """Return how many coordinates the vectors of a space have; raise Wrong if it is no space."""
+    """Return the dimension of a space of differences; raise Wrong if it is malformed."""
     if not isinstance(space, Noise) or space.name not in _SPACES:
         raise Wrong("theorem.space", f"expected one of {', '.join(_SPACES)}")
     given = space.arguments
@@ -392,7 +394,7 @@ def dimension(space: Any) -> int:
 
 
 def contains(space: Noise, squares: Sequence[fmpq]) -> bool:
-    """Whether a space contains the vector of these signed squares, or its negative."""
+    """Whether a space contains the vector with these signed squares, or its negative."""
     if len(squares) != dimension(space):
         return False
     name, given, active = space.name, space.arguments, [x for x in squares if x]
@@ -415,10 +417,11 @@ def contains(space: Noise, squares: Sequence[fmpq]) -> bool:
 
 
 def largest_square(space: Noise, inverse: Rows, budget: Budget) -> Any:
-    """Return the largest v'Av over a space, A = Σ⁻¹: a fraction, or a ball; for an L2Ball 0 or 2.
+    """Return the maximum of v'Av over a space, A = Σ⁻¹, as a fraction or a ball.
 
-    A ball of radius r has r² λ_max, which is at most 1 where I − r²A is positive semidefinite.
-    Elsewhere all vertices are visited: v has the entries ±bound, or 0 where the space is sparse.
+    For an L2Ball of radius r the result is 0 if the maximum r² λ_max is at most 1, that is if
+    I − r²A is positive semidefinite, and 2 if not. For other spaces all vertices are visited, with
+    entries ±bound, or 0 in a sparse space.
     """
     name, given, size = space.name, space.arguments, len(inverse)
     if name == "DisjointGroups":
@@ -437,7 +440,7 @@ def largest_square(space: Noise, inverse: Rows, budget: Budget) -> Any:
     matrix, values = _scaled(inverse, [*map(_signed_square, bounds)]), [fmpq(0)]
     signs = (1, -1) if not sparse or str(given["signed"]) == "True" else (1,)
     most = min(int(given["sparsity"]), size) if sparse else size
-    if most > 16:  # which is more than 2^15 vertices
+    if most > 16:  # more than 2^15 vertices
         raise NotProved(f"the largest norm over more than {MOST_VERTICES} vertices")
 
     def visit(start: int, left: int, value: Any, slope: list[Any]) -> None:
@@ -457,7 +460,7 @@ def largest_square(space: Noise, inverse: Rows, budget: Budget) -> Any:
 
 
 def _scaled(inverse: Rows, squares: Sequence[fmpq]) -> list[list[Any]]:
-    """Return the matrix of v_i A_ij v_j for a vector of signed squares."""
+    """Return the matrix of v_i A_ij v_j for a vector given by signed squares."""
     return [
         [x * _product(squares[i], squares[j]) if x else x for j, x in enumerate(row)]
         for i, row in enumerate(inverse)
@@ -465,7 +468,7 @@ def _scaled(inverse: Rows, squares: Sequence[fmpq]) -> list[list[Any]]:
 
 
 def _product(a: fmpq, b: fmpq) -> Any:
-    """Return xy of signed squares: a fraction where it is one, else a ball."""
+    """Return xy for the signed squares of x and y: a fraction if it is rational, else a ball."""
     square, sign = abs(a * b), 1 if (a > 0) == (b > 0) else -1
     top, bottom = square.p.isqrt(), square.q.isqrt()
     if top * top == square.p and bottom * bottom == square.q:
@@ -474,7 +477,7 @@ def _product(a: fmpq, b: fmpq) -> Any:
 
 
 def _largest(values: Sequence[Any]) -> Any:
-    """Return the largest of fractions and balls."""
+    """Return the maximum of fractions and balls."""
     if all(isinstance(value, fmpq) for value in values):
         return max(values)
     return reduce(lambda a, b: a.max(b), map(ball, values))
@@ -487,7 +490,7 @@ _KINDS: Mapping[str, Callable[[Data, Data, Budget], Any]] = {
 }
 
 
-# --- what is said of an optimum ---
+# --- optima in words ---
 _OPTIMA = {
     "count-noise": "the least delta at {power} of noise with mean 0 and P(0) = {eta} on "
     "-min(n, {support})..{support} for all counts n {counts}",
@@ -507,8 +510,8 @@ _SAID = {"kind", "verdict", "lower", "upper", "epsilon", "ratio", "eta", "suppor
 }
 
 
-def said(theorem: Data, *_: Any) -> Theorem:
-    """Say what is least, how small it is, and under what else: every field that is given."""
+def in_words(theorem: Data, *_: Any) -> Theorem:
+    """Return an optimum in the kernel's words, with every field that is given."""
     words = {"support": "", **{name: formula(text) for name, text in theorem.items()}}
     at = "epsilon" if theorem.get("ratio") is None else "ratio"
     words["power"] = f"{'E' if at == 'ratio' else at} = {words.get(at)}"

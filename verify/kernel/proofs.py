@@ -1,7 +1,7 @@
-"""Proofs of statements over ranges, from their data: the methods that `docs/proofs.md` lists.
+"""Proofs over ranges, from the data of a witness, by the methods that `docs/proofs.md` lists.
 
-Nothing a proof says is believed: a cut covers the range whatever its points are, the sign of a
-factor is shown, an identity is expanded.
+The data is not trusted: pieces always cover the range, signs of factors are proved, and identities
+are expanded.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from .expressions import (
 from .numbers import Budget, NotProved, Number, Wrong, compare, decide
 
 DEEPEST = 25
-"""Proofs within proofs."""
+"""Limit on the nesting of proofs."""
 
 
 class Prover:
-    """Proofs of goals from their data; `names` stand for formulas in them."""
+    """Proves goals from proof data; `names` are replaced with their formulas when it is parsed."""
 
     def __init__(
         self,
@@ -60,16 +60,16 @@ class Prover:
         }
 
     def read(self, goal: Goal, text: object) -> Node:
-        """Read a formula of a proof."""
+        """Parse a formula of a proof."""
         return self._about(goal, parse(text, "witness.proof", self.names))
 
     def _about(self, goal: Goal, node: Node) -> Node:
         if strange := node.free - {v.name for v in goal.variables}:
-            raise NotProved(f"its proof is about {min(strange)[:40]}, which the goal is not")
+            raise NotProved(f"its proof uses {min(strange)[:40]}, which the goal does not")
         return self.rewrite(node)
 
     def compared(self, goal: Goal, text: object) -> Goal:
-        """Read a comparison of a proof."""
+        """Parse a comparison of a proof."""
         left, relation, right = comparison(text, "witness.proof", self.names)
         return goal.on(self._about(goal, left), relation, self._about(goal, right))
 
@@ -80,7 +80,7 @@ class Prover:
             return self.attempt(goal)
         method = self.methods.get(str(spec.get("method"))) if isinstance(spec, Mapping) else None
         if method is None:
-            raise NotProved("its proof has no method that the kernel knows")
+            raise NotProved("its proof has a method that the kernel does not know")
         self.depth += 1
         if self.depth > DEEPEST:
             raise NotProved("its proof is nested too deeply")
@@ -94,7 +94,7 @@ class Prover:
         return None
 
     def attempt(self, goal: Goal) -> None:
-        """Prove a goal by what is tried without a proof."""
+        """Prove a goal by the methods that are tried if no proof is given."""
         depth, reason = self.depth, ""
         for method in ("identity", "positive", "each", "sweep"):
             try:
@@ -104,7 +104,7 @@ class Prover:
         raise NotProved(f"{goal}: {reason}")
 
     def _formed(self, goal: Goal, spec: Any) -> Goal:
-        """Return an equivalent comparison: left − right = times·(l − r) with times > 0."""
+        """Return an equivalent comparison l ~ r: left − right = times·(l − r) with times > 0."""
         form, times = (
             self.compared(goal, spec.get("form", "")),
             self.read(goal, spec.get("times", "1")),
@@ -119,7 +119,7 @@ class Prover:
             )
         if form.relation != goal.relation or not facts.positive(times):
             raise NotProved(
-                "the form of a proof is not the same comparison times a positive number"
+                "the form is not the same comparison, or its factor is not known to be positive"
             )
         self._vanishes(facts, goal.gap - times * form.gap)
         return form
@@ -133,23 +133,23 @@ class Prover:
             except NotProved:
                 if algebra.closed:
                     raise
-        raise NotProved(f"{show(node)[:200]} was not found to be 0")
+        raise NotProved(f"{show(node)[:200]} is not known to be 0")
 
     def by_identity(self, goal: Goal, spec: Any) -> None:
-        """Prove that both sides are the same ratio."""
+        """Prove that both sides are the same quotient of polynomials."""
         del spec
         if goal.strict:
-            raise NotProved("an identity proves no strict inequality")
+            raise NotProved("an identity does not prove a strict inequality")
         self._vanishes(Facts(goal, self.budget), goal.gap)
 
     def by_positive(self, goal: Goal, spec: Any) -> None:
-        """Prove an inequality by the sign of the difference."""
+        """Prove an inequality by the sign of left − right."""
         del spec
         if not goal.agrees(Facts(goal, self.budget).sign(goal.gap)):
-            raise NotProved(f"no sign was found of {goal}")
+            raise NotProved(f"the sign of the difference was not found: {goal}")
 
     def by_cases(self, goal: Goal, spec: Any) -> None:
-        """Prove a goal at each of finitely many integers."""
+        """Prove a goal by checking every value of its integer variables."""
         if not goal.variables:
             excluded = any(decided(one, self.budget) is False for one in goal.given)
             if not excluded and not decided(goal, self.budget):
@@ -157,7 +157,7 @@ class Prover:
             return
         v = goal.variables[0]
         if not v.integer or v.low is None or v.high is None or v.low.free or v.high.free:
-            raise NotProved(f"{v.name} does not range over finitely many integers")
+            raise NotProved(f"the range of {v.name} is not a finite set of integers")
         low, high = value(v.low, self.budget), value(v.high, self.budget)
         for i in range(-numbers.whole(-low), numbers.whole(high) + 1):
             out = (v.low_open and compare(low, "==", i)) or (v.high_open and compare(high, "==", i))
@@ -167,7 +167,7 @@ class Prover:
 
     # --- by boxes
     def by_sweep(self, goal: Goal, spec: Any) -> None:
-        """Cut the domain until intervals decide the comparison on each piece."""
+        """Bisect the domain until intervals decide the comparison on each piece."""
         facts = Facts(goal, self.budget)
         if goal.agrees(facts.sign(goal.gap)):
             return
@@ -184,7 +184,7 @@ class Prover:
                 if not self._decided_on(goal, ranges):
                     stack += _halves(goal, ranges)
         if stack:
-            raise NotProved(f"{most} pieces leave {goal} open")
+            raise NotProved(f"{most} pieces do not decide {goal}")
 
     def _decided_on(self, goal: Goal, ranges: Mapping[str, Span]) -> bool:
         """Whether intervals decide the comparison on a piece."""
@@ -197,13 +197,13 @@ class Prover:
         return bool(least > 0 or (not goal.strict and least >= 0))
 
     def by_split(self, goal: Goal, spec: Any) -> None:
-        """Prove a goal on the pieces of a range."""
+        """Prove a goal on each piece of the range of a variable."""
         v = goal.variable(spec.get("variable"))
         points = [self.read(goal, p) for p in _list(spec, "at")]
         proofs = _proofs(spec, len(points) + 1)
         if any(p.op != "num" for p in points):
             raise Wrong("witness.proof.at", "expected rational points")
-        rest = v  # cut from below, at points that increase
+        rest = v  # the part above the points so far
         for point, proof in zip(points, proofs, strict=False):
             cut = number(point.args[0].floor()) if v.integer else point
             for low, high in ((rest.low, cut), (cut, v.high)):
@@ -222,7 +222,7 @@ class Prover:
         self.prove(replace(goal, relation=">="), spec.get("above"))
 
     def by_each(self, goal: Goal, spec: Any) -> None:
-        """Prove a comparison with each argument of a max or min; |x| is max(x, −x)."""
+        """Prove a comparison for each argument of a max or min, with |x| = max(x, −x)."""
 
         def plain(n: Node) -> Node:
             return make("max", n.args[0], ZERO - n.args[0]) if n.op == "abs" else n
@@ -234,12 +234,12 @@ class Prover:
         elif left.op == below:
             parts = [goal.on(a, goal.relation, right) for a in left.args]
         else:
-            raise NotProved("no side is a max or min of what is compared")
+            raise NotProved("neither side is a max or min that can be split")
         for part, proof in zip(parts, _proofs(spec, len(parts)), strict=True):
             self.prove(part, proof)
 
     def by_combine(self, goal: Goal, spec: Any) -> None:
-        """Show left − right = Σ times·(l − r) + rest, each term with the sign that is wanted."""
+        """Prove left − right = Σ times·(l − r) + rest, with each term of the required sign."""
         facts = Facts(goal, self.budget)
         equal = goal.relation == "=="
         side, total, strict = 0 if equal else goal.side, ZERO, False
@@ -254,7 +254,7 @@ class Prover:
                 continue
             sign = facts.sign(times)
             if equal or sign is None or sign[0] < 0:
-                raise NotProved(f"{show(times)[:80]} is not shown to be non-negative")
+                raise NotProved(f"{show(times)[:80]} is not known to be nonnegative")
             gap = fact.gap if fact.side == side else fact.right - fact.left
             total = total + times * gap
             strict = strict or (fact.strict and sign == (1, True))
@@ -263,7 +263,7 @@ class Prover:
         self.prove(goal.on(goal.gap - total, needed, ZERO), spec.get("rest"))
 
     def _fact(self, goal: Goal, entry: Any) -> Goal:
-        """Return an assumption, or a comparison that is proved here."""
+        """Return an assumption, or a comparison that is proved first."""
         if "assume" in entry:
             return goal.given[_place(entry["assume"], len(goal.given))]
         fact = self.compared(goal, entry.get("fact", ""))
@@ -277,26 +277,26 @@ class Prover:
         return fact
 
     def by_induction(self, goal: Goal, spec: Any) -> None:
-        """Prove the claim at the least n; D(n + 1) − c·D(n) has the same relation to 0, c ≥ 0."""
+        """Prove D(least n) ~ 0 and D(n + 1) − c·D(n) ~ 0, with D = left − right and c ≥ 0."""
         v, facts = goal.variable(spec.get("variable")), Facts(goal, self.budget)
         if not v.integer or v.low is None or v.low_open or v.high or goal.mentions(v.name):
-            raise NotProved("induction is over all integers from a least one on")
+            raise NotProved("induction is over the integers from a least one on")
         if goal.relation == "!=" or not facts.whole(v.low):
-            raise NotProved("induction begins at an integer, and proves no !=")
+            raise NotProved("induction needs an integer least value, and does not prove !=")
         factor = self.read(goal, spec.get("factor", "1"))
         facts.defined(factor)
         sign = facts.sign(factor)
         if goal.relation != "==" and (sign is None or sign[0] < 0):
-            raise NotProved("the factor of an induction is not shown to be non-negative")
+            raise NotProved("the factor of an induction is not known to be nonnegative")
         self.prove(goal.fix({v.name: v.low}), spec.get("start"))
         after = _opened(substitute(goal.gap, {v.name: variable(v.name) + ONE}), v.name, facts)
         self.prove(goal.on(after - factor * goal.gap, goal.relation, ZERO), spec.get("step"))
 
     def by_derivative(self, goal: Goal, spec: Any) -> None:
-        """Show that f = left − right has its sign at an end of a range, and f′ keeps it."""
+        """Prove that f = left − right has its sign at an end, and that f′ preserves it."""
         v, side, start = goal.variable(spec.get("variable")), goal.side, spec.get("from", "low")
         if goal.mentions(v.name):
-            raise NotProved(f"the ends of other variables depend on {v.name[:40]}")
+            raise NotProved(f"other ends or assumptions depend on {v.name[:40]}")
         end, is_open = {"low": (v.low, v.low_open), "high": (v.high, v.high_open)}.get(
             str(start), (None, True)
         )
@@ -322,7 +322,7 @@ class Prover:
 def decided(
     goal: Goal, budget: Budget, evaluate: Callable[[Node], Number] | None = None
 ) -> bool | None:
-    """Decide a comparison of two numbers; equality of irrational ones by an identity."""
+    """Decide a comparison of two numbers, in balls or by an identity; None if undecided."""
     at = evaluate or (lambda n: value(n, budget))
     found = decide(lambda: compare(at(goal.left), goal.relation, at(goal.right)), budget)
     if found is None and not goal.strict:
@@ -337,7 +337,7 @@ def decided(
 
 
 def _opened(node: Node, name: str, facts: Facts) -> Node:
-    """Take the last term out of each Σ or Π whose upper end depends on a variable."""
+    """Split off the last term of each Σ or Π whose upper end depends on a variable."""
 
     def change(n: Node) -> Node:
         if n.op not in FOLDS or name not in n.args[2].free or not n.free <= {*facts.known}:
@@ -353,7 +353,7 @@ def _opened(node: Node, name: str, facts: Facts) -> Node:
 
 
 def _halves(goal: Goal, box: dict[str, Span]) -> list[dict[str, Span]]:
-    """Cut a box in the middle of its longest side; of an infinite one, far out."""
+    """Bisect a box along its longest side; an infinite side is cut further out each time."""
 
     def width(item: tuple[str, Span]) -> float:
         low, high = item[1]
@@ -361,14 +361,14 @@ def _halves(goal: Goal, box: dict[str, Span]) -> list[dict[str, Span]]:
         return float((high - low) / (1 + abs(low))) if finite else 1e3
 
     if not box:
-        raise NotProved("the two sides are too close to call")
+        raise NotProved("the two sides are too close to decide")
     name, (low, high) = max(box.items(), key=width)
     middle = arb(((low + high) / 2).mid())
     if not middle.is_finite():
         middle = 2 * low + 1 if low > -1 else 2 * high - 1 if high < 1 else arb(0)
     after = middle = arb(middle.mid())
     if not low < middle < high:
-        raise NotProved("a piece as small as a point stays open")
+        raise NotProved("a piece as small as a point is undecided")
     if goal.variable(name).integer:
         middle = middle.floor()
         after = middle + 1
@@ -417,7 +417,7 @@ _SLOPES = {
 
 
 def derivative(node: Node, name: str) -> Node:
-    """Return ∂/∂name of a formula, where it is differentiable; raise NotProved where unknown."""
+    """Return ∂/∂name of a formula, or raise NotProved if its derivative is unknown."""
     if name not in node.free:
         return ZERO
     op, args = node.op, node.args

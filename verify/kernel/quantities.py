@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from flint import arb
 
 from . import laws
-from .laws import ONE, ZERO, Law, told
+from .laws import ONE, ZERO, Law, resolve
 from .lemmas import Way, Worst, merged
 from .numbers import Budget, NotProved, Number, compare, maximum
 
@@ -37,37 +37,35 @@ def alone(way: Way) -> bool:
 
 def upper_delta(found: Worst, epsilon: Number, budget: Budget, hints: Hints = NONE) -> Number:
     """Return a ball whose upper end is at least H(ε)."""
-    ends: list[Number] = []
-    for i, way in enumerate(map(merged, found.ways)):
-        if alone(way):
-            ends += [law.delta(epsilon) for law in way[0][0]]
-        else:
-            added = i >= len(found.remove)
-            from . import lattice
-
-            ends.append(lattice.upper(way, epsilon, budget, hints, added=added))
-    return maximum(ends)
+    return _delta(found.ways, len(found.remove), epsilon, budget, hints, upper=True)
 
 
 def lower_delta(found: Worst, epsilon: Number, budget: Budget, hints: Hints = NONE) -> Number:
     """Return a ball whose lower end is at most H(ε) of some neighbours."""
-    ends: list[Number] = []
     ways, removed = found.ways, len(found.remove)
+    only = str(hints.get("direction", ""))
     if found.lower is not None:
         ways = [w for w in found.lower if all(f[0].name != "a largest loss" for f, _ in w)]
         removed = len(ways)
-        if not ways:
-            raise NotProved(BOUND)
-    only = str(hints.get("direction", ""))
-    if only in ("remove", "add") and found.lower is None:
+    elif only in ("remove", "add"):
         ways, removed = (found.remove, removed) if only == "remove" else (found.add, 0)
-    for k, way in enumerate(map(merged, ways)):
+    if not ways:
+        raise NotProved(BOUND)
+    return _delta(ways, removed, epsilon, budget, hints, upper=False)
+
+
+def _delta(
+    ways: list[Way], removed: int, epsilon: Number, budget: Budget, hints: Hints, *, upper: bool
+) -> Number:
+    ends: list[Number] = []
+    for i, way in enumerate(map(merged, ways)):
         if alone(way):
             ends += [law.delta(epsilon) for law in way[0][0]]
         else:
             from . import lattice
 
-            ends.append(lattice.lower(way, epsilon, budget, hints, added=k >= removed))
+            bound = lattice.upper if upper else lattice.lower
+            ends.append(bound(way, epsilon, budget, hints, added=i >= removed))
     return maximum(ends)
 
 
@@ -101,7 +99,7 @@ def gaussian_square(found: Worst) -> Number:
 
 def renyi(found: Worst, order: Number, *, upper: bool = False) -> Number:
     """Return the Rényi divergence of an order above 1, or an upper bound of it."""
-    if not told(order, ">", ONE):
+    if not resolve(order, ">", ONE):
         raise NotProved("the order of a Rényi divergence is not above 1")
     if not upper and found.lower is not None:
         raise NotProved(BOUND)

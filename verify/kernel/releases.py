@@ -17,7 +17,7 @@ from typing import Any
 
 from . import expressions, quantities
 from .cases import Case, Statement, reading
-from .laws import ONE, ZERO, gaussian, told
+from .laws import ONE, ZERO, gaussian, resolve
 from .lemmas import Worst, worst
 from .notation import parse
 from .numbers import (
@@ -61,7 +61,7 @@ class _Question:
         self.statement, self.case, self.hints = statement, case, hints
         self.theorem, self.budget, self.proof = statement.theorem, statement.budget, statement.proof
         self.refute = self.theorem["verdict"] == "REFUTED"
-        self.said, self.found = dict[str, str](), Worst([], [], set())
+        self.computed, self.found = dict[str, str](), Worst([], [], set())
 
     def __call__(self, name: str) -> Number:
         """Return the value of a field of the claim in this case."""
@@ -95,14 +95,14 @@ class _Question:
         if answer is not True:
             wanted = "refuted" if self.refute else "proved"
             at = ", ".join(f"{k} = {v}" for k, v in self.case.items())
-            why = "; ".join(f"{k} {v}" for k, v in self.said.items()) or last or "too close to call"
+            why = "; ".join(f"{k} {v}" for k, v in self.computed.items()) or last or "undecided"
             raise NotProved(f"the claim could not be {wanted}{' at ' + at if at else ''}: {why}")
         self.proof.lemmas |= self.found.rows
-        self.proof.numbers.update(self.said)
+        self.proof.numbers.update(self.computed)
 
     def compared(self, name: str, real: Number, claimed: Number) -> bool | None:
         """Record a value; return whether it is at most the claimed one, or above it to refute."""
-        self.said[name] = shown(real)
+        self.computed[name] = shown(real)
         return compare(real, ">" if self.refute else "<=", claimed)
 
     def exact(self) -> None:
@@ -133,7 +133,7 @@ class _Question:
 
     def gaussian(self) -> bool | None:
         claimed = self("mu")
-        if not told(claimed, ">=", ZERO):
+        if not resolve(claimed, ">=", ZERO):
             raise NotProved("the claimed mu is negative")
         try:
             square = quantities.gaussian_square(self.found)
@@ -147,7 +147,7 @@ class _Question:
         node = self.statement.formula("mu")  # the square of a root is exact
         exact = node.args[0] if node.op == "sqrt" else node * node
         answer = self.compared("mu", square, self.statement.number(exact, self.case))
-        self.said["mu"] = shown(sqrt(square))
+        self.computed["mu"] = shown(sqrt(square))
         return answer
 
     def renyi(self) -> bool | None:

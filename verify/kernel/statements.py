@@ -1,17 +1,18 @@
-"""Statements about formulas: relations, printed numbers, monotone functions, limits, optima.
+"""Theorems over ranges: comparisons, limits and optimality.
 
-A statement is about its listed cases (the product of `where`) and, in each, about every value of
-its `for_all` variables, and of its own variable over `over`, that satisfies `assume`. HOLDS is
-proved for all of them; SUPPORTED at every listed value; REFUTED by one case inside the domain. An
-end, a limit, a rate, a claimed point never sees the variable that it bounds: it is refused.
+A theorem covers its listed cases (all combinations of `where`) and, in each, all values of its
+`for_all` variables, and of its own variable over `over`, that satisfy `assume`. HOLDS is proved for
+all of them, SUPPORTED at the listed values, and REFUTED in one case of the domain. An end or a
+limit must not depend on the variable that it bounds.
 
-Over a range a question about a mechanism, such as mu(M), stands for its formula in the arguments
-(`lemmas.formulas`, and the variances below), whose domains and conditions are proved there too.
+Over a range, a quantity of a mechanism such as mu(M) is replaced with its formula from the table of
+lemmas. The domains and conditions of the arguments are proved over the same range.
 
-Optimality among Gaussians N(0, Σ) with v'Σ⁻¹v ≤ μ² on a space: for a law on it and M = E[vv'],
-tr(Σ⁻¹M) ≤ μ², so by Cauchy and Schwarz (tr M^½)² ≤ μ² tr Σ. The law is uniform on the corners of a
-Box, M = diag(bounds²), or has `ones` entries of size `bound` in uniform places: with uniform signs
-M = bound² j/d·1, else M/bound² has j²/d once and (d − 1)(j − j²/d) shared by d − 1 eigenvectors.
+Optimality among N(0, Σ) with v'Σ⁻¹v ≤ μ² for v in a space: let M = E[vv'] for a law on the space.
+Then tr(Σ⁻¹M) ≤ μ², so (tr M^½)² ≤ μ² tr Σ by Cauchy–Schwarz. For a Box the law is uniform on the
+corners, and M = diag(bounds²). For a SparseBox it has j = `ones` entries of size `bound` in uniform
+places. With uniform signs M = (bound² j/d) I. Without, M/bound² has the eigenvalue j²/d once, and
+(j − j²/d)/(d − 1) with multiplicity d − 1.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from .expressions import (
     QUESTIONS,
     ZERO,
     Node,
-    asked,
     comparison,
     make,
     number,
     parse,
+    question_parts,
     show,
     substitute,
     walk,
@@ -47,17 +48,17 @@ Data = Mapping[str, Any]
 
 
 def prove(theorem: Data, witness: Data, budget: Budget) -> Proof:
-    """Prove a theorem of one of the kinds of this module, or raise NotProved or Wrong."""
+    """Prove a limit or an optimality claim; raise NotProved or Wrong if that fails."""
     statement = Ranges(theorem, witness, budget, Proof())
     (statement.limit if theorem["kind"] == "limit" else statement.optimality)()
     return statement.proof
 
 
 class Ranges(Statement):
-    """A theorem that may be about ranges."""
+    """A parsed theorem, with proofs over ranges."""
 
     def goals(self, fact: Comparison, case: Case, *own: Variable) -> Iterator[Goal]:
-        """Yield comparisons over the domains, with formulas for questions; each proves the fact."""
+        """Yield comparisons without quantities of mechanisms, each of which implies the fact."""
         facts = (one.fix(case) for one in self.assumed if one.free - {*case})
         given = tuple(Goal(one.left, one.relation, one.right) for one in facts)
         ranges = tuple(v.put(case) for v in (*self.domains.values(), *own))
@@ -72,7 +73,7 @@ class Ranges(Statement):
             yield goal.on(left, goal.relation, expansion.expanded(goal.right))
 
     def prover(self, goal: Goal, case: Case) -> Prover:
-        """Return what proves a goal, with the names of the theorem."""
+        """Return the prover of a goal, with the names of the theorem."""
         names = {k: substitute(v, case) for k, v in self.let.items()}
         rewrite = Expansion(self, goal, checked=False).expanded
         return Prover(self.budget, {**names, **case}, rewrite)
@@ -94,19 +95,19 @@ class Ranges(Statement):
     def over_ranges(self, fact: Comparison) -> None:
         """Prove a comparison for every listed case, over the domains."""
         if all(ends["grid"] for ends in self.for_all.values()):
-            for _ in self.listed():  # listed values lie in the ranges: there is a case
+            for _ in self.listed():  # so that the range is not empty
                 pass
         for case in self.cases(self.where):
             self.proved(fact, case, self.witness.get("proof"))
 
     # --- kinds
     def limit(self) -> None:
-        """Prove the limit of a formula at infinity, with its rate; or that it is another one."""
+        """Prove a limit at infinity with its rate, or refute it by another limit."""
         node, claimed = self.formula("expression"), self.formula("limit")
         rate = self.formula("rate") if self.theorem["rate"] else None
         spec, gap = self.witness.get("proof") or {}, node - claimed
         if self.theorem["verdict"] == "SUPPORTED":
-            raise NotProved("points alone say nothing about a limit")
+            raise NotProved("values at points do not support a limit")
         if self.theorem["verdict"] == "REFUTED":
             other, case = self.formula("limit", self.witness.get("limit", "")), self.case()
             self.require(Comparison(claimed, "!=", other).fix(case))
@@ -120,7 +121,7 @@ class Ranges(Statement):
         return None
 
     def tends(self, node: Node, claimed: Node, case: Case) -> None:
-        """Prove a limit at infinity, of the formula or of a form that is identical to it."""
+        """Prove a limit at infinity of a formula, or of an identical form from the witness."""
         if self.over is None or self.over.high is not None:
             raise NotProved("the kernel proves limits at infinity only")
         goal = next(self.goals(Comparison(node, "==", claimed), case, self.over))
@@ -134,10 +135,10 @@ class Ranges(Statement):
         prover.attempt(Goal(facts.far(form, self.own), "==", goal.right, rest, goal.given))
 
     def optimality(self) -> None:
-        """Prove that no rival has a smaller value than the claimed one, or that one has."""
+        """Prove that no member of the family has less than value/(1 + tolerance)."""
         theorem = self.theorem
         if theorem["verdict"] != "HOLDS":
-            raise NotProved("a claim of optimality that does not hold")
+            raise NotProved("the kernel does not refute optimality")
 
         def read(data: Any, key: str) -> Node:
             return self.formula("among", data[key])
@@ -145,7 +146,7 @@ class Ranges(Statement):
         among, dual, one = theorem["among"], theorem["dual"], number(1)
         space, mu = among["space"], read(among, "mu")
         if (dual["law"] == "corners") != (space["type"] == "Box"):
-            raise Wrong("theorem.dual.law", "is no law on the space")
+            raise Wrong("theorem.dual.law", "does not fit the space")
         others = ["dimension", "sparsity", "bound", "signed"] if space["bounds"] else []
         if any(space[key] for key in others):
             raise Wrong("theorem.among", "has fields of another family")
@@ -174,7 +175,7 @@ class Ranges(Statement):
         for case in self.cases(self.where) if self.for_all else self.listed():
             facts = Facts(next(self.goals(claim, case)), self.budget)
             if not all(facts.whole(substitute(node, case)) for node in whole):
-                raise NotProved("sizes and the ones of the law are not shown to be integers")
+                raise NotProved("the sizes or `ones` are not known to be integers")
             if self.for_all:
                 for condition in conditions:
                     self.proved(condition, case, None)
@@ -185,7 +186,7 @@ class Ranges(Statement):
 
 
 def decided_by_formulas(statement: Statement, one: Comparison) -> bool | None:
-    """Decide a comparison of two numbers, with formulas for questions, or by an identity."""
+    """Decide a comparison of two numbers, with quantities replaced with formulas."""
     put = Expansion(statement, Goal(one.left, one.relation, one.right)).expanded
     goal = Goal(put(one.left), one.relation, put(one.right))
     return decided(goal, statement.budget, statement.value)
@@ -193,7 +194,7 @@ def decided_by_formulas(statement: Statement, one: Comparison) -> bool | None:
 
 # --- formulas of the table ---
 def _put(node: Node, noise: Noise, lets: Mapping[str, Node]) -> Node:
-    """Return a formula with the arguments in the place of their names."""
+    """Substitute the arguments of a mechanism in a formula of the table."""
     given = {k: v for k, v in noise.arguments.items() if isinstance(v, str) and v != ""}
     names = {k: number(v == "True") if k in FLAGS else parse(v) for k, v in given.items()}
     if "shifts" in noise.arguments:
@@ -204,9 +205,9 @@ def _put(node: Node, noise: Noise, lets: Mapping[str, Node]) -> Node:
 
 
 def formulas(what: str, noise: Noise, adjacency: str | None) -> list[tuple[str, Node, bool]]:
-    """Return row, formula and whether it is exact, of "mu", "loss", "rho", "variance" or "last".
+    """Return (row, formula, exact) for "mu", "loss", "rho", "variance" or "last".
 
-    The formulas are in the arguments; an inexact one is an upper bound.
+    If `exact` is False the formula is only an upper bound.
     """
     anyhow, adjacency = what in ("variance", "last"), relation_of(noise, adjacency)
     found: list[tuple[str, Node, bool]] = []
@@ -217,8 +218,8 @@ def formulas(what: str, noise: Noise, adjacency: str | None) -> list[tuple[str, 
     for line in LINES.get(noise.name, ()):
         if not line.fits(noise, adjacency, any_relation=anyhow) or "lower" in line.words:
             continue
-        lets, parts = dict(line.said("let")), line.factors()
-        node: Node | None = (line.said(what) or [None])[0]
+        lets, parts = dict(line.entries("let")), line.factors()
+        node: Node | None = (line.entries(what) or [None])[0]
         if what == "mu" and len(parts) == 1 and parts[0][0].op == "gaussian":
             node = parts[0][0].args[0]
         elif what in ("loss", "rho") and node is None:
@@ -229,7 +230,7 @@ def formulas(what: str, noise: Noise, adjacency: str | None) -> list[tuple[str, 
                     for a, n in parts
                 )
                 node = sum(each, ZERO)
-        used = [node, *(x for a, _, b in line.said("if") for x in (a, b)), *lets.values()]
+        used = [node, *(x for a, _, b in line.entries("if") for x in (a, b)), *lets.values()]
         if node is not None and not any(DERIVED & x.free for x in used if x is not None):
             inexact = "upper" in line.words or (what == "rho" and parts[0][0].op == "bounded_range")
             found.append((line.row, _put(node, noise, lets), not inexact))
@@ -240,7 +241,7 @@ Condition: TypeAlias = tuple[Node, str, Node]
 
 
 def conditions(noise: Noise, adjacency: str | None) -> list[Condition]:
-    """Return what a mechanism requires besides the domains of its arguments."""
+    """Return the conditions of a mechanism in addition to the domains of its arguments."""
     found = [f"{x} > 0" for x in noise.arguments.get(POSITIVE.get(noise.name, ""), [])]
     if noise.name == "GeneralGaussian":
         covariance, space = noise["covariance"], noise["space"]
@@ -254,14 +255,14 @@ def conditions(noise: Noise, adjacency: str | None) -> list[Condition]:
     every = [comparison(text) for text in found]
     for line in LINES.get(noise.name, ()):
         if line.fits(noise, relation_of(noise, adjacency)) and "lower" not in line.words:
-            for a, relation, b in line.said("if"):
+            for a, relation, b in line.entries("if"):
                 if not DERIVED & (a.free | b.free):
                     every.append((_put(a, noise, {}), relation, _put(b, noise, {})))
     return every
 
 
 def _dimension(of: Noise) -> str:
-    """Return the dimension of a covariance or a space, in the texts of its arguments."""
+    """Return the dimension of a covariance or a space, as a formula."""
     if of.name == "DisjointGroups":
         return f"({of['groups']})*({_dimension(of['space'])})"
     listed = of.arguments.get("bounds") or of.arguments.get("variances")
@@ -270,17 +271,17 @@ def _dimension(of: Noise) -> str:
 
 # --- formulas for questions ---------------------------------------------------------------------
 class Expansion:
-    """Formulas in the place of questions over the domain of a goal, where their conditions hold.
+    """Replaces quantities of mechanisms with formulas, if their conditions hold over the domain.
 
-    Of several formulas the first exact one is taken; a question that is to be at most something may
-    stand for an upper bound. A scale that is rounded up is never worse than before.
+    An upper bound may replace the left side of `<=` and `<`, and there a scale may lose its
+    round_up, since more noise never increases the quantity. Elsewhere formulas are exact.
     """
 
     def __init__(self, statement: Statement, goal: Goal, *, checked: bool = True) -> None:
         self.statement, self.checked, self.facts = statement, checked, Facts(goal, statement.budget)
 
     def bounds(self) -> list[Node]:
-        """Return formulas that are at least the left side, where it is to be at most the right."""
+        """Return upper bounds of the left side of `<=` or `<`."""
         left, relation = self.facts.goal.left, self.facts.goal.relation
         bounded = left.op in ("delta", "renyi", "mu", "max_loss", "rho")
         if relation not in ("<=", "<") or not bounded:
@@ -288,7 +289,7 @@ class Expansion:
         return self.formulas(left, at_most=True)
 
     def expanded(self, node: Node) -> Node:
-        """Put formulas in the place of every question that has one."""
+        """Replace every quantity that has an exact formula."""
 
         def change(n: Node) -> Node:
             found = self.formulas(n)[:1] if n.op in QUESTIONS else []
@@ -297,8 +298,8 @@ class Expansion:
         return rebuilt(node, change)
 
     def formulas(self, node: Node, *, at_most: bool = False) -> list[Node]:
-        """Return the formulas of a question about one mechanism; none where it is not known."""
-        given, relation = asked(node, self.statement.theorem["adjacency"])
+        """Return the formulas of a quantity of one mechanism, if they are known."""
+        given, relation = question_parts(node, self.statement.theorem["adjacency"])
         if not node.free <= {*self.facts.known}:  # the index of a sum
             return []
         noise = notation.parse(show(_unrounded(given[0]) if at_most else given[0]))
@@ -327,11 +328,11 @@ class Expansion:
             self.statement.proof.lemmas |= {row for row, _ in found}
         return [formula for _, formula in found]
 
-    def holds(self, noise: Any, relation: str | None, asked: str, rest: list[Node]) -> bool:
-        """Whether arguments are in their domains over the range, and the row's conditions true."""
+    def holds(self, noise: Any, relation: str | None, quantity: str, rest: list[Node]) -> bool:
+        """Whether the arguments are in their domains and the conditions hold, over the range."""
         relations = [relation] if relation else [None, "add-remove", "replace-one"]
         found = [fact for r in relations for fact in conditions(noise, r)]
-        if asked == "renyi":
+        if quantity == "renyi":
             found.append((rest[0], ">", number(1)))
         for part, key, text in _arguments(noise):
             if key in lemmas.FLAGS and text not in ("True", "False"):
@@ -363,7 +364,7 @@ class Expansion:
 
 
 def _arguments(noise: notation.Noise) -> Iterator[tuple[notation.Noise, str, Any]]:
-    """Yield the arguments of a mechanism, and of a covariance and a space in it."""
+    """Yield (mechanism, name, value) of all arguments, including nested ones."""
     for key, entry in noise.arguments.items():
         yield noise, key, entry
         if isinstance(entry, notation.Noise):
@@ -371,7 +372,7 @@ def _arguments(noise: notation.Noise) -> Iterator[tuple[notation.Noise, str, Any
 
 
 def _unrounded(noise: Node) -> Node:
-    """Return noise of at most the scale: where it is rounded up, what is rounded."""
+    """Return the mechanism without the round_up of its scale."""
     if noise.op not in ("Gaussian", "Laplace"):
         return noise
     *given, keys = noise.args
@@ -393,4 +394,4 @@ _DERIVED = {
     "delta": ("mu", "Phi(X/2 - AT/X) - exp(AT)*Phi(-X/2 - AT/X)"),
     "loss_above": ("mu", "Phi(X/2 - AT/X)"),
 }
-"""Question → what the table says, and the answer in its formula X and a number AT."""
+"""Quantity → the formula X of the table, and the quantity in X and its argument AT."""

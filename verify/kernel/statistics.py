@@ -1,27 +1,30 @@
-"""Audits: what counts of runs say against a claim, with exact probabilities.
+"""Audits: exact tests of a privacy claim on counts of runs.
 
-A claim of (ε, δ)-DP says P(E) ≤ e^ε Q(E) + δ for neighbours P, Q and every event E. An event fixed
-before the runs is counted; the p-value bounds the probability of such counts under the claim.
+A claim of (ε, δ)-DP says P(E) ≤ e^ε Q(E) + δ for neighbours P, Q and every event E. The event is
+fixed before the runs, and the p-value bounds the probability of counts as extreme as the observed.
 
-**Guesses.** Each run is on the dataset that a fair coin chose, and guesses which, or none. The
-claim says P(right) ≤ e^ε P(wrong) + δ; so among guesses made at the rate g, the share of right ones
-is at most π = e^ε/(1 + e^ε), or 1 − (g − δ)/((1 + e^ε) g) where δ > 0, with a lower bound of g that
-fails with probability s, a hundredth of the level. P(Bin(guesses, π) ≥ right) + s is the p-value.
+**Guesses.** Each run uses the dataset chosen by a fair coin, and guesses which one it was, or
+abstains. The claim implies P(right) ≤ e^ε P(wrong) + δ. So if guesses are made at the rate g, each
+is right with probability at most π = e^ε/(1 + e^ε) for δ = 0, or 1 − (g − δ)/((1 + e^ε) g) for
+δ > 0. In the latter, g is replaced with a lower confidence bound that fails with probability s. The
+p-value is P(Bin(guesses, π) ≥ right) + s.
 
-**Sides.** a ~ Bin(n, p) runs are in E on one dataset, b ~ Bin(m, q) on the other, p ≤ e^ε q + δ.
-With the statistic T(a, b) = a/n − δ − e^ε b/m over its standard deviation where p = e^ε q + δ, the
-set R = {T ≥ t} of outcomes as extreme as the counts grows with a and falls with b; so P(R) is
-largest on the boundary p = e^ε q + δ. There q is confined to an interval that fails with
-probability s, and cut into cells; in each P(R) is at most that at its largest p and least q.
-P(R) = Σ_b P(b) P(a ≥ k(b)) is summed in doubles over the b and a within eight standard deviations:
-below 10⁶ positive terms, each with a relative error below 1e-10; 1e-9 of it and 1e-13 are added.
+**Sides.** a ~ Bin(n, p) runs are in E on one dataset and b ~ Bin(m, q) on the other, and the claim
+is p ≤ e^ε q + δ. The statistic T(a, b) is a/n − δ − e^ε b/m over its standard deviation estimated
+under p = e^ε q + δ. R = {T ≥ t}, the outcomes as extreme as the counts, is increasing in a and
+decreasing in b, so P(R) is largest on the boundary p = e^ε q + δ. There q is restricted to a
+confidence interval that fails with probability s, which is cut into cells. In a cell P(R) is at
+most its value at the largest p and the least q. P(R) = Σ_b P(b) P(a ≥ k(b)) is summed in doubles
+over a and b within eight standard deviations: fewer than 10⁶ positive terms, each with a relative
+error below 1e-10. The relative amount 1e-9 and 1e-13 are added for rounding and for the tails.
 
-**One run.** m canaries, each included by a fair coin; of r guesses at least v are right with
-probability ≤ min(1, β + mδβ(1 − β)/(vw)), where W ~ Bin(r, e^ε/(1 + e^ε)), β = P(W ≥ v),
-w = P(W = v). A curve δ(ε) gives for points (ε_j, δ_j), j ≤ v, by weak duality of the inequalities
-R_j ≤ e^{ε_j} H_{j−1} + δ_j (R_j, H_j: canary i guessed right, wrong, among ≥ j right guesses)
-P(V ≥ v) ≤ (1 + Σ λ_j δ_j)/gain. Several numbers of guesses pay for each other (Bonferroni). Proofs:
-the heads of dpassay's `audit/exact_test` and `audit/one_run`.
+**One run.** Each of m canaries is included by a fair coin. At least v of r guesses are right with
+probability at most min(1, β + mδβ(1 − β)/(vw)), with W ~ Bin(r, e^ε/(1 + e^ε)), β = P(W ≥ v) and
+w = P(W = v). For points (ε_j, δ_j), j ≤ v, of a curve, let R_j and H_j be the probabilities that a
+canary is guessed right, or wrong, among at least j right guesses. Weak duality of the inequalities
+R_j ≤ e^{ε_j} H_{j−1} + δ_j gives P(V ≥ v) ≤ (1 + Σ λ_j δ_j)/gain. If several numbers of guesses
+were tried, the bound is multiplied by their number (Bonferroni). Proofs: the heads of dpassay's
+`audit/exact_test` and `audit/one_run`.
 """
 
 from __future__ import annotations
@@ -43,15 +46,15 @@ Data = Mapping[str, Any]
 Counts = tuple[int, int, int, int]
 """Hits, runs, misses, other runs."""
 FAIR = 8.0
-"""Standard deviations by which fair coins may differ: by more they do with probability 1.3e-15."""
+"""Limit on the imbalance of fair coins, in standard deviations: failure 1.3e-15."""
 SPARED = fmpq(1, 100)
-"""Of its level, a test spares for the unknown rate: such tests are nested, so that the least level
-that rejects is a p-value."""
+"""s, as a share of the level. Tests at different levels are nested, so the least level that rejects
+is a p-value."""
 BITS = 192
 _CELLS = 288
-"""Of rates: more are sharper, and slower; the auditor uses half as many."""
+"""Number of cells of q: more give a sharper bound. The auditor uses half as many."""
 _MOST_TERMS = 100_000
-"""Counts within reach of one cell."""
+"""Limit on the terms of one sum."""
 RUNS = "that the runs were drawn from the audited program on neighbouring datasets"
 FIXED = "that event and tested point were fixed before these runs"
 _CANARIES = "that the scores are of one run, in which a fair coin of its own included each canary"
@@ -77,13 +80,13 @@ def _point(entry: Mapping[str, str]) -> tuple[fmpq, fmpq]:
 
 
 def _above(stated: fmpq, found: arb, field: str) -> None:
-    """Require a stated number not to be below what is found."""
+    """Raise Wrong unless the stated number is at least the computed one."""
     if not found <= ball(stated):
         raise Wrong(field, f"is {found.str(8, radius=False)} by this calculation")
 
 
 class _Claim:
-    """What is claimed: points (ε, δ), or a curve δ(ε)."""
+    """The audited claim: points (ε, δ), or a curve δ(ε)."""
 
     def __init__(self, data: Data, proof: Proof, budget: Budget) -> None:
         self.data, self._proof, self._budget = data, proof, budget
@@ -93,12 +96,12 @@ class _Claim:
             raise Wrong("theorem.claim.parameter", "does not fit the kind")
 
     def require(self, epsilon: fmpq, delta: fmpq, where: str) -> None:
-        """Require the claim to say that the mechanism is (ε, δ)-DP, or make it a condition."""
+        """Require that the claim implies (ε, δ)-DP, or record this as a condition."""
         if epsilon < 0 or not 0 <= delta < 1:
             raise Wrong(where, "expected epsilon >= 0 and delta in [0, 1)")
         if self.data["kind"] == "epsilon-delta":
             if (epsilon, delta) not in map(_point, self.data["points"]):
-                raise Wrong(where, "is no point of the claim")
+                raise Wrong(where, "is not a point of the claim")
             return
         least = None if self.data["kind"] == "profile" else self._curve(epsilon)
         if least is not None and ball(delta) < least:
@@ -108,7 +111,7 @@ class _Claim:
             self._proof.conditions.append(condition)
 
     def _curve(self, epsilon: fmpq) -> arb | None:
-        """Return δ(ε) of the claimed μ or mechanism; None where the kernel does not find it."""
+        """Return δ(ε) of the claimed μ or mechanism, or None if the kernel does not compute it."""
         from .expressions import real
         from .laws import gaussian
         from .notation import parse
@@ -159,12 +162,12 @@ def _audit(theorem: Data, witness: Data, claim: _Claim, proof: Proof, budget: Bu
 
 
 def _double(x: fmpq | arb, towards: float) -> float:
-    """Return a double next to x, on the side that is named."""
+    """Return a double beyond x, rounded in the direction of `towards`."""
     return math.nextafter(float(ball(x).mid()) * (1 + (1e-15 if towards else -1e-15)), towards)
 
 
 def _counted(witness: Data, proof: Proof) -> Counts:
-    """Return hits, runs, misses and other runs, from the histogram."""
+    """Return the counts of the event in the histogram."""
     marks, swap = witness["marks"], -1 if witness["favours"] == "second" else 1
     if len(witness["histogram"]) != 2:
         raise Wrong("witness.histogram", "expected two rows")
@@ -187,7 +190,7 @@ def _counted(witness: Data, proof: Proof) -> Counts:
 
 
 def guesses(counts: Counts, factor: float, delta: float, spared: float) -> float:
-    """Bound P(Bin(G, π) ≥ right) for the largest π that the claim allows."""
+    """Return the p-value of the design `guesses`."""
     right, runs, wrong, _ = counts
     guesses, odds = right + wrong, arb(factor)
     chance = odds / (1 + odds)
@@ -201,7 +204,7 @@ def guesses(counts: Counts, factor: float, delta: float, spared: float) -> float
 
 
 def sides(counts: Counts, factor: float, delta: float, spared: float) -> float:
-    """Bound the supremum of P(R) over the boundary, cell by cell."""
+    """Return the p-value of the design `sides`."""
     _, n, b, m = counts
     t = _statistic(counts, factor, delta)
     if t <= 0:
@@ -234,7 +237,7 @@ def _statistic(counts: Counts, factor: float, delta: float) -> float:
 
 @lru_cache(maxsize=1 << 20)
 def _edge(region: _Region, b: int) -> int:
-    """Return k(b), the least a with T(a, b) ≥ t, by bisection; n + 1 where there is none."""
+    """Return k(b), the least a with T(a, b) ≥ t, or n + 1 if there is none."""
     t, n, m, factor, delta = region
     start = min(math.floor(n * delta + factor * n / m * b), n)  # T is 0 up to here
 
@@ -245,7 +248,7 @@ def _edge(region: _Region, b: int) -> int:
 
 
 def _summed(region: _Region, p: float, q: float) -> float:
-    """Sum over every outcome within eight standard deviations, and what the rest may add."""
+    """Return an upper bound of P(R), up to rounding, for a ~ Bin(n, p) and b ~ Bin(m, q)."""
     _, n, m, _, _ = region
     counts, masses = zip(*reversed(_masses(n, p)), strict=True)
     survival = {k: min(1.0, s) for k, s in zip(counts, accumulate(masses), strict=True)}
@@ -257,12 +260,12 @@ def _summed(region: _Region, p: float, q: float) -> float:
 
 
 def _masses(n: int, p: float) -> list[tuple[int, float]]:
-    """Return the outcomes of Bin(n, p) within reach with their probabilities."""
+    """Return the outcomes of Bin(n, p) near its mean, with their probabilities."""
     if p <= 0 or p >= 1:
         return [(0 if p <= 0 else n, 1.0)]
     spread = math.sqrt(n * p * (1 - p))
     if spread * 16 > _MOST_TERMS:
-        raise NotProved(f"a p-value of {n} runs: its sums have more than {_MOST_TERMS} terms")
+        raise NotProved(f"the p-value of {n} runs has a sum of more than {_MOST_TERMS} terms")
     start = max(0, math.floor(n * p - 8 * spread - 12))
     stop = min(n, math.ceil(n * p + 8 * spread + 24))
     middle = min(max(round(n * p), start), stop)
@@ -276,20 +279,20 @@ def _masses(n: int, p: float) -> list[tuple[int, float]]:
 
 # --- binomial laws ------------------------------------------------------------------------------
 def binomial_tail(k: int, n: int, p: arb) -> arb:
-    """Return P(Bin(n, p) ≥ k), by DiDonato and Morris (1992), equation 9, for k ≥ (n + 1)p.
+    """Return P(Bin(n, p) ≥ k).
 
-    All entries of this continued fraction are positive there, so that its convergents of odd number
-    are above the value, those of even number below.
+    For k ≥ (n + 1)p this is the continued fraction of DiDonato and Morris (1992), equation 9. Its
+    entries are positive, so odd convergents are upper bounds and even ones lower bounds.
     """
     if k <= 0 or k > n or p >= 1 or p <= 0:
         return arb(k <= 0 or (p >= 1 and k <= n))
-    if k < (n + 1) * p:  # nearly 1 where k is far below the mean
+    if k < (n + 1) * p:  # the complement, for small k
         return 1 - binomial_tail(n - k + 1, n, 1 - p)
     a, b = arb(k), arb(n - k + 1)
     front = binomial_mass(k, n, p) * a * (1 - p)
     excess = a - (a + b) * p + 1
     if not excess > 0:
-        raise NotProved("a tail of a binomial law of so uncertain a probability")
+        raise NotProved("the probability of a binomial law is not known precisely enough")
     above, below = (arb(1), a * excess / (a + 1)), (arb(0), arb(1))
     for i in range(1, 5000):
         numerator = (a + i - 1) * (a + b + i - 1) * i * (b - i) * (p / (a + 2 * i - 1)) ** 2
@@ -312,7 +315,7 @@ def binomial_mass(k: int, n: int, p: arb) -> arb:
 
 
 def least_rate(hits: int, runs: int, level: float) -> arb:
-    """Return a rate at which P(Bin(runs, rate) ≥ hits) ≤ level, near the largest one."""
+    """Return a lower confidence bound of a rate: P(Bin(runs, rate) ≥ hits) ≤ level."""
     low, high = arb(0), arb(hits) / (runs + 1)
     for _ in range(60 if hits and level > 0 else 0):
         middle = ((low + high) / 2 if low > 0 else high / 4).mid()
@@ -328,7 +331,7 @@ def _one_run(theorem: Data, witness: Data, claim: _Claim, proof: Proof, budget: 
     for index, step in enumerate(witness["tested"]):
         epsilon, delta = _point(step)
         claim.require(epsilon, delta, f"witness.tested[{index}]")
-        e, d = ball(epsilon), ball(delta)  # reversed: what it says of complements
+        e, d = ball(epsilon), ball(delta)  # reversed: the inequality of the complements
         points.append((-e, 1 - (-e).exp() * (1 - d)) if step["reversed"] else (e, d))
     scores, tried = [rational(text) for text in witness["scores"]], witness["guesses_tried"]
     coins, m = [coin == "1" for coin in witness["included"]], len(scores)
@@ -347,7 +350,7 @@ def _one_run(theorem: Data, witness: Data, claim: _Claim, proof: Proof, budget: 
         return sum(1 for i in included if coins[i]) + sum(1 for i in excluded if not coins[i])
 
     def p_value(r: int, at: list[tuple[arb, arb]]) -> arb:
-        """Return the bound for r guesses, times how many numbers of guesses were tried."""
+        """Return the bound for r guesses, times the number of values of r that were tried."""
         budget.check()
         return (len(tried) * one_run_bound(right(r), r, m, at)).min(arb(1))
 
@@ -366,7 +369,7 @@ def _one_run(theorem: Data, witness: Data, claim: _Claim, proof: Proof, budget: 
 
 
 def one_run_bound(v: int, r: int, m: int, points: list[tuple[arb, arb]]) -> arb:
-    """Bound P(V ≥ v), from a point of the curve for each of j = v, v − 1, …, or from one alone."""
+    """Return a bound of P(V ≥ v) from points of the curve for j = v, v − 1, …, or one alone."""
     if v <= 0 or not points:
         return arb(1)
     if len(points) > v:
@@ -390,9 +393,9 @@ def one_run_bound(v: int, r: int, m: int, points: list[tuple[arb, arb]]) -> arb:
 _KINDS = {"audit": _audit, "one-run-audit": _one_run}
 
 
-# --- what is said of an audit ---
-def said(theorem: Data, _: Data, proof: Proof) -> Theorem:
-    """Say what an audit found."""
+# --- audits in words ---
+def in_words(theorem: Data, _: Data, proof: Proof) -> Theorem:
+    """Return the result of an audit in the kernel's words."""
     parts, delta = [], theorem.get("delta")
     if at := theorem.get("tested"):
         delta = at["delta"]
@@ -408,7 +411,7 @@ def said(theorem: Data, _: Data, proof: Proof) -> Theorem:
 
 
 def guarantee(claim: Data) -> str:
-    """Say what an audited claim claims, of the fields that are tested."""
+    """Return the audited claim in the kernel's words, from checked fields."""
     kind, parameter = claim["kind"], claim["parameter"]
     if kind == "epsilon-delta":
         points = (f"({formula(p['epsilon'])}, {formula(p['delta'])})" for p in claim["points"])

@@ -265,3 +265,18 @@ def test_no_test_needs_more_than_the_upper_end(mechanism: Mechanism, relation: s
     for alpha in (Fraction(1, 10**6), Fraction(1, 100), Fraction(1, 4)):
         beta = float(tradeoff.beta(mechanism, alpha, adjacency=relation).lower)
         assert norm.isf(float(alpha)) - norm.ppf(beta) <= float(found.upper) * (1 + 1e-9)
+
+
+def test_a_search_has_fifteen_digits() -> None:
+    # a lie hides behind the line through (c, c), c = 1/(1 + e), where Φ(−μ/2) = c
+    found = dpassay.mu(RandomizedResponse(1), relative_width="1e-15")
+    with mp.workdps(40):
+        known = 2 * mp.sqrt(2) * mp.erfinv(mp.tanh(mp.mpf(1) / 2))
+        assert (found.relative_width or 1) <= Fraction(1, 10**15)
+        assert mp.mpf(str(found.lower)) <= known <= mp.mpf(str(found.upper))
+
+
+def test_calibration_to_mu_says_the_mu_that_is_reached() -> None:
+    found = dpassay.calibrate("Laplace", mu=1).achieved
+    assert list(found) == ["mu"]
+    assert Decimal("0.99999999") < found["mu"].lower <= found["mu"].upper <= 1

@@ -60,7 +60,7 @@ _CLOSE = mpf("1e-16")
 _SMALL = 1e-18
 """Relative weight below which a loss is neglected."""
 _ZERO, _STEEPEST = mpf("1e-320"), 2**22
-"""A positive number near 0 in floats, and the largest real part of a line of integration."""
+"""M(c) e^{−cε} below the first counts as 0; the second bounds the real part c of the line."""
 _NOISE, _AGREE = 1e-15, 1e-12
 """Relative size of the last terms on a line, and of the change when its step is halved, at which
 the sum is accepted."""

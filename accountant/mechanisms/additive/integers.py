@@ -410,7 +410,7 @@ _LARGEST = 10**6
 _GUARD = 64
 """Bits beyond the precision of a question: sums lose few."""
 _MOST_ADDED = 4096
-"""Masses beyond those listed that are added up one by one."""
+"""Most masses beyond those listed that are added up."""
 _FARTHEST = 1 << 40
 """Outcomes beyond it are left out: no chance that anyone asks for is so small."""
 _MOST_BITS = 4096
@@ -423,7 +423,8 @@ class Masses:
 
     X is a sum of variables whose laws are log-concave, so its law is: P(X = k + 1)/P(X = k) falls.
     With this ratio r < 1 at N, what is beyond N is at most P(X = N) r/(1 − r). Below N the masses
-    follow from I_{k−1} = I_{k+1} + (2k/v) I_k, a sum of positive terms.
+    follow from I_{k−1} = I_{k+1} + (2k/v) I_k, a sum of positive terms; masses beyond N are summed
+    in the same way, from two Bessel functions farther out.
     """
 
     def __init__(self, variance: ExactReal, bits: int) -> None:
@@ -460,13 +461,15 @@ class Masses:
             return 1 - self.at_least(1 - k)
         if k < len(self.masses):
             return self.tails[k]
-        total, mass, after = arb(0), self.mass(k), self.mass(k + 1)
-        for further in range(k + 2, k + 2 + _MOST_ADDED):
-            total, rest = total + mass, (after / (1 - after / mass)).upper()
-            if rest < total * arb(2) ** -ctx.prec:
-                break
-            mass, after = after, self.mass(further)
-        return total + arb(0).union(rest)
+        ratio = float((self.mass(k + 1) / self.mass(k)).upper())
+        added = math.ceil(ctx.prec / -math.log2(ratio)) if ratio < 1 else _MOST_ADDED
+        last = k + min(added, _MOST_ADDED)
+        mass, after = self.mass(last), self.mass(last + 1)
+        total = arb(0).union(after / (1 - after / mass))
+        for outcome in range(last, k - 1, -1):
+            total += mass
+            mass, after = after + 2 * outcome / self._v * mass, mass
+        return total
 
 
 @lru_cache(maxsize=16)

@@ -436,6 +436,13 @@ def _finite(value: ArrayLike) -> Array:
     if not np.isfinite(values).all():
         place = int(np.flatnonzero(~np.isfinite(values))[0])
         raise expected(f"value[{place}]", values.flat[place], "to be finite", "Replace it first.")
+    if given.dtype.kind == "f" and given.dtype.itemsize > values.dtype.itemsize:
+        raise expected(
+            "value",
+            f"an array of {given.dtype}",
+            "to hold doubles",
+            "Round it first, and give the sensitivity of what is rounded.",
+        )
     if given.dtype.kind in "iu" and ((given > 2**53) | (given < -(2**53))).any():
         raise expected("value", "an integer", "of magnitude at most 2^53", "Doubles hold no more.")
     return values

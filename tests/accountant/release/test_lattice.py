@@ -13,6 +13,7 @@ from scipy import stats
 
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.counting.counters import LinearCounter
+from dpassay.accountant.errors import InvalidInputError
 from dpassay.accountant.geometry.ellipse import Exchangeable, Matrix
 from dpassay.accountant.geometry.spaces import L2Ball
 from dpassay.accountant.mechanisms import (
@@ -172,6 +173,17 @@ def test_law_is_that_of_the_rounded_noise(
     observed = np.append(counts, size - counts.sum())
     wanted = size * np.append(masses, 1 - masses.sum())
     assert stats.chisquare(observed, wanted, sum_check=False).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("noise", [Laplace(1), DiscreteLaplace(1)], ids=repr)
+@pytest.mark.parametrize(
+    "value", [2**53 + 1, np.longdouble(1) + np.longdouble(2) ** -60, 1j, "1", np.inf]
+)
+def test_values_that_doubles_do_not_hold_are_refused(noise: Mechanism, value: Any) -> None:
+    if isinstance(value, np.longdouble) and value.dtype.itemsize == 8:
+        pytest.skip("no wider float here")
+    with pytest.raises(InvalidInputError, match="Expected value"):
+        noise.release(value)
 
 
 def test_integers_are_released_exactly() -> None:

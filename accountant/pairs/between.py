@@ -1,4 +1,7 @@
-"""A worst pair with two ends: pairs that neighbours have, and one that bounds all."""
+"""A worst pair of which only bounds are known: pairs that neighbours attain, and a dominating pair.
+
+The attained pairs bound the profile H(ε) from below, the dominating pair bounds it from above.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +32,14 @@ from dpassay.accountant.numbers.interval import (
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.invert import inverse
 
-# --- The ε of a pair of which two bounds of δ(ε) are known ----------------------------------------
+# --- Inversion of a profile that is known only between two bounds ---------------------------------
 
 Bound: TypeAlias = Callable[[ExactReal], arb]
 _ENDS = Fraction(1, 10**6)
-"""Relative width of each end of an ε: the ends differ by far more."""
+"""Relative width to which each bound is inverted; the two roots differ by far more."""
 _LEAST = Decimal("1e-9")
-"""An ε that is smaller has a width relative to this one: else none is narrow at 0."""
+"""For |ε| below this number the width is taken relative to it; otherwise no interval at 0 would be
+narrow enough."""
 
 
 def inverse_between(
@@ -45,9 +49,10 @@ def inverse_between(
     relative_width: Fraction,
     why: str,
 ) -> Interval:
-    """Enclose ε(δ) by where a lower and an upper bound pass δ, looked for in steps from 0.
+    """Enclose ε(δ) between the points where a lower and an upper bound of δ(ε) cross δ.
 
-    Raises UndecidedError, with both ends and `why` they differ, if the interval is too wide.
+    The search starts at 0 with the given step. Raises UndecidedError, with the interval and the
+    reason `why` the bounds differ, if the interval is wider than `relative_width`.
     """
     one, other = (passes(bound, delta, step) for bound in bounds)
     return narrow_enough(one.hull(other), relative_width, why)
@@ -56,7 +61,7 @@ def inverse_between(
 def passes(
     bound: Bound, delta: ExactReal, step: Fraction, relative_width: Fraction = _ENDS
 ) -> Interval:
-    """Enclose where a bound passes δ, looked for in steps from 0."""
+    """Enclose the ε at which a bound of δ(ε) crosses δ; the search starts at 0 with a step."""
 
     def excess(epsilon: ExactReal) -> arb:
         value = bound(epsilon)
@@ -66,14 +71,14 @@ def passes(
     between = solve.bracket(excess, step)
     try:
         return solve.root(excess, between, relative_width=relative_width)
-    except UndecidedError as refusal:  # it says where this end is, which is no answer
+    except UndecidedError as refusal:  # its interval encloses this root, which is all we need
         if refusal.interval is None:
             raise
         return Interval(refusal.interval.lower, refusal.interval.upper)
 
 
 def narrow_enough(found: Interval, relative_width: Fraction, why: str) -> Interval:
-    """Return an enclosure of ε(δ); UndecidedError, with it and `why`, where it is too wide."""
+    """Return an enclosure of ε(δ), or raise UndecidedError with it and `why` if it is too wide."""
     width = math.inf
     if found.lower.is_finite() and found.upper.is_finite():
         size = max(min(abs(found.lower), abs(found.upper)), _LEAST)
@@ -88,16 +93,23 @@ def narrow_enough(found: Interval, relative_width: Fraction, why: str) -> Interv
 
 
 _BITS, _WIDTHS = 64, (Fraction(1, 10**9), Fraction(1, 10**5), Fraction(1, 10**3))
-"""Precision and relative widths of ends, which are farther apart: grids end at the later ones, or
-earlier."""
+"""Precision in bits, and relative widths tried in turn, for H of a bounding pair. The two bounds
+differ by more than the first width; the wider ones serve pairs whose grid engine cannot reach it.
+"""
 _MOST_BITS = 256
-"""Precision of ends in closed form, which a claim may nearly meet; both stay as far apart."""
+"""Largest precision in bits for a bound in closed form. A claim may lie very near such a bound, but
+more precision would not bring the two bounds closer together."""
 _FINE, _ROUGH = Fraction(1, 10**6), Fraction(1, 100)
-"""Relative width of the ε of each end, and the one where a grid ends before."""
+"""Relative widths for the ε of a bounding pair: the usual one, and the one to fall back on where a
+grid engine cannot reach it."""
 
 
 def _value(pair: Pair, epsilon: ExactReal) -> arb:
-    """Return H of one end: in closed form to the precision, else to a width that is reached."""
+    """Return H(ε) of a bounding pair.
+
+    The precision is flint's current one for closed forms; other pairs are computed to the first
+    width of `_WIDTHS` that they reach.
+    """
     if pair.known.width() <= RELATIVE_WIDTH:
         return _known(pair, epsilon, min(int(ctx.prec), _MOST_BITS), ())
     return _known(pair, epsilon, _BITS, _WIDTHS)
@@ -113,7 +125,7 @@ def _known(pair: Pair, epsilon: ExactReal, bits: int, widths: tuple[Fraction, ..
 
 
 def _inverse(pair: Pair, delta: ExactReal, relative_width: Fraction) -> Interval:
-    """Return the ε of one end as narrow as its own usually is, or as a grid has it."""
+    """Enclose ε(δ) of a bounding pair to its usual width, or to the width that a grid reaches."""
     try:
         return inverse([pair], delta, min(max(relative_width, pair.known.width()), _FINE))
     except UndecidedError as refusal:
@@ -128,24 +140,25 @@ def _inverse(pair: Pair, delta: ExactReal, relative_width: Fraction) -> Interval
 @final
 @dataclass(frozen=True)
 class Between(Pair):
-    """H is at least that of each of some pairs, and at most that of another one.
+    """A pair whose profile is at least that of every pair in `least` and at most that of `most`.
 
-    So are all divergences, which are integrals of H and of that of the reverse.
+    The same holds for all its f-divergences, which are integrals of H and of the profile of the
+    reversed pair.
     """
 
     least: tuple[Pair, ...]
     most: Pair
     unknown: str
-    """What is not known closer."""
+    """Name of the quantity that is only bounded, for error messages."""
     largest: ExactReal | None = None
-    """The largest loss, where it is known and no pair of `least` has it."""
+    """The largest loss, if it is known and no pair in `least` attains it."""
     parts: tuple[tuple[Pair, int], ...] = ()
-    """Of a composition the worst pairs of its parts, with their counts: divergences of releases
-    that are chosen one after the other are at most the sum of the largest ones of each."""
+    """For a composition: the worst pairs of its parts, with their counts. Under adaptive
+    composition a divergence is at most the sum of the largest divergences of the parts."""
 
     @property
     def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
+        """Return the quantities with closed forms or bounds, and a starting point for searches."""
         return Known(
             refusal=f"The law of the loss is not known: {self.unknown} is only enclosed. "
             "Ask for delta.",
@@ -161,12 +174,12 @@ class Between(Pair):
         )
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return a ball around both ends, whatever the precision."""
+        """Return a ball that contains both bounds of H(ε); it does not shrink with precision."""
         high = _value(self.most, epsilon)
         return high if high.is_zero() else self._low(epsilon).union(high)
 
     def _exact_bound(self, epsilon: ExactReal) -> ExactReal | None:
-        """Return that of `most`; 0 from its largest loss on."""
+        """Return the exact upper bound of `most`, which is 0 for ε at or above its largest loss."""
         largest = self.most.known.max_loss()
         if largest is not None and epsilon >= largest:
             return ExactReal.of_rational(0)
@@ -179,14 +192,14 @@ class Between(Pair):
         return first
 
     def _inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
-        """Enclose the ε with H(ε) = δ; UndecidedError, with both ends, where they are too wide."""
+        """Enclose the ε with H(ε) = δ; raise UndecidedError, with the interval, if it is wide."""
         if delta.ball().is_zero() and (whole := self._exact_max_loss()) is not None:
             return enclose(whole.ball)
         low, largest = Decimal("-Infinity"), self.most.known.max_loss()
         if largest is not None and largest.ball() > sys.float_info.max:  # a search would be long
             ends = enclose(lambda: arb.log1p(-delta.ball())), enclose(largest.ball)
             return narrow_enough(ends[0].hull(ends[1]), relative_width, "no float is as large")
-        with within():  # the enclosure of one end is no answer
+        with within():  # an enclosure of one bound must not be reported as the answer
             for pair in self.least:
                 if not low.is_finite() or not _value(pair, exact(low)) <= delta.ball():
                     low = max(low, _inverse(pair, delta, relative_width).lower)
@@ -195,7 +208,7 @@ class Between(Pair):
         return narrow_enough(found, relative_width, f"{self.unknown} is not known closer")
 
     def _around(self, question: Callable[[Pair], arb]) -> arb:
-        """Return a ball around both ends of a number ≥ 0 that grows with H."""
+        """Return a ball that contains both bounds of a quantity ≥ 0 that increases with H."""
         first, *others = map(question, self.least)
         for other in others:
             first = first.max(other)
@@ -205,7 +218,7 @@ class Between(Pair):
         return nonnegative((first if first.is_finite() else arb(0)).union(most))
 
     def _at_most(self, question: Callable[[Pair], arb]) -> arb:
-        """Return that number of `most`, or the sum of those of the parts where it is less."""
+        """Return the bound by `most`, or the sum of the bounds of the parts if it is smaller."""
         most = question(self.most)
         if not self.parts:
             return most
@@ -214,27 +227,31 @@ class Between(Pair):
         return most
 
     def renyi(self, order: arb) -> arb:
-        """Return a ball around both ends."""
+        """Return a ball that contains both bounds of the Rényi divergence."""
         return self._around(lambda pair: pair.renyi(order))
 
     def _rho(self) -> arb:
-        """Return a ball from D_1 up to what bounds the ρ of `most`, or ∞ where `least` has it."""
+        """Return a ball from D_1 to an upper bound of ρ; +∞ if a pair in `least` has ρ = +∞."""
         if any(pair.known.rho() == arb.pos_inf() for pair in self.least):
             return arb.pos_inf()
         high = rho_bound(self).upper()
         radius = self.renyi(arb(1)).union(high).rad()
         if not radius.is_finite():
             return arb.pos_inf()
-        return arb(high - arb(0, radius).rad(), radius)  # that end is met by claims: exactly
+        # the upper end of the ball is `high` exactly, since claims are compared with it
+        return arb(high - arb(0, radius).rad(), radius)
 
     def max_loss(self) -> arb:
-        """Return a ball around both ends, or around the largest loss."""
+        """Return the largest loss if it is known, else a ball that contains both bounds of it."""
         if self.largest is not None:
             return self.largest.ball()
         return self._around(lambda pair: pair.max_loss())
 
     def _exact_max_loss(self) -> ExactReal | None:
-        """Return that of `most` where one of `least` attains it, or what is known."""
+        """Return the largest loss if it is known, or if a pair in `least` attains that of `most`.
+
+        None otherwise.
+        """
         if self.largest is not None:
             return self.largest
         largest = self.most.known.max_loss()
@@ -242,20 +259,20 @@ class Between(Pair):
         return largest if attained else None
 
     def infinity_mass(self) -> arb:
-        """Return a ball around both ends."""
+        """Return a ball that contains both bounds of P(L = +∞)."""
         return self._around(lambda pair: pair.infinity_mass())
 
     def _attained(self, epsilon: ExactReal) -> Pair:
-        """Return what the pair of `least` with the largest H has there."""
+        """Return the pair that attains the lower bound: the one in `least` with the largest H."""
         most = max(self.least, key=lambda pair: float(_value(pair, epsilon).mid()))
         return attained(most, epsilon)
 
     def _upper(self, epsilon: ExactReal) -> arb:
-        """Return the larger end: a ball around both has a radius of 30 bits."""
+        """Return the upper bound. (The radius of a ball around both has 30 bits only.)"""
         return _value(self.most, epsilon).upper()
 
     def reverse(self) -> Between:
-        """Return the pair of the reversed ends."""
+        """Return the pair with all bounding pairs reversed."""
         return Between(
             tuple(pair.reverse() for pair in self.least),
             self.most.reverse(),
@@ -265,6 +282,6 @@ class Between(Pair):
         )
 
     def law(self) -> dict[str, object]:
-        """Return {"law": "between", "factors"}: the laws of `least`, and then that of `most`."""
+        """Return {"law": "between", "factors"}: the laws of `least`, then the law of `most`."""
         laws = (pair.law() for pair in (*self.least, self.most))
         return {"law": "between", "factors": [json.dumps(law) for law in laws]}

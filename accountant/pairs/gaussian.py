@@ -15,13 +15,14 @@ from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.numbers.precision import cached_property
 
 _FAR = 64
-"""From here on, erfc of a ball is asked for at its ends."""
+"""Argument above which erfc of a ball is evaluated at the two ends of the ball."""
 
 
 def normal_cdf(x: arb) -> arb:
-    """Return Φ(x) with relative accuracy in both tails.
+    """Return Φ(x), the standard normal distribution function, with relative accuracy in both tails.
 
-    Far out, flint's erfc is narrow at exact points only, so a ball goes through its two ends.
+    For large arguments flint's erfc is narrow at exact points only, so a ball is replaced by its
+    two ends; erfc is monotone.
     """
     y = -x / arb(2).sqrt()
     if y > _FAR:
@@ -30,7 +31,7 @@ def normal_cdf(x: arb) -> arb:
 
 
 def gaussian_tails(mu: arb, epsilon: ExactReal) -> Tails:
-    """Return the normal probabilities on both sides of x = ε/μ + μ/2, the mean being μ or 0."""
+    """Return the probabilities on both sides of x = ε/μ + μ/2 under N(μ, 1) (P) and N(0, 1) (Q)."""
     half, cut = mu / 2, epsilon.ball() / mu
     return Tails(
         p_above=normal_cdf(half - cut),
@@ -43,11 +44,11 @@ def gaussian_tails(mu: arb, epsilon: ExactReal) -> Tails:
 @final
 @dataclass(frozen=True)
 class GaussianPair(MirroredPair):
-    """P = N(μ, 1), Q = N(0, 1), for the exact μ of a mechanism under one adjacency.
+    """P = N(μ, 1), Q = N(0, 1), with the exact μ of a mechanism under a neighbouring relation.
 
-    L = μx − μ²/2 has law N(±μ²/2, μ²) under P and Q, so the pair equals its own reverse, and
+    The loss L = μx − μ²/2 has the law N(μ²/2, μ²) under P and N(−μ²/2, μ²) under Q. The reflection
+    x → μ − x exchanges P and Q, so the pair is its own reverse, and
     H(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) (Balle and Wang 2018, Theorem 8).
-    Reflection x → μ − x exchanges P and Q.
     """
 
     mechanism: Mechanism
@@ -63,12 +64,12 @@ class GaussianPair(MirroredPair):
         return self.mechanism.exact_gaussian_mu(self.adjacency)
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the normal probabilities on both sides of x = ε/μ + μ/2."""
+        """Return the probabilities on both sides of x = ε/μ + μ/2."""
         return gaussian_tails(self.mu(), epsilon)
 
     @property
     def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
+        """Return ρ = μ²/2 in closed form."""
         return Known(rho=lambda: self.mu() ** 2 / 2)
 
     def renyi(self, order: arb) -> arb:
@@ -76,7 +77,7 @@ class GaussianPair(MirroredPair):
         return order * self.mu() ** 2 / 2
 
     def law(self) -> dict[str, object]:
-        """Return {"law": "gaussian", "mu": enclosure}."""
+        """Return {"law": "gaussian", "mu": an enclosure of μ}."""
         return {"law": "gaussian", "mu": Interval.of_ball(self.mu(), 60).to_json()}
 
     def describe_event(self, epsilon: ExactReal) -> str:

@@ -1,9 +1,10 @@
-"""The dominating pair of noise with any density of one mode, at a distance t.
+"""The dominating pair of additive noise with a unimodal density, for two answers at distance t.
 
-Where the loss exceeds ε is a finite union of intervals, whose ends are enclosed
-(`dpassay.accountant.density.loss`); H(ε) = P(L > ε) − e^ε Q(L > ε) takes the masses of those. A
-place that stays open adds between 0 and P(it)·(1 − e^{ε − l})⁺, l the largest loss there: next to a
-crossing that is of the second order in its width.
+The set {L > ε} is a finite union of intervals whose ends are enclosed
+(`dpassay.accountant.density.loss`), and H(ε) = P(L > ε) − e^ε Q(L > ε) follows from their masses.
+An interval I on which the sign of L − ε is not decided contributes between 0 and
+P(I)·(1 − e^{ε − l})⁺, where l is the largest loss on I. Next to a crossing L = ε this is of second
+order in the width of I.
 """
 
 from __future__ import annotations
@@ -22,17 +23,18 @@ from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.precision import ctx
 
 _DOUBLINGS = (0, 2, 4, 6, 9, 12, 16, 20, 25, 30, 40, 50, 60, 80, 100, 130, 160, 200)
-"""How often the reach of the losses is doubled where a tail matters."""
+"""Numbers of doublings of the range of noise, tried in turn while a tail still matters."""
 _TOLD = 20
-"""Bits of the largest loss from which on a farther reach has to add some."""
+"""Accuracy of the largest loss, in bits, above which the search stops as soon as a wider range adds
+no accuracy."""
 _WIDE_BITS = 60
-"""Accuracy at which the largest loss is taken: more than the usual width has."""
+"""Accuracy of the largest loss, in bits, at which the search stops; the usual width needs less."""
 
 
 @final
 @dataclass(frozen=True)
 class OwnDensityPair(Pair):
-    """The laws of t + X and X, X of the density f (mirrored: of −X), t > 0."""
+    """P = law of X + t, Q = law of X, where X (or −X, if mirrored) has the density f and t > 0."""
 
     law_name = "own-density"
 
@@ -46,27 +48,27 @@ class OwnDensityPair(Pair):
 
     @property
     def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
+        """Return the quantities with closed forms, and the usual width of answers."""
         return Known(
             refusal="Rényi divergences of a density that is a formula are not enclosed. Ask for "
             "delta, epsilon or beta.",
-            # integrals take longer for more
+            # the integrals of the density get slow at finer widths
             width=lambda: Fraction(1, 10**12),
             max_loss=self._exact_max_loss,
             finite_loss=self._max_finite_loss,
         )
 
     def _exact_max_loss(self) -> ExactReal | None:
-        """Return st where −(ln f)′ is at most s, and tends to it on the right; else None."""
+        """Return st if −(ln f)′ ≤ s everywhere and tends to s in the right tail, else None."""
         steepest = self._law().steepest
         return None if steepest is None else ExactReal.of_rational(steepest * self.distance)
 
     def reverse(self) -> OwnDensityPair:
-        """Return X against t + X: up to a shift, −X moved by t against −X."""
+        """Return (Q, P): up to a translation and a reflection, t − X against −X."""
         return OwnDensityPair(self.density, self.distance, not self.mirrored)
 
     def _masses(self, parts: Sequence[Stretch]) -> tuple[arb, arb]:
-        """Return P and Q of some stretches."""
+        """Return the total masses of some intervals under P and under Q."""
         found = self._law()
         whole = found.total()
         p, q = arb(0), arb(0)
@@ -100,19 +102,19 @@ class OwnDensityPair(Pair):
         return (value + arb(0).union(near + far)).max(arb(0))
 
     def _most(self, part: Stretch, epsilon: arb) -> arb:
-        """Return an upper bound of ∫ (p − e^ε q)⁺ over a stretch whose side is open."""
+        """Return an upper bound of ∫ (p − e^ε q)⁺ over an undecided interval."""
         share = arb(1) if part.most is None else -(epsilon - part.most).expm1()
         if not share > 0 and share.upper() <= 0:
             return arb(0)
         return self._at_most(part, self.distance) * share.upper().min(arb(1))
 
     def _at_most(self, part: Stretch, shift: Fraction) -> arb:
-        """Return an upper bound of the mass of a stretch."""
+        """Return an upper bound of the mass of an interval under the noise moved by `shift`."""
         found = self._law()
         return found.at_most(_moved(part.low, shift), _moved(part.high, shift)) / found.total()
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the masses of the stretches above and below ε."""
+        """Return the masses of {L > ε} and {L ≤ ε}, each summed over its intervals."""
         known, other = self.known.max_loss(), self.reverse().known.max_loss()
         if known is not None and epsilon >= known:
             return Tails(arb(0), arb(1), arb(0), arb(1))
@@ -141,7 +143,7 @@ class OwnDensityPair(Pair):
         return Tails(p_above + p, p_below + p, q_above + q, q_below + q)
 
     def max_loss(self) -> arb:
-        """Return the supremum of l, ∞ where the slope of ln f is unbounded in the right tail."""
+        """Return the supremum of L; +∞ if the slope of ln f is unbounded in the right tail."""
         known = self.known.max_loss()
         if known is not None:
             return known.ball()
@@ -150,7 +152,8 @@ class OwnDensityPair(Pair):
             found = losses(self._law(), self.distance, doublings).most()
             if not found.is_finite():
                 return value if found.is_nan() else found
-            # each contains the supremum, and far out a difference of large logarithms says little
+            # Every `found` contains the supremum. A wider range may give a wider ball, since far
+            # out L is a difference of large logarithms; hence the intersection.
             value = value.intersection(found) if value.is_finite() else found
             last, bits = bits, found.rel_accuracy_bits()
             if bits > min(_WIDE_BITS, ctx.prec // 2) or (_TOLD < bits <= last + 1):
@@ -158,16 +161,16 @@ class OwnDensityPair(Pair):
         return value
 
     def infinity_mass(self) -> arb:
-        """Return the mass of P where Q has none."""
+        """Return the P-mass of the set where the density of Q is 0."""
         found = losses(self._law(), self.distance, 0)
         return self._masses(joined(found.missed(), ABOVE))[0]
 
     def _max_finite_loss(self) -> arb:
-        """Return the supremum of the finite losses."""
+        """Return the supremum of L over the set where it is finite."""
         return losses(self._law(), self.distance, _DOUBLINGS[-1] // 2).most(finite=True)
 
     def describe_event(self, epsilon: ExactReal) -> str:
-        """Name the intervals where L > ε, to six digits."""
+        """Describe {L > ε} as a union of intervals, with ends to six digits."""
         found = losses(self._law(), self.distance, 2).against(epsilon.ball(), epsilon.sign)
         shown = ", ".join(
             f"({_shown(part.low, '-∞')}, {_shown(part.high, '∞')})" for part in joined(found, ABOVE)
@@ -181,7 +184,7 @@ class OwnDensityPair(Pair):
 
 
 def joined(parts: Sequence[Stretch], side: int) -> list[Stretch]:
-    """Return the stretches of one side, neighbours as one."""
+    """Return the intervals on one side of ε, with adjacent ones merged."""
     found: list[Stretch] = []
     for part in parts:
         if part.side != side:

@@ -1,4 +1,4 @@
-"""Samples of records: Poisson, without replacement, random allocation, shuffles."""
+"""Random sampling of records: Poisson, without replacement, random allocation, shuffling."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from dpassay.accountant.pairs.shuffling import ShuffledReports
 from dpassay.accountant.pairs.subsampled import GaussianMixturePair, mixture
 from dpassay.accountant.release.lattice import integers
 
-# --- Poisson subsampling: each record takes part with a fixed probability -------------------------
+# --- Poisson subsampling: each record is included independently with a fixed probability ----------
 
 
 @declared
@@ -67,39 +67,39 @@ class PoissonSubsampled(OnChosenRecords):
     Parameters
     ----------
     mechanism
-        The mechanism that is run on the sample. A composition is run on *one* sample;
+        The mechanism that is run on the sample. All parts of a composition see the *same* sample;
         `Composed(PoissonSubsampled(…), count)` draws a new sample for every release.
     sampling_prob
-        q in [0, 1]. At q = 1 nothing changes, at q = 0 nothing about the data is released.
+        q in [0, 1]. q = 1 includes every record; with q = 0 the output is independent of the data.
 
     Notes
     -----
-    For the add/remove relation, and exactly (`dpassay.accountant.pairs.subsampled`): REMOVE
-    compares (1 − q)B + qA with B, ADD compares B with (1 − q)B + qA, where A is the law of the
-    release with the record and B without it; attained by neighbours without other records.
+    *Add/remove.* Let A and B be the laws of the release with and without the record. The exact
+    worst pair is ((1 − q)B + qA, B) for REMOVE and (B, (1 − q)B + qA) for ADD
+    (`dpassay.accountant.pairs.subsampled`). Datasets without further records attain it.
 
-    For the replace-one relation, of Gaussian noise alone, and exactly: with μ that of the noise for
-    a record that is added or removed (which is what the sensitivity of the mechanism means here,
-    under both relations), the worst pair is
+    *Replace-one*, for Gaussian noise only. Let μ be the Gaussian DP parameter of the noise for
+    adding or removing a record; under both relations the sensitivity of the mechanism refers to
+    adding or removing a record. The exact worst pair is
 
         P = (1 − q) N(0, 1) + q N(μ, 1),   Q = (1 − q) N(0, 1) + q N(−μ, 1).
 
-    *Proof.* Given which other records are taken, let A, A' and B be the laws with the one record,
-    with the other one in its place, and with neither. Hockey-stick divergences are jointly convex,
-    so that ((1 − q)B + qA, (1 − q)B + qA') is to be bounded. Let ε ≥ 0, e^η = 1 + (e^ε − 1)/q and
-    β = e^{ε−η}. For every event S the difference of P(S) and e^ε Q(S) is (Balle, Barthe and
-    Gaboardi 2018, Theorem 2)
+    *Proof.* Fix which other records are sampled. Let A, A' and B be the laws of the release with
+    the record, with its replacement, and with neither. Hockey-stick divergences are jointly convex,
+    so it suffices to bound those of the pair ((1 − q)B + qA, (1 − q)B + qA'). Let ε ≥ 0,
+    e^η = 1 + (e^ε − 1)/q and β = e^{ε−η}. For every event S, the probability under the first law
+    minus e^ε times that under the second is (Balle, Barthe and Gaboardi 2018, Theorem 2)
 
         q (A(S) − e^η ((1 − β) B(S) + β A'(S))).
 
-    A is μ-GDP from B, and 2μ-GDP from A', two steps away through B; so with p = A(S), by
-    Neyman and Pearson, B(S) ≥ Φ(Φ⁻¹(p) − μ) and A'(S) ≥ Φ(Φ⁻¹(p) − 2μ), both with equality for a
-    half-line and the laws N(μ, 1), N(0, 1), N(−μ, 1): the difference is at most that of P and Q
-    there. For ε < 0, H(ε) = 1 − e^ε + e^ε H'(−ε) with H' of (Q, P), a pair of the same kind; and
-    reflection exchanges P and Q. Records that move the sum by μ in opposite directions, without
-    other records, attain it.
+    (A, B) is μ-GDP, and (A, A') is 2μ-GDP by group privacy through B. With p = A(S), the
+    Neyman–Pearson lemma gives B(S) ≥ Φ(Φ⁻¹(p) − μ) and A'(S) ≥ Φ(Φ⁻¹(p) − 2μ). Both are equalities
+    for a half-line and the laws N(μ, 1), N(0, 1), N(−μ, 1), so the difference is at most that of
+    P and Q on a half-line. For ε < 0, H(ε) = 1 − e^ε + e^ε H'(−ε), where H' is the profile of
+    (Q, P), a pair of the same kind; reflection exchanges P and Q. Two records that move the sum by
+    μ in opposite directions, in datasets without further records, attain the bound.
 
-    Noise and error are those of the mechanism on its sample: the error of sampling is not noise.
+    Noise and error are those of the mechanism on its sample. They exclude the sampling error.
     """
 
     example = "PoissonSubsampled(mechanism=Gaussian(standard_deviation=1), sampling_prob='1/10')"
@@ -108,14 +108,14 @@ class PoissonSubsampled(OnChosenRecords):
     sampling_prob: Probability = Probability()
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the worst pairs of the mechanism, with one side mixed, or both (replace-one).
+        """Return the worst pairs of the mechanism with one law mixed, or both under replace-one.
 
         Raises
         ------
         AdjacencyError
-            Unless a relation is named.
+            If no relation is given.
         NotApplicableError
-            Under replace-one, for other noise than Gaussian.
+            Under replace-one, if the noise is not Gaussian.
         """
         from dpassay.accountant.pairs.subsampled import subsampled
 
@@ -137,7 +137,7 @@ class PoissonSubsampled(OnChosenRecords):
         )
 
     def _replaced(self) -> WorstCase:
-        """Return the pair for a record that is replaced."""
+        """Return the worst pair under replace-one."""
         q, mu = self.sampling_prob.rational, self._shift()
         if q == 0:
             same = FinitePair(Tabulated([1], [1]), 0)
@@ -163,8 +163,8 @@ class PoissonSubsampled(OnChosenRecords):
     def _shift(self) -> ExactReal:
         """Return μ of the noise for a record that is added or removed.
 
-        Raises NotApplicableError for other noise than Gaussian: that opposite shifts are possible,
-        and that half-lines are worst for both at once, is then not known.
+        Raises NotApplicableError if the noise is not Gaussian. The proof for replace-one needs that
+        opposite shifts are possible, and that one half-line is the worst event against both.
         """
         parts = [part for part, _ in Composed(self.mechanism).parts()]
         mu = self.mechanism.exact_gaussian_mu(Adjacency.ADD_REMOVE)
@@ -178,17 +178,17 @@ class PoissonSubsampled(OnChosenRecords):
 
     @property
     def unchanged(self) -> Mechanism | None:
-        """The mechanism, at q = 1."""
+        """The mechanism if q = 1, else None."""
         return self.mechanism if self.sampling_prob.rational == 1 else None
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return that of the mechanism at q = 1, twice that for a replaced record."""
+        """Return the mechanism's μ if q = 1, doubled under replace-one; else None."""
         if self.unchanged is not None and require(adjacency, self) is Adjacency.REPLACE_ONE:
             return ExactReal.of_rational(2) * self._shift()
         return super().exact_gaussian_mu(adjacency)
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Refuse: the noise alone is not subsampled."""
+        """Raise NotApplicableError: the noise cannot be added without sampling the records."""
         raise NotApplicableError(
             "PoissonSubsampled chooses records before it answers, so there is no one true answer. "
             "Choose each record with sampling_prob, and release the answer with the inner "
@@ -196,11 +196,11 @@ class PoissonSubsampled(OnChosenRecords):
         )
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return no answer, and those of the mechanism: other records make it no worse."""
+        """Return pairs (0, a): the worst dataset holds no record besides the one that differs."""
         return [(_nothing(shift), shift) for _, shift in self.mechanism.worst_answers()]
 
     def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
-        """Run the mechanism on the answer where the record is taken, and on 0 where it is not."""
+        """Draw outputs of the mechanism on `answer` with probability q, else on 0."""
         taken = rng.random(size) < float(self.sampling_prob)
         present = int(taken.sum())
         with_record = self.mechanism.outputs(answer, present, rng=rng)
@@ -211,7 +211,7 @@ class PoissonSubsampled(OnChosenRecords):
 
 
 def _nothing(answer: Any) -> Any:
-    """Return the answer without the record: 0 in every entry."""
+    """Return the answer on a dataset without records: 0 in every entry."""
     if isinstance(answer, (list, tuple)):
         return [_nothing(entry) for entry in answer]
     return np.zeros_like(np.asarray(answer))
@@ -222,30 +222,29 @@ def _nothing(answer: Any) -> Any:
 
 @declared
 class SampledWithoutReplacement(OnChosenRecords):
-    """Draw `sample_size` of the `population` records, and run a mechanism on them.
+    """Run a mechanism on `sample_size` of `population` records, drawn without replacement.
 
     Parameters
     ----------
     mechanism
         The mechanism that is run on the sample.
     sample_size, population
-        m and n, 1 ≤ m ≤ n: every subset of m records is equally likely.
+        m and n, 1 ≤ m ≤ n. All subsets of m records are equally likely.
 
     Notes
     -----
-    For the replace-one relation, with γ = m/n and the worst pair (A, B) of the mechanism for
-    replacing a record of the sample: the profile is the larger of those of ((1 − γ)B + γA, B) and
-    (B, (1 − γ)B + γA). It is an upper bound for every pair of neighbours (Balle, Barthe and
-    Gaboardi 2018, Theorem 9; Zhu, Dong and Wang 2022), and attained where all other records equal
-    one of the two that are exchanged. The two directions differ, and each of several such releases
-    may go either way (the other records may look like one of the two to one query and like the
-    other to the next): `Composed` encloses their profile
-    (`dpassay.accountant.composition.adaptive`).
+    The relation is replace-one. Let γ = m/n and let (A, B) be the worst pair of the mechanism for
+    replacing a record of the sample. The privacy profile is the larger of those of
+    ((1 − γ)B + γA, B) and (B, (1 − γ)B + γA). It bounds every pair of neighbours (Balle, Barthe and
+    Gaboardi 2018, Theorem 9; Zhu, Dong and Wang 2022), and is attained if all other records equal
+    the old or the new record. The two pairs differ. In a composition each release may use either of
+    them, because the other records may equal the old record for one query and the new record for
+    the next; `Composed` therefore encloses the profile (`dpassay.accountant.composition.adaptive`).
 
-    Other records may also be unlike both. Then nothing is known but that the profile is at most the
-    larger of the two at every ε: the Rényi divergences and the trade-off function of such
-    neighbours are bounded by those of a pair with that profile, the envelope, and questions about
-    them are answered between these and what is attained.
+    If the other records equal neither, only the bound on the profile is known. Rényi divergences
+    and trade-off functions of such neighbours are bounded by those of a pair that has the larger
+    profile (the envelope). Answers to these questions are intervals from the attained value to
+    this bound.
     """
 
     example = (
@@ -267,9 +266,9 @@ class SampledWithoutReplacement(OnChosenRecords):
             )
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the worst pairs of the mechanism, with one side mixed.
+        """Return the worst pairs of the mechanism with one law mixed.
 
-        Raises AdjacencyError unless replace-one is named, or none where the mechanism needs none.
+        Raises AdjacencyError under add/remove. No relation means replace-one.
         """
         from dpassay.accountant.pairs.subsampled import subsampled
 
@@ -294,63 +293,65 @@ class SampledWithoutReplacement(OnChosenRecords):
 
     @property
     def unchanged(self) -> Mechanism | None:
-        """The mechanism, where everything is sampled."""
+        """The mechanism if m = n, else None."""
         return self.mechanism if self.sample_size == self.population else None
 
     def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
-        """Return that of a record that is replaced."""
+        """Return μ of the mechanism under replace-one if m = n."""
         return super().enclosed_gaussian_mu(Adjacency.REPLACE_ONE)
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return the same as an exact number."""
+        """Return the same μ as an exact number if m = n, else None."""
         return super().exact_gaussian_mu(Adjacency.REPLACE_ONE)
 
 
-# --- Random allocation: each record takes part in one step of an epoch, chosen uniformly ----------
+# --- Random allocation: each record is used in k steps of an epoch, chosen uniformly --------------
 
 
 @declared
 class RandomAllocation(OnChosenRecords):
-    """Run a mechanism `steps` times, each record in `participations` of them by chance.
+    """Run a mechanism `steps` times; each record is used in `participations` random steps.
 
     Parameters
     ----------
     mechanism
-        The mechanism of one step, of Gaussian noise, such as `Gaussian(standard_deviation=1)`.
+        The mechanism of one step. Its noise is Gaussian, as in `Gaussian(standard_deviation=1)`.
     steps
-        t ≥ 1: the steps of one epoch.
+        t ≥ 1, the number of steps of one epoch.
     participations
-        How many different steps a record takes part in, 1 ≤ k ≤ t, all sets of k steps being
-        equally likely, and those of different records independent. It is exact at k = 1 and k = t,
-        with two ends elsewhere.
+        k, the number of different steps that use a record, 1 ≤ k ≤ t. All sets of k steps are
+        equally likely, and different records choose independently. The profile is exact for k = 1
+        and k = t, and bounded on both sides otherwise.
 
     Notes
     -----
-    For the add/remove relation (equally: a record is zeroed out, while divisors and the number of
-    steps stay), also called balls and bins (Chua, Harrison, Kamath, Leeman, Sinha and Zhang 2025;
-    Feldman and Shenfeld 2025). With μ that of one step, the worst pair of k = 1 is
+    The relation is add/remove, or equivalently zero-out: divisors and the number of steps do not
+    depend on the data. The scheme is also called balls and bins (Chua, Harrison, Kamath, Leeman,
+    Sinha and Zhang 2025; Feldman and Shenfeld 2025). Let μ be the Gaussian DP parameter of one
+    step. For k = 1 the worst pair is
 
         P = (1/t) Σ_j N(μ e_j, I),   Q = N(0, I),
 
-    REMOVE compares P with Q, ADD compares Q with P. `Composed(RandomAllocation(…), count)` draws
-    new steps in each of several epochs.
+    as (P, Q) for REMOVE and (Q, P) for ADD. `Composed(RandomAllocation(…), count)` draws new steps
+    in each epoch.
 
-    *Proof.* Other records choose their steps independently; hockey-stick divergences are jointly
-    convex, so these are given. Step j may depend on all earlier outputs y; there the record, if it
-    takes part, moves the mean by a vector of length μ s_j(y) noise deviations, 0 ≤ s_j ≤ 1. From
-    one coordinate Z, N(μ, 1) or N(0, 1), the output is made without knowing which: s_j Z plus
-    √(1 − s_j²) of new standard noise, put into the direction of the vector, and new noise in
-    all orthogonal ones. So the outputs are a randomised function, step by step, of a draw of P or
-    of Q, which is no easier to tell apart. A record that always moves its step by the full
-    sensitivity attains the pair.
+    *Proof.* Other records choose their steps independently, and hockey-stick divergences are
+    jointly convex, so their choices can be fixed. Step j may depend on all earlier outputs y. If
+    step j uses the record, it moves the mean by a vector of length μ s_j(y) standard deviations,
+    0 ≤ s_j ≤ 1. The output can be simulated from one coordinate Z without knowing whether Z is
+    N(μ, 1) or N(0, 1): along that vector take s_j Z plus √(1 − s_j²) times new standard noise, and
+    in all orthogonal directions new noise. So the outputs are a post-processing, step by step, of a
+    draw from P or from Q. A record that always moves its step by the full sensitivity attains the
+    pair.
 
-    *Several participations, above.* A random partition of ⌊t/k⌋ k steps into k equal blocks, and
-    one step of each block by chance, are k steps by chance: by joint convexity no worse than k
-    allocations to ⌊t/k⌋ steps. *Below.* The sum of all steps is N(kμ, t) against N(0, t), and the
-    first step alone has the record with probability k/t.
+    *Several participations, upper bound.* Partition ⌊t/k⌋k random steps at random into k equal
+    blocks, and choose one step of each block uniformly. The result is a uniform set of k steps, so
+    by joint convexity the profile is at most that of k allocations to ⌊t/k⌋ steps. *Lower bound.*
+    The sum of all steps is N(kμ, t) against N(0, t), and the first step alone uses the record with
+    probability k/t.
 
-    It is not a shuffled epoch of fixed batches, where the steps of records depend on each other:
-    that can be far less private. Noise and error are those of the mechanism of one step.
+    This is not an epoch of fixed-size shuffled batches, in which the steps of different records
+    are dependent: that can be far less private. Noise and error are those of one step.
     """
 
     example = "RandomAllocation(mechanism=Gaussian(standard_deviation=1), steps=10)"
@@ -369,10 +370,10 @@ class RandomAllocation(OnChosenRecords):
             )
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the pair of one participation, or that of all steps.
+        """Return the worst pair for k = 1 or k = t, and lower and upper bounds for other k.
 
-        Of other numbers of participations the pair is only enclosed. Raises AdjacencyError unless
-        add-remove is named, NotApplicableError for noise that is not Gaussian.
+        Raises AdjacencyError unless the relation is add-remove, and NotApplicableError if the noise
+        is not Gaussian and k < t.
         """
         if require(adjacency, self) is Adjacency.REPLACE_ONE:
             raise AdjacencyError(
@@ -401,11 +402,11 @@ class RandomAllocation(OnChosenRecords):
         )
 
     def _mu(self) -> ExactReal | None:
-        """Return μ of a Gaussian step."""
+        """Return μ of one step under add/remove, None if the noise is not Gaussian."""
         return self.mechanism.exact_gaussian_mu(Adjacency.ADD_REMOVE)
 
     def _between(self, mu: ExactReal, adjacency: Adjacency | None) -> WorstCase:
-        """Return both ends for several participations."""
+        """Return lower and upper bounds for 1 < k < t."""
         k, t = self.participations, self.steps
         together = Gaussian(ExactReal.of_root(Fraction(t)) / mu, k)
         (first,) = PoissonSubsampled(self.mechanism, Fraction(k, t)).worst_case(adjacency).remove
@@ -421,14 +422,14 @@ class RandomAllocation(OnChosenRecords):
 
     @property
     def blocks(self) -> Mechanism:
-        """A mechanism that is at most as private: k allocations to ⌊t/k⌋ steps."""
+        """The upper bound on the privacy loss: k allocations to ⌊t/k⌋ steps each."""
         few = self.steps // self.participations
         one = self.mechanism if few == 1 else RandomAllocation(self.mechanism, few)
         return Composed(one, self.participations)
 
     @property
     def only_alone(self) -> str:
-        """Say what to compose where several participations have two ends."""
+        """Why it cannot be composed if 1 < k < t: only bounds are known."""
         if self.participations == self.steps:
             return ""
         if self.participations == 1:
@@ -440,22 +441,22 @@ class RandomAllocation(OnChosenRecords):
 
     @property
     def unchanged(self) -> Mechanism | None:
-        """All steps, where a record takes part in all."""
+        """The composition of all steps if k = t, else None."""
         return Composed(self.mechanism, self.steps) if self.participations == self.steps else None
 
     @property
     def dimension(self) -> int:
-        """That of all steps together."""
+        """The number of coordinates of all steps together."""
         return self.steps * self.mechanism.dimension
 
     covariance_matrix = Mechanism.covariance_matrix  # of all steps, which are independent
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw the noise of all steps."""
+        """Draw the noise of all steps, one row per run."""
         return Composed(self.mechanism, self.steps).sample(size, rng=rng)
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Refuse: the noise alone allocates nothing."""
+        """Raise NotApplicableError: the noise cannot be added without allocating the records."""
         raise NotApplicableError(
             "RandomAllocation chooses the steps of records before it answers, so there is no one "
             "true answer. Choose the steps of each record at random, and release the answer of "
@@ -463,11 +464,11 @@ class RandomAllocation(OnChosenRecords):
         )
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return those of one step: other records make it no worse."""
+        """Return the worst answers of one step; further records do not make them worse."""
         return self.mechanism.worst_answers()
 
     def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
-        """Add the answer to the noise of the steps that are chosen, one row per run."""
+        """Draw the outputs of all steps, one row per run: `answer` is added to k random steps."""
         if np.ndim(answer):
             raise NotApplicableError("RandomAllocation is simulated for one number per step.")
         order = rng.random((size, self.steps)).argsort(axis=1)
@@ -476,20 +477,23 @@ class RandomAllocation(OnChosenRecords):
         return released
 
 
-# --- Local reports of several users, which are shuffled -------------------------------------------
+# --- The shuffle model: local reports of n users --------------------------------------------------
 
 Counts: TypeAlias = tuple[int, ...]
-"""How many records, or reports, there are of each category."""
+"""The number of records, or of reports, of each category."""
 _MOST_MASSES = 60_000
-"""Masses of all pairs together, a second for each precision: 244 users of 2 categories, 17 of 3."""
+"""Limit on the probabilities of all pairs together; they take a second at each precision.
+
+It allows 244 users with 2 categories and 17 users with 3.
+"""
 _MOST_USERS = 10**7
-"""Users: a bound takes about 10 √users terms, and a second for ten million."""
+"""Limit on the users: a bound sums about 10 √users terms, which takes a second for 10⁷ users."""
 _LARGEST_EPSILON = 100
-"""Of one report: more would take millions of bits, and no report would be a lie."""
+"""Limit on ε of one report: a larger one needs millions of bits, and its reports are never lies."""
 
 
 def largest_loss(response: Mechanism) -> ExactReal:
-    """Return the ε of one report of a category or a number, or of a guarantee."""
+    """Return the pure-DP parameter ε of one user's report."""
     if isinstance(response, Laplace):
         return response.l1_sensitivity / response.scale
     if isinstance(response, Rappor):
@@ -505,36 +509,38 @@ class Shuffled(Mechanism, FiniteLaws):
     Parameters
     ----------
     mechanism
-        What each user runs: `RandomizedResponse(epsilon=2)`, a report of a set (`UnaryEncoding`,
-        `SubsetSelection`, `Rappor`), a number with noise, `Laplace(scale=1, l1_sensitivity=2)` for
-        numbers in a range of length 2, or `Guaranteed(epsilon=2)` for any randomiser that is 2-DP.
+        The randomiser of each user: `RandomizedResponse(epsilon=2)`; a report of a set
+        (`UnaryEncoding`, `SubsetSelection`, `Rappor`); a noisy number, such as
+        `Laplace(scale=1, l1_sensitivity=2)` for numbers in a range of length 2; or
+        `Guaranteed(epsilon=2)` for an arbitrary 2-DP randomiser.
     users
-        n ≥ 1, everyone who reports.
+        n ≥ 1, the number of users. Each sends one report.
 
     Notes
     -----
-    The shuffler hides who reported what, so the histogram of the reports is all there is.
-    Neighbours replace the record of one user; n is known.
+    The shuffler hides who sent which report, so only the histogram of the reports is published.
+    Neighbours replace the record of one user; n is public.
 
-    *Many users, reports of sets or numbers, or any randomiser*: δ and ε have two ends, which differ
-    (`dpassay.accountant.pairs.shuffling`).
+    *Many users, reports of sets or numbers, arbitrary randomisers.* δ and ε have different lower
+    and upper bounds (`dpassay.accountant.pairs.shuffling`).
 
-    *Few users with randomised response: every pair is examined.* Let user 1 change from category
-    a to b. With F(M) the law of the histogram where M_c users hold category c, and m counts what
-    the others hold, the laws are P = F(m + e_a) and Q = F(m + e_b). F(M) has the generating
-    function Π_c f_c^{M_c}, where f_c(x) = Σ_j r(c, j) x_j is that of one report, and depends on m
-    alone, not on who holds what. Renaming the categories renames the histogram: a = 0, b = 1 is
-    enough, and of the other counts (m_2, …, m_{k−1}) one order each. Exchanging the names of a and
-    b turns the pair of (m_0, m_1, …) into the reverse of that of (m_1, m_0, …): the list serves
-    both directions.
+    *Randomised response with few users.* All pairs of neighbours are examined. Let user 1 change
+    from category a to b, and let m_c be the number of other users that hold category c. Let F(M)
+    be the law of the histogram if M_c users hold category c. Then P = F(m + e_a) and
+    Q = F(m + e_b). F(M) has the generating function Π_c f_c^{M_c}, where f_c(x) = Σ_j r(c, j) x_j
+    is the generating function of one report. Renaming the categories renames the histogram, so it
+    suffices to take a = 0, b = 1 and the other counts (m_2, …, m_{k−1}) in descending order.
+    Exchanging a and b turns the pair of (m_0, m_1, …) into the reverse of the pair of
+    (m_1, m_0, …), so the list covers both directions.
 
-    No single m is worst. With two categories the loss grows with the number of reports of a, and
-    δ(ε) = max over m_0 and J of A g(J − 1) − (e^ε − 1) P(S ≥ J), with S the reports of a by the
-    others, g its law, and A = p − e^ε(1 − p) for truth p. Another user who holds a instead of b
-    adds (2p − 1)(A h(J − 2) − (A + e^ε − 1) h(J − 1)), h the law without that user. Its sign
-    changes once, from + to −, as h(J − 2)/h(J − 1) falls in m_0. So at fixed J the value rises,
-    then falls, and often the peak is inside: the others do not all hold one category, as lower
-    bounds usually assume.
+    No single m is worst for all ε. With two categories the loss increases with the number of
+    reports of a, and δ(ε) = max over m_0 and J of A g(J − 1) − (e^ε − 1) P(S ≥ J), where S is the
+    number of reports of a by the other users, g its probability mass function, p the probability of
+    a true report, and A = p − e^ε(1 − p). If one more user holds a instead of b, the value changes
+    by (2p − 1)(A h(J − 2) − (A + e^ε − 1) h(J − 1)), where h is the mass function without that
+    user. This changes sign once, from + to −, because h(J − 2)/h(J − 1) decreases in m_0. So for
+    fixed J the value increases and then decreases in m_0. The maximum is often in the interior:
+    the other users do not all hold one category, as lower bounds usually assume.
     """
 
     example = "Shuffled(mechanism=RandomizedResponse(epsilon=2), users=4)"
@@ -569,7 +575,7 @@ class Shuffled(Mechanism, FiniteLaws):
 
     @cached_property
     def _is_listed(self) -> bool:
-        """Whether every pair of datasets can be listed."""
+        """Whether the list of all pairs is within `_MOST_MASSES`."""
         if not isinstance(self.mechanism, RandomizedResponse):
             return False
         k = self.mechanism.categories
@@ -594,14 +600,14 @@ class Shuffled(Mechanism, FiniteLaws):
 
     @property
     def only_alone(self) -> str:
-        """Why it cannot be composed: of many users no dominating pair is known."""
+        """Why it cannot be composed: for many users no dominating pair is known."""
         if self._is_listed:
             return ""
         return "of so many users only bounds of delta are known, which do not compose."
 
     @cached_property
     def _others(self) -> list[Counts]:
-        """What the other users may hold: all (m_0, m_1), and the rest in falling order."""
+        """The counts m of the other users: all (m_0, m_1), and the rest in descending order."""
         rest = self.users - 1
         if self._response.categories == 2:
             return [(first, rest - first) for first in range(rest, -1, -1)]
@@ -613,7 +619,10 @@ class Shuffled(Mechanism, FiniteLaws):
         ]
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return a pair for everything that the others may hold. Raises for add/remove."""
+        """Return a pair for each m, or bounds if the list is too long.
+
+        Raises AdjacencyError under add/remove.
+        """
         if adjacency is Adjacency.ADD_REMOVE:
             raise AdjacencyError(
                 "Shuffled has a known number of users, whose records are replaced. "
@@ -641,14 +650,14 @@ class Shuffled(Mechanism, FiniteLaws):
         )
 
     def outcomes(self, index: int) -> Sequence[object]:
-        """Return how many reports there are of the first category, or of all of them."""
+        """Return the histograms; with two categories, the number of reports of the first one."""
         if self._response.categories == 2:
             return range(self.users + 1)
         return [",".join(map(str, counts)) for counts, _ in self._histograms]
 
     @cached_property
     def _histograms(self) -> list[tuple[Counts, int]]:
-        """Every histogram, with the exponent of its monomial: the last count is implied."""
+        """All histograms, each with the exponent of its monomial (as in `_power`)."""
         base, found = self.users + 1, []
         for exponent in range(base ** (self._response.categories - 1)):
             digits, left = [], exponent
@@ -660,7 +669,10 @@ class Shuffled(Mechanism, FiniteLaws):
         return found
 
     def masses(self, index: int) -> tuple[list[arb], list[arb]]:
-        """Return the laws of both histograms, small masses with all their digits."""
+        """Return the laws P and Q of the histogram.
+
+        The working precision is raised so that small masses keep their relative accuracy.
+        """
         bits = ctx.prec
         odds = float(self._response.epsilon.ball().exp().upper()) + self._response.categories
         with ctx.workprec(bits + int(self.users * log2(odds)) + 64):
@@ -673,9 +685,11 @@ class Shuffled(Mechanism, FiniteLaws):
         return p, q
 
     def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
-        """Return ±ε where all reports are of one of the two categories, 0 where P = Q.
+        """Return ±ε if all reports are of category 0 or all of category 1, and 0 if P = Q.
 
-        P and Q differ by a multiple of g(h − e_0) − g(h − e_1), g the law of the others.
+        P(h) − Q(h) is a multiple of g(h − e_0) − g(h − e_1), where g is the law of the histogram of
+        the other users. This is 0 if h_0 = h_1 = 0, and by symmetry if h_0 = h_1 and m_0 = m_1.
+        Other losses are None.
         """
         epsilon, alike = self._response.epsilon, self._others[index][0] == self._others[index][1]
         found: list[ExactReal | None] = []
@@ -691,15 +705,15 @@ class Shuffled(Mechanism, FiniteLaws):
 
     @property
     def dimension(self) -> int:
-        """The counts of all categories."""
+        """The number of categories."""
         return self._response.categories
 
     def sample(self, size: int, *, rng: Randomness) -> Array:
-        """Draw `size` histograms where everybody holds the first category, exactly."""
+        """Draw `size` histograms exactly if all users hold the first category."""
         return self.outputs((self.users, *[0] * (self.dimension - 1)), size, rng=rng)
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Return the histogram of one report of each entry of an array of n categories."""
+        """Draw `times` histograms of reports for an array with the category of each user."""
         records = integers(value)
         if records.shape != (self.users,):
             raise expected(
@@ -713,14 +727,14 @@ class Shuffled(Mechanism, FiniteLaws):
         return drawn
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return the datasets of every pair, as how many users hold each category."""
+        """Return the two datasets of every pair, as counts of users per category."""
         return [
             ((first + 1, second, *rest), (first, second + 1, *rest))
             for first, second, *rest in self._others
         ]
 
     def outputs(self, answer: Any, size: int, *, rng: Randomness) -> Array:
-        """Draw `size` histograms of reports, one row each, where answer[c] users hold c."""
+        """Draw `size` histograms of reports, one per row, if answer[c] users hold category c."""
         drawn = np.zeros((size, self.dimension), dtype=np.int64)
         for category, count in enumerate(answer):
             lies = self._response.sample(size * int(count), rng=rng).reshape(size, int(count))
@@ -731,7 +745,7 @@ class Shuffled(Mechanism, FiniteLaws):
 
 
 def _falling(total: int, parts: int, most: int | None = None) -> Iterator[Counts]:
-    """Yield the falling lists of `parts` integers ≥ 0 of a sum."""
+    """Yield the non-increasing lists of `parts` integers in [0, most] that sum to `total`."""
     if parts == 0:
         if total == 0:
             yield ()
@@ -745,7 +759,7 @@ def _falling(total: int, parts: int, most: int | None = None) -> Iterator[Counts
 
 @lru_cache(maxsize=4096)
 def _power(shuffled: Shuffled, category: int, count: int, bits: int) -> arb_poly:
-    """Return f_c^count, where x_j stands for x^{(n + 1)^j}, and x_{k−1} for 1."""
+    """Return f_c^count as a polynomial in x, where x_{k−1} = 1 and all other x_j = x^{(n + 1)^j}."""
     if count > 1:
         half = _power(shuffled, category, count // 2, bits)
         whole = half * half
@@ -761,14 +775,14 @@ def _power(shuffled: Shuffled, category: int, count: int, bits: int) -> arb_poly
     return arb_poly(entries)
 
 
-# --- Gaussian noise on a sum to which a record contributes a random amount ------------------------
+# --- Gaussian noise on a sum with a random contribution of each record ----------------------------
 
 _ZERO, _TWO = ExactReal.of_rational(0), ExactReal.of_rational(2)
 
 
 @declared
 class MixtureOfGaussians(GaussianNoise):
-    """Release a sum plus N(0, σ²) noise; a record adds at most s_i in ℓ2 norm with probability w_i.
+    """Release a sum plus N(0, σ²) noise; a record adds ≤ s_i in ℓ2 norm with probability w_i.
 
     Parameters
     ----------
@@ -777,24 +791,25 @@ class MixtureOfGaussians(GaussianNoise):
     sensitivities
         The s_i ≥ 0.
     sampling_probs
-        The w_i, rational, of sum exactly 1. What is drawn is independent of what the other records
-        add.
+        The w_i, rational numbers that sum to exactly 1. The contribution of a record is drawn
+        independently of all others.
 
     Notes
     -----
-    Two sensitivities, one of them 0, are Poisson subsampling; a person with k records, each
-    sampled with probability q, has sensitivities 0, …, k with binomial probabilities. For
-    add/remove, with Q = N(0, σ²) the law without the record, the pair
-    (Σ w_i N(s_i, σ²), N(0, σ²)) dominates for REMOVE and its reverse for ADD: contributions in one
-    direction, each as long as it may be, are worst (Choquette-Choo, Ganesh, Steinke and Thakurta
-    2024; Ganesh 2024 for groups), and attain it.
+    Two sensitivities, one of them 0, give Poisson subsampling. A person with k records, each
+    sampled with probability q, has sensitivities 0, …, k with binomial probabilities.
 
-    Where a record is replaced by another, both adding at most s_i in case i, the worst pair is
-    (Σ w_i N(s_i, σ²), Σ w_i N(−s_i, σ²)). *Proof.* Given what is drawn for all others, let A_i and
-    A'_i be the laws in case i, B that with neither record. For an event S with B(S) = Φ(c), by
-    Neyman and Pearson, A_i(S) ≤ Φ(c + s_i/σ) and A'_i(S) ≥ Φ(c − s_i/σ), with equality for all i
-    at once for a half-line and opposite shifts: Σ w_i (A_i(S) − e^ε A'_i(S)) is at most that of the
-    pair. Given outputs only, it is jointly convex.
+    *Add/remove.* The pair (Σ w_i N(s_i, σ²), N(0, σ²)) dominates for REMOVE, and its reverse for
+    ADD. Contributions of full length in one direction are worst, and attain it (Choquette-Choo,
+    Ganesh, Steinke and Thakurta 2024; Ganesh 2024 for groups).
+
+    *Replace-one.* Both records add at most s_i in case i. The worst pair is
+    (Σ w_i N(s_i, σ²), Σ w_i N(−s_i, σ²)). *Proof.* Fix the contributions of all other records. Let
+    A_i and A'_i be the laws of the release in case i with the old and the new record, and B the law
+    with neither. For an event S with B(S) = Φ(c), the Neyman–Pearson lemma gives
+    A_i(S) ≤ Φ(c + s_i/σ) and A'_i(S) ≥ Φ(c − s_i/σ), with equality for all i at once for a
+    half-line and opposite shifts. So Σ w_i (A_i(S) − e^ε A'_i(S)) is at most its value for the
+    pair. By joint convexity the bound still holds after averaging over the other records.
     """
 
     example = (
@@ -816,10 +831,10 @@ class MixtureOfGaussians(GaussianNoise):
             )
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the mixture against N(0, 1), in units of σ, and the reverse.
+        """Return the mixture against N(0, 1), in units of σ, and the reverse pair.
 
-        Of a record that is replaced, the mixtures of opposite shifts. Raises AdjacencyError unless
-        a relation is named.
+        Under replace-one, return the mixtures with opposite shifts. Raises AdjacencyError if no
+        relation is given.
         """
         relation, simple = require(adjacency, self), self._simple()
         if simple is not None and relation is Adjacency.ADD_REMOVE:
@@ -846,7 +861,7 @@ class MixtureOfGaussians(GaussianNoise):
         )
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return that of a certain shift, twice as long where a record is replaced."""
+        """Return μ if the shift is deterministic, doubled under replace-one; else None."""
         simple = self._simple()
         if not isinstance(simple, Gaussian):
             return None
@@ -858,7 +873,7 @@ class MixtureOfGaussians(GaussianNoise):
         return Gaussian(self.standard_deviation, _TWO * simple.l2_sensitivity)
 
     def _simple(self) -> Mechanism | None:
-        """Return the same release by its name, where it has one."""
+        """Return the equal Gaussian or PoissonSubsampled mechanism, None if there is none."""
         parts = mixture(self.sampling_probs, self.sensitivities)
         least, largest = parts[0][1], parts[-1][1]
         if largest.sign == 0:
@@ -875,7 +890,7 @@ class MixtureOfGaussians(GaussianNoise):
         return Gaussian(self.standard_deviation).sample(size, rng=rng)
 
     def variances(self) -> Sequence[arb]:
-        """Return [σ²]: the error of sampling is not noise."""
+        """Return [σ²], which excludes the sampling error."""
         return [self.standard_deviation.ball() ** 2]
 
     def quantile(self, probability: ExactReal) -> arb:

@@ -1,27 +1,29 @@
-r"""The boundary {L = ε} of the worst event of the rank-one Gaussian law.
+r"""The dominating pair of rank-one Gaussian noise: the curve {L = ε} and integrals along it.
 
 Law.  n = √σ_* z v with z ~ N(0, 1) and v uniform on the unit sphere of R^M, M > 2 (Ji and Li,
-"Less is More", Definition 8): ‖n‖ is half-normal, the direction uniform, and
+"Less is More", Definition 8). So ‖n‖/√σ_* is half-normal, the direction is uniform, and
 
     density(x) ∝ ‖x‖^{−(M−1)} exp(−‖x‖² / (2σ_*)).
 
-P is the law centred at s, Q the law centred at 0, ‖s‖ = Δ. In units of √σ_* the pair depends on
-M and on the ratio κ = Δ/√σ_* only. Put a = (M−1)/2, ρ the distance from the centre of P and w
-the distance from that of Q. Then L = ln dP/dQ = 2a ln(w/ρ) + (w² − ρ²)/2 increases with w, so
-at a fixed ρ the event {L > ε} is a cap {cosine > t(ρ)} of the sphere.
+P is the law centred at s and Q the law centred at 0, with ‖s‖ = Δ. In units of √σ_* the pair
+depends only on M and on the ratio κ = Δ/√σ_*. Put a = (M−1)/2 and let ρ and w be the distances of
+an outcome from the centres of P and Q. The loss L = ln dP/dQ = 2a ln(w/ρ) + (w² − ρ²)/2 increases
+with w, so on a sphere of radius ρ about the centre of P the event {L > ε} is a cap
+{cosine > t(ρ)}.
 
-With y = ρ², Y = w², d = Y − y the curve L = ε, ε ≥ 0, is run through by x, without any root:
+With y = ρ², Y = w² and d = Y − y, the curve L = ε, ε ≥ 0, has an explicit parametrisation by a
+real x, which needs no root finding:
 
     s = 1/(1+e^{−x}),  d = 2εs,  z = ε(1−s)/a = ln(Y/y),  y = 2a e^x z/(e^z − 1),  Y = y + d,
     t = cosine at the centre of P = (d − κ²)/(2κ√y),
     u = cosine at the centre of Q = (d + κ²)/(2κ√Y).
 
-It starts on the segment between the centres (t = −1), where 4a h + (κ²/2) tanh h = ε with
-4h = ln(Y/y) and e^x = κ² tanh(h)/(8ah). It meets t = +1 where 4a h + (κ²/2) coth h = ε: a convex
-function of h with its minimum at sinh h = κ/√(8a), so never, or twice; there
-e^x = κ² coth(h)/(8ah) and ρ = κ/(e^{2h} − 1).
+The curve starts on the segment between the centres (t = −1), where 4a h + (κ²/2) tanh h = ε with
+4h = ln(Y/y) and e^x = κ² tanh(h)/(8ah). It meets the axis beyond a centre (t = +1) where
+4a h + (κ²/2) coth h = ε. The left side is convex in h with its minimum at sinh h = κ/√(8a), so
+there are no such points or two; at each e^x = κ² coth(h)/(8ah) and ρ = κ/(e^{2h} − 1).
 
-Everything works at the ambient precision ``flint.ctx.prec``.
+All functions work at flint's current precision, ``flint.ctx.prec``.
 """
 
 from __future__ import annotations
@@ -45,12 +47,12 @@ from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.invert import rough_root
 
 GUARD_BITS = 24
-"""Bits by which a curve is finer than the answer."""
-_START_SLACK = 6  # bits by which the first bracket of a root is wider than the precision
+"""Bits of precision of the curve beyond those of the answer."""
+_START_SLACK = 6  # the first bracket of a root is 2^6 times wider than the precision
 
 
 class TouchingError(ArithmeticError):
-    """The curve touches the axis within the width of the balls: neither case is certain."""
+    """The balls do not decide whether the curve meets the axis."""
 
 
 class Point(NamedTuple):
@@ -76,14 +78,17 @@ class Exit(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The curve {L = ε} for ε ≥ 0, a = (M−1)/2 and the ratio κ > 0."""
+    """The curve {L = ε} for ε ≥ 0, a = (M−1)/2 and κ = `ratio` > 0."""
 
     epsilon: arb
     a: arb
     ratio: arb
 
     def at(self, x: acb, analytic: bool = False) -> Point:
-        """Return the point at x; with `analytic`, NaN where the roots are not analytic on x."""
+        """Return the point with parameter x.
+
+        With `analytic`, NaN if a square root is not analytic on the box x.
+        """
         growth = x.exp()
         rest = 1 / (1 + growth)  # 1 − s
         s = growth * rest
@@ -103,7 +108,7 @@ class Curve:
         dt = slope / rho - t * (rest + s * (shape + z)) / 2
         du = slope / w - u * (rest + s * shape) / 2
         if x.rad() > 0:
-            # mean-value form: t(x) ∈ t(m) + t'(box)(x − m); where t turns it is far narrower
+            # mean-value form t(x) ∈ t(m) + t'(box)(x − m): far narrower near an extremum of t
             middle = x.mid()
             form = self.at(middle, analytic).t + dt * (x - middle)
             if form.is_finite() and form.rad() < t.rad():
@@ -111,7 +116,7 @@ class Curve:
         return Point(rho, w, d, z, t, u, dt, du)
 
     def start(self) -> arb:
-        """Return x where the curve leaves the segment between the centres."""
+        """Return the x at which the curve starts, on the segment between the centres."""
         a, k2 = self.a, self.ratio * self.ratio
         if self.epsilon == 0:
             return (k2 / (8 * a)).log()
@@ -122,17 +127,17 @@ class Curve:
         def slope(h: arb) -> arb:
             return 4 * a + k2 / 2 * h.sech() ** 2
 
-        first = self.epsilon / (4 * a + k2 / 2)  # left of the root: the excess is concave
+        first = self.epsilon / (4 * a + k2 / 2)  # left of the root, since the excess is concave
         h = _certified_root(excess, _newton(excess, slope, first), rising=True)
         return (k2 * h.tanh() / (8 * a * h)).log()
 
     def exits(self) -> tuple[Exit, Exit] | None:
-        """Return the near exit and the far re-entry on the axis, or None if there are none.
+        """Return the two points where the curve meets the axis, by increasing ρ, or None.
 
         Raises
         ------
         TouchingError
-            If the curve comes too near to the axis to tell.
+            If the balls do not decide whether the curve meets the axis.
         """
         if self.epsilon == 0:
             return None
@@ -150,7 +155,7 @@ class Curve:
             return None
         if not least < 0:
             raise TouchingError
-        # convex, and positive at both starts: Newton's steps are monotone
+        # the excess is convex and positive at both starting points: Newton's method is monotone
         near = _certified_root(excess, _newton(excess, slope, self.epsilon / (4 * a)), rising=True)
         first = k2 / (2 * self.epsilon)
         far = _certified_root(excess, _newton(excess, slope, first), rising=False)
@@ -163,7 +168,7 @@ class Curve:
         return Exit(x, self.ratio / (2 * h).expm1())
 
     def horizon(self) -> arb:
-        """Return an exact x beyond which erfc(ρ/√2) is negligible at the working precision."""
+        """Return an exact x such that erfc(ρ/√2) is negligible for all larger x."""
         bits = (ctx.prec + 2 * GUARD_BITS) * arb(2).log()
         size = abs(self.ratio.log()) + self.epsilon * (1 + 1 / self.a) + self.ratio**2 / 2
         square = 2 * (bits + size)
@@ -174,7 +179,7 @@ class Curve:
 
 
 def _newton(f: Callable[[arb], arb], slope: Callable[[arb], arb], start: arb) -> arb:
-    """Newton's iteration from a side where it is monotone, on midpoints: to be certified."""
+    """Return an uncertified root by Newton's method on midpoints, from a side of monotone steps."""
     h = arb(start.mid())
     for _ in range(60 + 4 * ctx.prec):
         steepness = slope(h)
@@ -188,7 +193,7 @@ def _newton(f: Callable[[arb], arb], slope: Callable[[arb], arb], start: arb) ->
 
 
 def _certified_root(f: Callable[[arb], arb], guess: arb, *, rising: bool) -> arb:
-    """Return a ball round `guess` at whose ends `f` certainly has opposite signs."""
+    """Return a ball around `guess` that contains a root: `f` has opposite signs at its ends."""
     guess = arb(guess.mid())
     step = guess * arb(2) ** (_START_SLACK - ctx.prec)
     while step < guess / 2:
@@ -200,43 +205,44 @@ def _certified_root(f: Callable[[arb], arb], guess: arb, *, rising: bool) -> arb
 
 
 # --- Probabilities of {L > ε} under the rank-one Gaussian law, as integrals over the curve {L = ε}
-# With φ₂ the half-normal density and cap(t) the share of the sphere where the cosine exceeds t,
-# P(L > ε) = ∫ φ₂(ρ) cap(t(ρ)) dρ. Integration by parts moves the derivative on to the cap, whose
-# density c(1−t²)^{a−1}, c = 1/B(a, ½), is elementary. With Φ(ρ) = erf(ρ/√2) and K = Φ at the far
-# end of a curve that runs to infinity, K = 0 on one that closes on the axis,
+# Let φ₂ be the half-normal density and cap(t) the fraction of the sphere where the cosine exceeds
+# t. Then P(L > ε) = ∫ φ₂(ρ) cap(t(ρ)) dρ. Integration by parts moves the derivative to the cap,
+# whose density c(1−t²)^{a−1}, c = 1/B(a, ½), is elementary. Put Φ(ρ) = erf(ρ/√2). Let K be the
+# value of Φ at the far end of a curve that runs to infinity, and 0 if the curve ends on the axis.
+# Then
 #
 #     P(L > ε) = K + ∫ (Φ(ρ) − K) c(1−t²)^{a−1} dt,
 #     Q(L > ε) =     ∫ (Φ(w) − K') c(1−u²)^{a−1} du,
 #     P(L ≤ ε) =     ∫ erfc(ρ/√2) c(1−t²)^{a−1} dt.
 #
-# By the sine rule ρ²(1−t²) = w²(1−u²), and e^ε (ρ/w)^{2(a−1)} = (w/ρ)² e^{d/2} on the curve, the
-# two densities differ by an elementary factor: u is never raised to a power, and
-# P(L > ε) − e^ε Q(L > ε) is one integral, in which nothing is subtracted afterwards.
+# By the sine rule ρ²(1−t²) = w²(1−u²), and on the curve e^ε (ρ/w)^{2(a−1)} = (w/ρ)² e^{d/2}. So the
+# two densities differ by an elementary factor, no power of 1−u² is needed, and
+# P(L > ε) − e^ε Q(L > ε) is a single integral: two nearly equal numbers are never subtracted.
 
 Integrand: TypeAlias = Callable[[acb, bool], acb]
 _SMALL_POWER = 64
-"""Power up to which an integral is a finite sum of moments."""
+"""Largest integer exponent for which `real_power` multiplies out the power."""
 
 
 class _Piece(NamedTuple):
-    """A stretch of the curve inside |t| < 1."""
+    """A piece of the curve on which |t| < 1."""
 
     start: arb
     end: arb
     p_level: arb
-    """K: what Φ(ρ) is counted from."""
+    """K, the constant subtracted from Φ(ρ)."""
     q_level: arb
     p_beyond: arb
-    """A bound on P(ρ > end), where the curve is cut short; else 0."""
+    """An upper bound of the P-mass beyond `end` if the curve is truncated there, else 0."""
     q_beyond: arb
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """The curve {L = ε} cut into pieces, ready to be integrated along.
+    """The curve {L = ε} divided into pieces, and the integrals along it.
 
-    Raises TouchingError on construction where the pieces are uncertain.
+    `of` raises TouchingError if the balls do not decide which pieces there are.
     """
 
     curve: Curve
@@ -244,7 +250,7 @@ class Boundary:
 
     @staticmethod
     def of(curve: Curve) -> Boundary:
-        """Cut the curve at the axis and at the horizon."""
+        """Divide the curve at the axis and truncate it at the horizon."""
         zero, root_two = arb(0), arb(2).sqrt()
         exits = curve.exits()
         begin, horizon = curve.start(), curve.horizon()
@@ -259,7 +265,7 @@ class Boundary:
         if back.x < horizon:
             first = _Piece(begin, near.x, zero, zero, zero, zero)
             return Boundary(curve, (first, _Piece(back.x, horizon, *last)))
-        # beyond the far re-entry {L > ε} has both masses below erfc(ρ/√2), w > ρ there
+        # beyond the second meeting point w > ρ, so both masses of {L > ε} are below erfc(ρ/√2)
         beyond = (back.rho / root_two).erfc()
         return Boundary(curve, (_Piece(begin, near.x, zero, zero, beyond, beyond),))
 
@@ -271,19 +277,19 @@ class Boundary:
 
     @property
     def _floor(self) -> arb:
-        """A crude size below P(L > ε) and the divergence, for absolute tolerances."""
+        """A rough magnitude below P(L > ε) and H(ε), which sets absolute tolerances."""
         ratio = self.curve.ratio
         size = ratio if ratio < 1 else 1 / ratio
         return arb((size * (-self.curve.epsilon / (2 * self.curve.a)).exp()).mid())
 
     @property
     def _deep_floor(self) -> arb:
-        """A crude size below P(L ≤ ε) and Q(L > ε), which also fall as e^{−κ²/8} and e^{−ε}."""
+        """A rough magnitude below P(L ≤ ε) and Q(L > ε), which decay also as e^{−κ²/8}, e^{−ε}."""
         exponent = self.curve.ratio**2 + self.curve.epsilon
         return self._floor**2 * arb((-exponent).exp().mid())
 
     def _starts_open(self, piece: _Piece) -> bool:
-        """Whether K counts: on an open curve that starts between the centres."""
+        """Whether the term K occurs: on a curve that runs from the segment to infinity."""
         return len(self.pieces) == 1 and not piece.p_level.is_zero()
 
     def p_above(self) -> arb:
@@ -297,7 +303,7 @@ class Boundary:
         return total
 
     def p_below(self) -> arb:
-        """Return P(L ≤ ε) without a complement: for where P(L > ε) is near 1."""
+        """Return P(L ≤ ε) without forming 1 − P(L > ε), for P(L > ε) near 1."""
         total = arb(0)
         for piece in self.pieces:
             # Φ − 1 = −erfc(ρ/√2)
@@ -324,7 +330,7 @@ class Boundary:
         return total
 
     def _integral(self, piece: _Piece, part: Callable[[Point], acb], floor: arb) -> arb:
-        """∫ part(point) c (1−t²)^{a−1} dx over a piece."""
+        """Return ∫ part(point) c (1−t²)^{a−1} dx over a piece."""
         curve, constant, power = self.curve, self.constant, self.curve.a - 1
 
         def integrand(x: acb, analytic: bool) -> acb:
@@ -340,7 +346,7 @@ def _p_part(level: arb) -> Callable[[Point], acb]:
 
 
 def _q_part(level: arb, a: arb) -> Callable[[Point], acb]:
-    """(1−u²)^{a−1} = (1−t²)^{a−1} (y/Y)^{a−1}."""
+    """Return the integrand of Q(L > ε), by (1−u²)^{a−1} = (1−t²)^{a−1} (y/Y)^{a−1}."""
 
     def part(point: Point) -> acb:
         return (-(a - 1) * point.z).exp() * point.du * _mass(point.w, level)
@@ -358,7 +364,7 @@ def _difference(piece: _Piece) -> Callable[[Point], acb]:
 
 
 def _mass(radius: acb, level: arb) -> acb:
-    """Φ(ρ) − K, through erfc where K is near 1 so that no digit is lost."""
+    """Return Φ(ρ) − K; for K ≠ 0 through erfc, so that nothing cancels for K near 1."""
     scaled = radius / arb(2).sqrt()
     if level.is_zero():
         return scaled.erf()
@@ -366,14 +372,18 @@ def _mass(radius: acb, level: arb) -> acb:
 
 
 def _sine_squared(cosine: acb) -> acb:
-    """1 − t²; factored only near ±1: elsewhere that ball would be 1/|t| times wider."""
+    """Return 1 − t², factored only near ±1: elsewhere the factored ball is 1/|t| times wider."""
     if cosine.abs_upper() < 0.75:
         return 1 - cosine * cosine
     return (1 - cosine) * (1 + cosine)
 
 
 def real_power(base: acb, exponent: arb, analytic: bool) -> acb:
-    """base^exponent, exponent ≥ 0; across 0 a ball by modulus, NaN where it is not analytic."""
+    """Return base^exponent for exponent ≥ 0.
+
+    If the base may have a real part ≤ 0, the result is a ball around 0 that bounds the modulus, or
+    NaN if `analytic` is required and the power is not analytic.
+    """
     if base.real > 0:
         return (exponent * base.log()).exp()
     whole = exponent.unique_fmpz()
@@ -388,10 +398,11 @@ def real_power(base: acb, exponent: arb, analytic: bool) -> acb:
 
 
 def integrate(f: Integrand, start: arb, end: arb, floor: arb) -> arb:
-    """∫ f from start to end, which may be balls: exact midpoints, plus width·sup|f| at the ends.
+    """Return ∫ f from start to end.
 
-    `floor` is a size below which the value is of no interest: absolute errors of
-    floor·2^{−precision} are accepted.
+    The ends may be balls: the integral runs between their midpoints, and radius·sup|f| is added to
+    the error for each end. `floor` is a magnitude below which the value is of no interest: absolute
+    errors of floor·2^{−precision} are accepted.
     """
     left, right = arb(start.mid()), arb(end.mid())
     if not left < right:
@@ -415,24 +426,24 @@ def integrate(f: Integrand, start: arb, end: arb, floor: arb) -> arb:
 
 
 def between_zero_and(bound: arb) -> arb:
-    """Return a ball that contains all from 0 to a bound."""
+    """Return a ball that contains [0, |bound|]."""
     half = bound.abs_upper() / 2
     return arb(half.mid(), half.abs_upper())
 
 
 # --- The privacy profile and the law of the privacy loss of the rank-one Gaussian law -------------
-# Arguments are exact numbers; results are balls of about the ambient relative precision. The
-# arguments are turned into balls at a raised internal precision, and the boundary of the worst
-# event is integrated there; the precision rises until the result is accurate.
+# Arguments are exact numbers; results are balls of about the current relative precision. The
+# arguments are converted to balls at a higher internal precision, at which the integrals along the
+# curve are computed; that precision is raised until the result is accurate enough.
 
 _ROUNDS = 4
-"""Precisions that are tried: each has twice the extra bits of the last one."""
+"""Number of internal precisions tried; the extra bits about double from one to the next."""
 _NEAR_ONE = 0.75
-"""P(L > ε) from which on its complement is computed by itself."""
+"""Value of P(L > ε) above which P(L ≤ ε) is computed by an integral of its own."""
 _LARGEST_REACH = 4096
-"""−ln of probabilities below which an upper bound is enough."""
+"""Reach, about −ln P(L > ε), beyond which only an upper bound is computed."""
 _BOUND_PRECISION = 64
-"""Bits of that bound."""
+"""Precision of that bound, in bits."""
 
 Question: TypeAlias = Callable[[Boundary], arb]
 
@@ -445,7 +456,7 @@ class Arguments(NamedTuple):
     ratio: ExactReal
 
     def boundary(self) -> Boundary:
-        """Return the boundary of {L > ε}, at the ambient precision."""
+        """Return the boundary of {L > ε}, at flint's current precision."""
         a = arb(self.dimension - 1) / 2
         return Boundary.of(Curve(self.epsilon.ball(), a, self.ratio.ball()))
 
@@ -455,7 +466,7 @@ class Arguments(NamedTuple):
 
     @property
     def reach(self) -> Fraction:
-        """An upper bound on (ε − κ²/2)⁺/(M − 1): the worst event shrinks as e^{−reach}."""
+        """An upper bound of (ε − κ²/2)⁺/(M − 1); the size of {L > ε} decreases as e^{−reach}."""
         excess = math.floor(self.epsilon) + 1 - Fraction(math.floor(self.ratio.squared)) / 2
         return max(excess, Fraction(0)) / (self.dimension - 1)
 
@@ -463,7 +474,7 @@ class Arguments(NamedTuple):
 def tails(epsilon: ExactReal, dimension: int, ratio: ExactReal) -> Tails:
     """Return P and Q of {L > ε} and {L ≤ ε} for any real ε.
 
-    L has no atom, and has under P the law that −L has under Q: P(L > −ε) = Q(L ≤ ε).
+    L has no atoms, and its law under P is that of −L under Q, so P(L > −ε) = Q(L ≤ ε).
     """
     size = epsilon if epsilon.sign >= 0 else -epsilon
     found = _tails(Arguments(size, dimension, ratio), ctx.prec)
@@ -472,13 +483,13 @@ def tails(epsilon: ExactReal, dimension: int, ratio: ExactReal) -> Tails:
 
 @functools.lru_cache(maxsize=512)
 def _hockey_stick(arguments: Arguments, precision: int) -> arb:
-    """δ(ε) for ε ≥ 0; a pure function, remembered because a verdict asks it several times."""
+    """Return H(ε) for ε ≥ 0; cached, because a verdict evaluates it several times."""
     return _accurate(Boundary.hockey_stick, arguments, precision)
 
 
 @functools.lru_cache(maxsize=512)
 def _tails(arguments: Arguments, precision: int) -> Tails:
-    """Both tails for ε ≥ 0, where Q(L > ε) ≤ 1/2."""
+    """Return the tails for ε ≥ 0, where Q(L > ε) ≤ 1/2."""
     p_above = _accurate(Boundary.p_above, arguments, precision)
     q_above = _accurate(Boundary.q_above, arguments, precision)
     if p_above < _NEAR_ONE:
@@ -489,11 +500,11 @@ def _tails(arguments: Arguments, precision: int) -> Tails:
 
 
 def _accurate(question: Question, arguments: Arguments, precision: int) -> arb:
-    """Answer to `precision` bits where a few rounds of rising internal precision reach that.
+    """Return the answer to `precision` bits, if a few rounds of higher precision suffice for that.
 
-    Where the worst event is as small as e^{−reach} the curve is resolved with as many more
-    bits. Beyond the largest reach (P(L > ε) < e^{−4000}, so P(L ≤ ε) is never asked) the answer,
-    which falls with ε, is bounded by its value there.
+    For a worst event as small as e^{−reach} the internal precision is raised accordingly. Beyond
+    the largest reach only an upper bound is returned: the answer decreases with ε, so its value at
+    the largest reach bounds it. (There P(L > ε) < e^{−4000}, so P(L ≤ ε) is not computed this way.)
     """
     if arguments.reach > _LARGEST_REACH:
         most_reach = _LARGEST_REACH * (arguments.dimension - 1)
@@ -502,13 +513,13 @@ def _accurate(question: Question, arguments: Arguments, precision: int) -> arb:
         most = _raised(question, nearer, _BOUND_PRECISION)
         return arb(0).union(most if most is not None else arb(1))
     found = _raised(question, arguments, precision)
-    if found is None:  # ε is, to all those bits, where the curve just touches the axis
+    if found is None:  # at this ε the curve touches the axis, to within all precisions tried
         found = _beside(question, arguments, precision)
     return arb(0).union(arb(1)) if found is None else found
 
 
 def _raised(question: Question, arguments: Arguments, precision: int) -> arb | None:
-    """Answer at rising precision; None where the curve may touch the axis."""
+    """Return the answer, raising the precision; None if the curve may touch the axis."""
     extra = GUARD_BITS + arguments.dimension.bit_length() + 3 * math.ceil(arguments.reach)
     best: arb | None = None
     for _ in range(_ROUNDS):
@@ -525,7 +536,7 @@ def _raised(question: Question, arguments: Arguments, precision: int) -> arb | N
 
 
 def _beside(question: Question, arguments: Arguments, precision: int) -> arb | None:
-    """Enclose the answer, monotone in ε, by those at two neighbours of ε."""
+    """Enclose the answer, which is monotone in ε, by its values at two points around ε."""
     ends = []
     for sign in (-1, 1):
         share = ExactReal.of_rational(1 + Fraction(sign, 1 << precision))
@@ -539,9 +550,9 @@ def _beside(question: Question, arguments: Arguments, precision: int) -> arb | N
 # --- Two rank-one Gaussian laws at a given distance -----------------------------------------------
 
 _CLOSE = 1e-6
-"""Relative size of the last step of an estimate: the next one would be about its square."""
+"""Relative step at which an estimate stops: the error left is about the square of it."""
 _ROUGH = 53
-"""Bits in which estimates are made, those of a float: what they find is proved with more."""
+"""Precision of estimates in bits, that of a float; proofs use more."""
 
 
 @final
@@ -549,13 +560,13 @@ _ROUGH = 53
 class RankOnePair(MirroredPair):
     """P = law(s + n), Q = law(n) for rank-one Gaussian noise n in R^dimension, dimension > 2.
 
-    `ratio` is κ = ‖s‖/√σ_*. With ρ and w the distances of an outcome from the centres of P and
-    Q, in units of √σ_*,
+    `ratio` is κ = ‖s‖/√σ_*. Let ρ and w be the distances of an outcome from the centres of P and
+    Q, in units of √σ_*. Then
 
         L = (M−1) ln(w/ρ) + (w² − ρ²)/2.
 
     The loss is unbounded, because the density of the noise is infinite at its centre. The
-    isometry x → s − x exchanges P and Q, so the pair equals its own reverse.
+    isometry x → s − x exchanges P and Q, so the pair is its own reverse.
     """
 
     law_name = "rank-one-gaussian"
@@ -568,12 +579,12 @@ class RankOnePair(MirroredPair):
         return _hockey_stick(Arguments(epsilon, self.dimension, self.ratio), ctx.prec)
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the probabilities on both sides of {L = ε}, which has no mass."""
+        """Return the probabilities on both sides of {L = ε}, a null set."""
         return tails(epsilon, self.dimension, self.ratio)
 
     @property
     def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
+        """Return ρ = +∞, the usual width of answers, and starting points for searches."""
         return Known(
             width=lambda: Fraction(1, 10**12),
             log_delta=self._estimate_log_delta,
@@ -582,12 +593,12 @@ class RankOnePair(MirroredPair):
         )
 
     def _estimate_log_delta(self, epsilon: float) -> float | None:
-        """Return ln H(ε) from a ball of few bits."""
+        """Return ln H(ε) at low precision, without proof."""
         found = self._roughly(ExactReal.of_rational(Fraction(epsilon))).log()
         return float(found.mid()) if found.is_finite() else None
 
     def _estimate_epsilon(self, log_delta: float) -> float | None:
-        """Return the ε > 0 with ln H(ε) = log_delta; far out H falls as e^{−ε/(M − 1)}."""
+        """Return about the ε > 0 with ln H(ε) = log_delta; H decays as e^{−ε/(M − 1)}."""
         top = self.known.log_delta(0.0)
         if top is None or not top > log_delta:
             return None
@@ -597,7 +608,7 @@ class RankOnePair(MirroredPair):
         return None
 
     def _roughly(self, epsilon: ExactReal) -> arb:
-        """Return H(ε) in few bits, which take a third of the time of those of a proof."""
+        """Return H(ε) at low precision, in a third of the time that a proof takes."""
         with ctx.workprec(_ROUGH):
             return self.hockey_stick(epsilon)
 
@@ -619,12 +630,13 @@ class RankOnePair(MirroredPair):
         return arb.pos_inf()
 
     def ball_event(self, epsilon: ExactReal) -> arb:
-        """Return a lower bound on H(ε) that a hand can check: that of a ball round P's centre.
+        """Return a lower bound of H(ε) that can be checked by hand, from a ball as the event.
 
-        The ball of radius ‖s‖ has P-probability erf(κ/√2), by the half-normal distance. Seen
-        from the centre of Q, which lies on its surface, each direction at an acute angle to s
-        meets it in a chord of 2κ·cosine, and the half-normal density is at most √(2/π): its
-        Q-probability is at most √(2/π) κ E|cosine|, E|cosine| = Γ(M/2)/(√π Γ((M+1)/2)).
+        The ball has radius ‖s‖ and is centred at the centre of P. Its P-probability is erf(κ/√2),
+        since the distance is half-normal. The centre of Q lies on its surface: a ray from there at
+        an acute angle to s meets the ball in a chord of length 2κ·cosine. As the half-normal
+        density is at most √(2/π), the Q-probability of the ball is at most √(2/π) κ E|cosine|, with
+        E|cosine| = Γ(M/2)/(√π Γ((M+1)/2)).
         """
         kappa, m = self.ratio.ball(), arb(self.dimension)
         cosine = ((m / 2).lgamma() - ((m + 1) / 2).lgamma()).exp() / arb.pi().sqrt()
@@ -632,7 +644,7 @@ class RankOnePair(MirroredPair):
         return (kappa / arb(2).sqrt()).erf() - epsilon.ball().exp() * q
 
     def describe_event(self, epsilon: ExactReal) -> str:
-        """Describe {L > ε}, and the bound from a ball where that says something."""
+        """Describe {L > ε}, with the bound of `ball_event` if it is positive."""
         text = (
             f"the outcomes x with {self.dimension - 1}·ln(w/r) + (w² − r²)/2 > {epsilon}, where r "
             "and w are the distances of x from the true answer under P and under Q, in units of "
@@ -651,13 +663,13 @@ class RankOnePair(MirroredPair):
             )
 
 
-# --- The amount of rank-one Gaussian noise that its paper asks for --------------------------------
+# --- The noise that Ji and Li prescribe -----------------------------------------------------------
 
 
 def theorem_5_sigma_star(epsilon: arb, delta: arb, dimension: int, l2_sensitivity: arb) -> arb:
-    """2Δ²/(εψ), ψ = (δ Γ((M−1)/2)/(√π Γ(M/2)))^{2/(M−2)}: the noise of Ji and Li, Theorem 5.
+    """Return σ_* = 2Δ²/(εψ), ψ = (δ Γ((M−1)/2)/(√π Γ(M/2)))^{2/(M−2)} (Ji and Li, Theorem 5).
 
-    What the theorem prescribes for (ε, δ)-DP; it is not enough for that where δ is small.
+    The theorem prescribes it for (ε, δ)-DP; for small δ it does not suffice.
     """
     m = arb(dimension)
     gammas = ((m - 1) / 2).lgamma() - (m / 2).lgamma() - arb.pi().log() / 2

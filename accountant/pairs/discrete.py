@@ -19,23 +19,26 @@ from dpassay.accountant.numbers.theta import log_theta_ratio, theta, upper_tail
 # --- Discrete Gaussian noise: one integer, several, and the noise of an embedding -----------------
 
 MAX_TERMS = 1 << 17
-"""Most values of the sum of the coordinates whose masses are formed."""
+"""Largest number of values of the sum of the coordinates for which masses are computed."""
 _MANY = ((1 << 11, 256), (MAX_TERMS, 768))
-"""Values of the sum, and bits."""
+"""Numbers of values of the sum that count as many, each with a precision in bits."""
 
 
 @final
 @dataclass(frozen=True)
 class DiscreteGaussianPair(MirroredPair):
-    """Discrete Gaussian laws p(z) ∝ e^{−z²/2v} at integer distances, on one coordinate or several.
+    """Discrete Gaussian laws p(z) ∝ e^{−z²/2v} and their integer shifts, in one or more dimensions.
 
-    Under P each of `count` coordinates is moved by s = `shift` ≥ 1. One more, of parameter q²v with
-    q = `scale`, is moved by p = `last_shift`, or left out for p = 0. The loss is a function of
-    U = q²s·Σz_i + p·z alone: L = (U − D/2)/(q²v), where U = U₀ under Q and U₀ + D under P,
-    D = q²ds² + p². So {L > ε} = {U ≥ m}, with the exact m = ⌊q²vε + D/2⌋ + 1, and
-    H(ε) = P(U₀ ≥ m − D) − e^ε P(U₀ ≥ m) (Canonne, Kamath and Steinke 2020, Theorem 7). The law of
-    Σz_i is a power of a polynomial; what is cut off is bounded by the tails of one coordinate.
-    Reflecting every coordinate exchanges P and Q. Of several coordinates v is rational.
+    Under P each of d = `count` coordinates z_i of parameter v is shifted by s = `shift` ≥ 1. A
+    further coordinate z of parameter q²v, q = `scale`, is shifted by p = `last_shift`; it is absent
+    for p = 0. The loss depends on U = q²s·Σz_i + p·z only: L = (U − D/2)/(q²v), where U = U₀ under
+    Q and U = U₀ + D under P, with D = q²ds² + p². So {L > ε} = {U ≥ m} with the integer
+    m = ⌊q²vε + D/2⌋ + 1, which is computed exactly, and
+    H(ε) = P(U₀ ≥ m − D) − e^ε P(U₀ ≥ m) (Canonne, Kamath and Steinke 2020, Theorem 7).
+
+    The law of Σz_i is a power of a polynomial; the truncation error is bounded by the tails of one
+    coordinate. Reflecting every coordinate exchanges P and Q. For more than one coordinate v must
+    be rational.
     """
 
     law_name = "discrete-gaussian"
@@ -48,17 +51,17 @@ class DiscreteGaussianPair(MirroredPair):
 
     @property
     def is_one(self) -> bool:
-        """Whether there is one coordinate."""
+        """Whether there is only one coordinate."""
         return self.count == 1 and not self.last_shift
 
     @property
     def _step(self) -> int:
-        """By how much U grows with a coordinate, q²s."""
+        """The coefficient q²s of Σz_i in U."""
         return self.scale**2 * self.shift
 
     @property
     def distance(self) -> int:
-        """D."""
+        """The distance D = q²ds² + p² between U under P and U under Q."""
         return self._step * self.count * self.shift + self.last_shift**2
 
     def cut(self, epsilon: ExactReal) -> int:
@@ -87,7 +90,7 @@ class DiscreteGaussianPair(MirroredPair):
 
     @property
     def rational_parameter(self) -> Fraction:
-        """The parameter v of several coordinates."""
+        """The parameter v, which is rational for more than one coordinate."""
         known = self.parameter.rational
         assert known is not None
         return known
@@ -99,13 +102,13 @@ class DiscreteGaussianPair(MirroredPair):
 
     @property
     def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
+        """Return ρ in closed form."""
         return Known(rho=lambda: self.exact_closed_rho().ball())
 
     def excess(self, epsilon: ExactReal) -> arb:
         """Return P(U₀ ≥ m − D) − e^ε P(U₀ ≥ m).
 
-        At ε = 0 it may be smaller than its two terms by the bits of v.
+        The difference may lose about as many bits as v has, so the precision is raised by them.
         """
         m, lost = self.cut(epsilon), 2 * math.floor(self.parameter).bit_length() + 8
         with ctx.workprec(ctx.prec + lost + abs(math.floor(epsilon)).bit_length()):
@@ -113,16 +116,17 @@ class DiscreteGaussianPair(MirroredPair):
         return +value
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the masses on both sides of m, each a sum of its own."""
+        """Return the masses on both sides of m, each computed as a tail of its own."""
         m, d = self.cut(epsilon), self.distance
         return Tails(*map(self.upper, (m - d, d + 1 - m, m, 1 - m)))
 
     def renyi(self, order: arb) -> arb:
-        """Return a·ρ plus ln(θ(as)/θ(0))/(a − 1) of every coordinate, θ(c) = Σ e^{−(z−c)²/2v}.
+        """Return aρ + Σ ln(θ(as)/θ(0))/(a − 1) over the coordinates, θ(c) = Σ_z e^{−(z−c)²/2v}.
 
-        Completing the square in Σ p(z − s)^a p(z)^{1−a}; θ(c) ≤ θ(0), with equality at integers.
+        It follows by completing the square in Σ p(z − s)^a p(z)^{1−a}. Since θ(c) ≤ θ(0), with
+        equality at integers c, D_a ≤ aρ.
         """
-        if order == 1:  # the noise has mean 0
+        if order == 1:  # D_1 = ρ, since the noise has mean 0
             return self.exact_closed_rho().ball()
         ratio = self.count * log_theta_ratio(self.parameter, order * self.shift)
         if self.last_shift:
@@ -130,11 +134,14 @@ class DiscreteGaussianPair(MirroredPair):
         return order * self.exact_closed_rho().ball() + ratio / (order - 1)
 
     def exact_closed_rho(self) -> ExactReal:
-        """Return ρ = D/(2q²v): D_a ≤ aρ, with equality at integers a, and D_1 = ρ as E_Q[U] = 0."""
+        """Return ρ = D/(2q²v).
+
+        D_a ≤ aρ, with equality at integers a; in particular D_1 = ρ, since E_Q[U] = 0.
+        """
         return ExactReal.of_rational(self.distance) / self.parameter.times(2 * self.scale**2)
 
     def law(self) -> dict[str, object]:
-        """Return the parameter and the shift, of several coordinates all fields."""
+        """Return the parameter and the shift; for more than one coordinate all fields."""
         found = super().law()
         if self.is_one:
             return {name: found[name] for name in ("law", "parameter", "shift")}
@@ -155,7 +162,7 @@ class DiscreteGaussianPair(MirroredPair):
 
 
 def is_long(parameter: ExactReal, count: int) -> bool:
-    """Whether so many coordinates have many sums, and no closed form to a usual precision."""
+    """Whether the sum takes many values and `_smooth` does not apply at a usual precision."""
     known = parameter.rational
     if known is None:
         return False
@@ -168,16 +175,17 @@ def is_long(parameter: ExactReal, count: int) -> bool:
 
 
 def _smooth(v: Fraction, count: int) -> arb | None:
-    """Return a ball around 1 with P(S ≥ m) in θ-tail(dv, m) times it, S = z_1 + … + z_d.
+    """Return a ball B around 1 such that P(S ≥ m) ∈ B·P(Z ≥ m) for all m, or None.
 
-    Or None where it would be wider than the current precision.
+    S = z_1 + … + z_d is the sum of the coordinates and Z is discrete Gaussian of parameter dv. None
+    if B would be wider than the current precision.
 
-    The sum of d coordinates is nearly the discrete Gaussian law of parameter dv. Given the law
-    of j coordinates as C_j e^{−s²/2jv} up to a factor, that of j + 1 is, on completing the square,
-    e^{−s²/2(j+1)v} Σ_x e^{−(x−c)²/2w} with w = jv/(j + 1) ≥ v/2, and by Poisson summation the sum
-    is √(2πw)(1 ± τ) for every c, τ = 2 Σ_{k≥1} e^{−2π²wk²} ≤ 2 Σ e^{−π²vk²}. So the weights of S
-    are those of the discrete Gaussian times a constant and factors in (1 ± τ)^{d−1}, and after
-    normalising its masses are within ((1 + τ)/(1 − τ))^{±(d−1)} of it.
+    Proof. Suppose the masses of the sum of j coordinates are C_j e^{−s²/2jv} up to a factor.
+    Completing the square, those of j + 1 coordinates are e^{−s²/2(j+1)v} Σ_x e^{−(x−c)²/2w} with
+    w = jv/(j + 1) ≥ v/2. By Poisson summation the sum over x is √(2πw)(1 ± τ) for every c, where
+    τ = 2 Σ_{k≥1} e^{−2π²wk²} ≤ 2 Σ e^{−π²vk²}. So the weights of S are those of Z times a constant
+    and a factor in (1 ± τ)^{d−1}. After normalisation the masses of S are those of Z times factors
+    between ((1 − τ)/(1 + τ))^{d−1} and ((1 + τ)/(1 − τ))^{d−1}.
     """
     spread = log_spread(ExactReal.of_rational(v), count).expm1().upper()
     if not spread < arb(2) ** (-ctx.prec):
@@ -186,9 +194,10 @@ def _smooth(v: Fraction, count: int) -> arb | None:
 
 
 def log_spread(v: ExactReal, count: int) -> arb:
-    """Return κ: the masses of a sum are those of one variable but for factors in e^{±κ}.
+    """Return κ such that the masses of S are those of Z times factors in [e^{−κ}, e^{κ}].
 
-    The parameters are v, and count·v for the one. It is +∞ where none is known, for a small v.
+    S is the sum of `count` discrete Gaussian variables of parameter v, and Z is discrete Gaussian
+    of parameter count·v; `_smooth` has the proof. κ = +∞ if v is too small for a bound.
     """
     q = (-(arb.pi() ** 2) * v.ball()).exp()
     tau = 2 * q / (1 - q)  # Σ q^{k²} ≤ q/(1 − q)
@@ -198,7 +207,10 @@ def log_spread(v: ExactReal, count: int) -> arb:
 @final
 @dataclass(frozen=True)
 class _Law:
-    """Masses of Σz_i on −reach..reach, upper tails of the last coordinate, and what is missing."""
+    """Masses of Σz_i on −reach, …, reach, upper tails of the last coordinate, and a bound.
+
+    `left_out` is a ball from 0 to an upper bound of the mass that truncation leaves out.
+    """
 
     reach: int
     sums: list[arb]
@@ -209,7 +221,7 @@ class _Law:
 
 @functools.lru_cache(maxsize=4)
 def _law(pair: DiscreteGaussianPair, precision: int) -> _Law:
-    """Form the laws of both parts, leaving out less than 2^−precision."""
+    """Compute the laws of both parts; the mass left out is less than 2^−precision."""
     v, w, parameter = pair.parameter, pair.last_parameter, pair.rational_parameter
     bits = precision + 2 * pair.count.bit_length() + 16
     reach = math.isqrt(math.ceil(2 * parameter * bits)) + 1  # ln 2 < 1
@@ -250,13 +262,13 @@ def _weights(v: ExactReal, reach: int) -> list[arb]:
 @final
 @dataclass(frozen=True)
 class DiscreteLaplacePair(MirroredPair):
-    """P = the law of Z + s, Q = the law of Z, for P(Z = z) ∝ e^{−|z|/b} and an integer s ≥ 1.
+    """P = law of Z + s, Q = law of Z, for P(Z = z) ∝ e^{−|z|/b} on the integers and s ≥ 1.
 
-    The loss is L(z) = (2·min(max(z, 0), s) − s)/b: it takes the s + 1 values (2j − s)/b, and
-    whether it exceeds ε is decided exactly, by comparing 2j − s with the exact number ε·b. With
-    r = e^{−1/b}, P(Z ≥ m) = r^m/(1 + r) for m ≥ 0, so that the event {L > ε} = {z ≥ j} has
-    Q(z ≥ j) = r^j/(1 + r) and P(z < j) = r^{s+1−j}/(1 + r) for 1 ≤ j ≤ s.
-    Reflection z → s − z exchanges P and Q.
+    The loss L(z) = (2·min(max(z, 0), s) − s)/b takes the s + 1 values (2j − s)/b. Whether it
+    exceeds ε is decided exactly, by comparing 2j − s with the exact number ε·b. With r = e^{−1/b},
+    P(Z ≥ m) = r^m/(1 + r) for m ≥ 0. So for 1 ≤ j ≤ s the event {L > ε} = {z ≥ j} has
+    Q(z ≥ j) = r^j/(1 + r) and P(z < j) = r^{s+1−j}/(1 + r).
+    The reflection z → s − z exchanges P and Q.
     """
 
     law_name = "discrete-laplace"
@@ -265,14 +277,14 @@ class DiscreteLaplacePair(MirroredPair):
     shift: int
 
     def _cut(self, epsilon: ExactReal) -> int:
-        """Return the least j in 0..s with 2j − s > ε·b, or s + 1 where there is none."""
+        """Return the least j in 0, …, s with 2j − s > ε·b, or s + 1 if there is none."""
         cut = (math.floor(epsilon * self.scale) + self.shift) // 2 + 1
         return min(max(cut, 0), self.shift + 1)
 
     def excess(self, epsilon: ExactReal) -> arb:
         """Return H(ε) = (1 − e^{ε−s/b} + Σ_{j ≤ z < s} (1 − r)(r^{s−z} − e^ε r^z))/(1 + r).
 
-        Summed in closed form; every term of the sum is positive.
+        The sum is evaluated in closed form; all its terms are positive.
         """
         j, s, eps = self._cut(epsilon), self.shift, epsilon.ball()
         rate = 1 / self.scale.ball()
@@ -281,7 +293,7 @@ class DiscreteLaplacePair(MirroredPair):
         return (-(eps - rate * s).expm1() + inner) / (1 + r)
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return both tails, cut at the integer j."""
+        """Return the masses of z ≥ j and z < j."""
         j, s = self._cut(epsilon), self.shift
         if j > s:
             return Tails(arb(0), arb(1), arb(0), arb(1))
@@ -292,7 +304,7 @@ class DiscreteLaplacePair(MirroredPair):
         return Tails(p_above=1 - p_below, p_below=p_below, q_above=q_above, q_below=1 - q_above)
 
     def renyi(self, order: arb) -> arb:
-        """Return ln(M)/(a − 1), where M = E_P[e^{(a−1)L}] is a sum of three geometric pieces.
+        """Return ln(M)/(a − 1), where M = E_P[e^{(a−1)L}] sums z ≤ 0, 0 < z < s and z ≥ s.
 
         M = (e^{(a−1)s/b} + e^{−as/b})/(1 + r) + tanh(1/2b) e^{−as/b} Σ_{0<z<s} e^{(2a−1)z/b}.
         """
@@ -317,7 +329,7 @@ class DiscreteLaplacePair(MirroredPair):
 
     @property
     def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
+        """Return the largest loss s/b as an exact number."""
         return Known(max_loss=lambda: ExactReal.of_rational(self.shift) / self.scale)
 
     def describe_event(self, epsilon: ExactReal) -> str:

@@ -1,4 +1,4 @@
-"""Pairs of laws on finitely many outcomes, given by their masses."""
+"""Pairs of laws on finitely many outcomes, given by their probability masses."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ Fractions: TypeAlias = Sequence[Fraction]
 _ZERO = ExactReal.of_rational(0)
 _SHOWN = 12
 _MOST_RATIOS = 1 << 10
-"""Most ratios of likelihoods that are followed exactly: about a second."""
-# --- Outcomes that a description lists ------------------------------------------------------------
+"""Largest number of likelihood ratios in `largest_profile`; these take about a second."""
+# --- Finite laws that a mechanism lists -----------------------------------------------------------
 
 
 class FiniteLaws(ABC):
-    """Whatever has pairs (P, Q) of laws on finitely many outcomes, numbered by `index`.
+    """A source of pairs (P, Q) of laws on finitely many outcomes, numbered by `index`.
 
-    A mechanism derives from it (and from `Mechanism`) and lists `FinitePair(self, index)` among
-    its worst pairs; it must be hashable. Masses are listed outcome by outcome, in one order.
+    A mechanism derives from this class and from `Mechanism`, and lists `FinitePair(self, index)`
+    among its worst pairs; it must be hashable. All methods list the outcomes in the same order.
     """
 
     every_pair_listed: ClassVar[bool] = False
-    """Whether every two neighbours have one of the pairs: not only the largest of the profiles."""
+    """Whether the laws of any two neighbours are dominated by a single one of these pairs, rather
+    than only by the maximum of their profiles."""
 
     @abstractmethod
     def outcomes(self, index: int) -> Sequence[object]:
@@ -46,8 +47,8 @@ class FiniteLaws(ABC):
     def masses(self, index: int) -> tuple[Balls, Balls]:
         """Return the masses of P and of Q, at flint's current precision.
 
-        A mass that is zero must be the exact ball 0. The default reads `rational_masses`;
-        a subclass overrides this method or that one.
+        A zero mass must be the exact ball 0. The default reads `rational_masses`; a subclass
+        overrides this method or that one.
         """
         exact = self.rational_masses(index)
         if exact is None:
@@ -55,21 +56,24 @@ class FiniteLaws(ABC):
         return [ball(p) for p in exact[0]], [ball(q) for q in exact[1]]
 
     def rational_masses(self, index: int) -> tuple[Fractions, Fractions] | None:
-        """Return the masses of P and of Q where all of them are rational, else None."""
+        """Return the masses of P and of Q if all of them are rational, else None."""
         return None
 
     def table_above(self, index: int) -> tuple[Fractions, Fractions] | None:
-        """Return rational masses whose H is nowhere smaller, those of the pair itself if known."""
+        """Return rational masses of a pair that dominates this one, or None.
+
+        The default is the pair itself, if its masses are rational.
+        """
         return self.rational_masses(index)
 
     def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
-        """Return ln(p/q) of each outcome where it is an exact number, None elsewhere.
+        """Return, for each outcome, ln(p/q) if it is known as an exact number, else None.
 
-        What decides ln(p/q) > ε where balls cannot: at equality. The default is complete for
-        rational masses: 0 where p = q, and nowhere else, since e^ε is transcendental for every
-        algebraic ε ≠ 0 (Lindemann), so that a sufficient precision decides; where ε is the
-        logarithm of a rational number, p/q is compared with that. Entries of outcomes with p = 0
-        or q = 0 are ignored.
+        Exact losses decide ln(p/q) > ε in the case of equality, which balls cannot decide. The
+        default, 0 where p = q and None elsewhere, is complete for rational masses. For an algebraic
+        ε ≠ 0, e^ε is transcendental (Lindemann), so p/q ≠ e^ε and a sufficient precision decides.
+        For ε the logarithm of a rational number, p/q is compared with that number. Entries of
+        outcomes with p = 0 or q = 0 are ignored.
         """
         exact = self.rational_masses(index)
         if exact is None:
@@ -77,20 +81,20 @@ class FiniteLaws(ABC):
         return [_ZERO if p == q else None for p, q in zip(*exact, strict=True)]
 
     def exact_infinity_masses(self, index: int) -> tuple[ExactReal, ExactReal] | None:
-        """Return the P-mass where q = 0 and the Q-mass where p = 0, where known exactly.
+        """Return the P-mass of {q = 0} and the Q-mass of {p = 0} if they are known exactly.
 
-        For masses that are not all rational; else it follows from them.
+        It is used only if the masses are not all rational.
         """
         return None
 
     def exact_bound(self, index: int, epsilon: ExactReal) -> ExactReal | None:
-        """Return what H(ε) does not exceed in either direction by how the laws are made."""
+        """Return an exact upper bound of H(ε), valid in both directions, that holds by design."""
         return None
 
     def is_mirrored(self, index: int) -> bool:
-        """Whether outcome n − 1 − i has under P exactly the mass of outcome i under Q.
+        """Whether the P-mass of outcome n − 1 − i equals the Q-mass of outcome i, for every i.
 
-        Then their losses are exactly opposite, also where no loss is known as a number.
+        Then the losses of these two outcomes are exactly opposite, even if not known exactly.
         """
         return False
 
@@ -98,17 +102,17 @@ class FiniteLaws(ABC):
 @final
 @dataclass(frozen=True)
 class _Outcome:
-    """One outcome with p > 0 or q > 0 and all that is known of its loss."""
+    """One outcome with p > 0 or q > 0, and what is known about its loss."""
 
     label: object
     p: arb
     q: arb
     loss: ExactReal | None
     ratio: Fraction | None
-    """p/q, where both are rational and not 0."""
+    """p/q if both are rational and nonzero, else None."""
 
     def log_ratio(self) -> arb:
-        """Return L = ln(p/q), ±∞ where one of the masses is the exact ball 0."""
+        """Return L = ln(p/q); ±∞ if one of the masses is the exact ball 0."""
         if self.q.is_zero():
             return arb.pos_inf()
         if self.p.is_zero():
@@ -116,7 +120,7 @@ class _Outcome:
         return (self.p / self.q).log() if self.loss is None else self.loss.ball()
 
     def above(self, epsilon: ExactReal) -> bool | None:
-        """Whether L > ε, or None where the precision does not decide."""
+        """Whether L > ε; None if the current precision does not decide."""
         if self.q.is_zero() or self.p.is_zero():
             return self.q.is_zero()
         if self.loss is not None:
@@ -136,7 +140,7 @@ class _Outcome:
             return arb(0)
         if self.q.is_zero():
             return self.p
-        # p(1 − e^{ε−L}) loses nothing to cancellation where the loss is known exactly
+        # p(1 − e^{ε−L}) does not cancel if the loss is known exactly
         distance = self.log_ratio() - epsilon.ball()
         value = -self.p * (-distance).expm1()
         if above:
@@ -147,11 +151,11 @@ class _Outcome:
 @final
 @dataclass(frozen=True)
 class FinitePair(Pair):
-    """The pair number `index` of a source of finite laws; (Q, P) of it when `flipped`.
+    """The pair (P, Q) number `index` of a source of finite laws, or (Q, P) if `flipped`.
 
-    Every quantity is a finite sum over the outcomes: H(ε) = Σ (p − e^ε q)⁺. Where the current
-    precision does not decide on which side of ε the loss of an outcome lies, its mass is
-    counted as possible on both.
+    Every quantity is a finite sum over the outcomes, such as H(ε) = Σ (p − e^ε q)⁺. If the current
+    precision does not decide on which side of ε the loss of an outcome lies, each tail gets a ball
+    from 0 to the mass of the outcome.
     """
 
     source: FiniteLaws
@@ -160,7 +164,7 @@ class FinitePair(Pair):
 
     @cached_property
     def _kept(self) -> dict[int, list[_Outcome]]:
-        """The outcomes at the precision that was asked for last: questions ask many times."""
+        """Cache of the outcomes at the last precision; a search evaluates them many times."""
         return {}
 
     def _outcomes(self) -> list[_Outcome]:
@@ -186,14 +190,14 @@ class FinitePair(Pair):
         return [_Outcome(*row) for row in rows if not (row[1].is_zero() and row[2].is_zero())]
 
     def masses(self) -> list[tuple[float, float, float]]:
-        """Return p, q and the loss of every outcome, in floats and without proof."""
+        """Return p, q and the loss of every outcome as floats, without proof."""
         return [
             (float(each.p.mid()), float(each.q.mid()), float(each.log_ratio().mid()))
             for each in self._outcomes()
         ]
 
     def by_loss(self) -> list[tuple[arb, arb]]:
-        """Return the masses of the outcomes in the order of their losses; none if it is open."""
+        """Return (p, q) of the outcomes by increasing loss; [] if the order is not certain."""
         found = sorted(self._outcomes(), key=lambda each: float(each.log_ratio().mid()))
         for one, two in pairwise(found):
             known = one.loss is not None and two.loss is not None and one.loss <= two.loss
@@ -207,7 +211,7 @@ class FinitePair(Pair):
         return _total(outcome.excess(epsilon) for outcome in self._outcomes())
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the masses of {L > ε} and {L ≤ ε}, each as a sum of its own."""
+        """Return the masses of {L > ε} and {L ≤ ε}, each summed by itself."""
         sides: dict[bool, tuple[Balls, Balls]] = {True: ([], []), False: ([], [])}
         for outcome in self._outcomes():
             above = outcome.above(epsilon)
@@ -256,7 +260,7 @@ class FinitePair(Pair):
 
     @property
     def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
+        """Return the quantities that are known exactly."""
         return Known(
             max_loss=self._exact_max_loss,
             finite_loss=self._max_finite_loss,
@@ -265,7 +269,7 @@ class FinitePair(Pair):
         )
 
     def _exact_max_loss(self) -> ExactReal | None:
-        """Return the logarithm of the largest ratio of rational masses, where it is finite."""
+        """Return ln max p/q if the masses are rational and it is finite, else None."""
         masses = self.source.rational_masses(self.index)
         if masses is None:
             return None
@@ -278,7 +282,7 @@ class FinitePair(Pair):
             return None
 
     def _max_finite_loss(self) -> arb:
-        """Return the largest ln(p/q) among the outcomes with p > 0 and q > 0; −∞ without any."""
+        """Return the largest ln(p/q) over outcomes with p > 0 and q > 0; −∞ if there is none."""
         return _largest_loss(
             outcome
             for outcome in self._outcomes()
@@ -290,7 +294,11 @@ class FinitePair(Pair):
         return _total(outcome.p for outcome in self._outcomes() if outcome.q.is_zero())
 
     def _exact_bound(self, epsilon: ExactReal) -> ExactReal | None:
-        """Return what the source knows, else H(ε) where the masses are rational or all at ∞."""
+        """Return an exact upper bound of H(ε) if one is known, else None.
+
+        It is the bound of the source, if there is one. Otherwise it is H(ε) itself, for rational
+        masses or if no finite loss exceeds ε.
+        """
         known = self.source.exact_bound(self.index, epsilon)
         if known is not None:
             return known
@@ -302,7 +310,7 @@ class FinitePair(Pair):
         return exact_infinity_mass(self)
 
     def _exact_infinity_mass(self) -> ExactReal | None:
-        """Return the P-mass of the outcomes with q = 0 where it is known exactly."""
+        """Return the P-mass of the outcomes with q = 0 if it is known exactly, else None."""
         exact = self.source.rational_masses(self.index)
         if exact is None:
             known = self.source.exact_infinity_masses(self.index)
@@ -320,7 +328,7 @@ class FinitePair(Pair):
     def law(self) -> dict[str, object]:
         """Return {"law": "finite", "outcomes", "p", "q"}.
 
-        A mass is a text such as "1/3" where all masses are rational, else an enclosure.
+        A mass is a string such as "1/3" if all masses are rational, else an enclosure.
         """
         exact = self.source.rational_masses(self.index)
         p: Sequence[object]
@@ -339,7 +347,7 @@ class FinitePair(Pair):
         return self.source.outcomes(self.index)
 
     def describe_event(self, epsilon: ExactReal) -> str:
-        """List the outcomes in {L > ε}, integers in runs."""
+        """List the outcomes in {L > ε}, with consecutive integers as ranges."""
         chosen = [outcome.label for outcome in self._outcomes() if outcome.above(epsilon)]
         runs = _runs(chosen)
         shown = ", ".join(runs[:_SHOWN])
@@ -348,7 +356,11 @@ class FinitePair(Pair):
 
 
 def tables(family: Sequence[Pair]) -> list[tuple[Fractions, Fractions]] | None:
-    """Return P and Q of every pair, or of one above it, where neighbours have no others."""
+    """Return rational masses (P, Q) of each pair, or of a pair that dominates it.
+
+    None if some pair has none, or if the laws of two neighbours need not be dominated by a single
+    pair of the family.
+    """
     found = []
     for pair in family:
         if not isinstance(pair, FinitePair):
@@ -363,13 +375,15 @@ def tables(family: Sequence[Pair]) -> list[tuple[Fractions, Fractions]] | None:
 def largest_profile(
     factors: Sequence[tuple[Sequence[tuple[Fractions, Fractions]], int]], epsilon: ExactReal
 ) -> ExactReal | None:
-    """Return H(ε) of releases, each by any one of its tables, which earlier outputs may choose.
+    """Return H(ε) of an adaptive composition, exactly.
 
-    Factors are tables and how often there is a release of them.
+    Each factor is a list of tables (P, Q) and a number of releases; for each release earlier
+    outputs may choose any table of the list.
 
-    After outputs of masses p and q the rest has the profile V at z = e^ε q/p. At the end
-    V(z) = (1 − z)⁺, before it V(z) is the largest Σ p_o V'(z q_o/p_o) of the tables. None where
-    there are too many ratios q/p, or no digits tell which table is larger.
+    Dynamic programming: after outputs of total masses p and q the remaining releases have the
+    profile value V(z) at z = e^ε q/p. After the last release V(z) = (1 − z)⁺. Before a release,
+    V(z) is the maximum over its tables of Σ_o p_o V'(z q_o/p_o), where V' is the function after it.
+    Returns None if there are too many ratios q/p, or if two exact sums cannot be compared.
     """
     if sum(count for _, count in factors) > _MOST_RATIOS:
         return None
@@ -403,7 +417,7 @@ def _charged(p: Fractions, q: Fractions) -> list[tuple[Fraction, Fraction]]:
 
 @functools.lru_cache(maxsize=64)
 def _rational_exp(value: ExactReal) -> Fraction | None:
-    """Return e^value where it is known to be rational: it is not where the value is algebraic."""
+    """Return e^value if it is known to be rational; for an algebraic value ≠ 0 it never is."""
     return None if value.formula is None else value.exp().rational
 
 
@@ -424,7 +438,7 @@ def _total(values: Iterable[arb]) -> arb:
 
 
 def _runs(labels: Sequence[object]) -> list[str]:
-    """Print labels, consecutive runs of at least three integers as "a..b"."""
+    """Return the labels as strings, runs of at least three consecutive integers as "a..b"."""
     shown: list[str] = []
     start = 0
     while start < len(labels):
@@ -440,16 +454,16 @@ def _runs(labels: Sequence[object]) -> list[str]:
     return shown
 
 
-# --- Losses with finitely many values, as finite laws ---------------------------------------------
+# --- Pairs whose loss takes finitely many values, as finite laws ----------------------------------
 
 T = TypeVar("T")
 
 MAX_VALUES = 1 << 12
-"""Most values of the loss of one discrete Laplace release that are listed."""
+"""Largest number of values of the loss of a discrete Laplace release that are listed."""
 
 
 def finite(pair: Pair) -> FinitePair | None:
-    """Return a pair on finitely many outcomes with the same law of the loss, None without one."""
+    """Return a pair on finitely many outcomes with the same law of the loss, or None."""
     if isinstance(pair, FinitePair):
         return pair
     if isinstance(pair, DiscreteLaplacePair) and pair.shift < MAX_VALUES:
@@ -460,20 +474,21 @@ def finite(pair: Pair) -> FinitePair | None:
 @final
 @dataclass(frozen=True)
 class DiscreteLaplaceLosses(FiniteLaws):
-    """Two discrete Laplace laws at distance s, their outcomes merged where the loss is the same.
+    """Two discrete Laplace laws at distance s, with outcomes of equal loss merged.
 
-    With r = e^{−1/b} the value (2j − s)/b of the loss, j = 0, …, s, has under Q the mass 1/(1 + r)
-    for j = 0, tanh(1/2b) r^j for 0 < j < s and r^s/(1 + r) for j = s; under P that of s − j.
+    The loss takes the values (2j − s)/b, j = 0, …, s. With r = e^{−1/b}, the Q-mass of the value is
+    1/(1 + r) for j = 0, tanh(1/2b) r^j for 0 < j < s, and r^s/(1 + r) for j = s. The P-mass at j is
+    the Q-mass at s − j.
     """
 
     pair: DiscreteLaplacePair
 
     def outcomes(self, index: int) -> Sequence[object]:
-        """Name j by the outcomes min(max(z, 0), s) = j, counted from the true answer under Q."""
+        """Return the labels j = min(max(z, 0), s), with z relative to the true answer under Q."""
         return range(self.pair.shift + 1)
 
     def masses(self, index: int) -> tuple[Balls, Balls]:
-        """Return the masses of the values of the loss."""
+        """Return the masses of the values of the loss, by increasing value."""
         rate, s = 1 / self.pair.scale.ball(), self.pair.shift
         outer, centre = 1 + (-rate).exp(), (rate / 2).tanh()
         q = [centre * (-rate * j).exp() for j in range(s + 1)]
@@ -489,11 +504,11 @@ class DiscreteLaplaceLosses(FiniteLaws):
 @final
 @dataclass(frozen=True)
 class SubsampledLaws(FiniteLaws):
-    """A finite pair (P, Q) with one side mixed: ((1−q)Q + qP, Q), or (P, (1−q)P + qQ).
+    """A Poisson-subsampled finite pair: ((1−q)Q + qP, Q) if `mixed_first`, else (P, (1−q)P + qQ).
 
-    The loss of an outcome with loss l is ln(1 − q + q e^l), or −ln(1 − q + q e^{−l}). Where l and q
-    are algebraic it is no algebraic number unless it is 0 (Lindemann and Weierstrass), so that a
-    sufficient precision tells it from every ε ≠ 0.
+    An outcome of loss l in (P, Q) has the loss ln(1 − q + q e^l), or −ln(1 − q + q e^{−l}). For
+    algebraic l and q it is not algebraic unless it is 0 (Lindemann and Weierstrass), so a
+    sufficient precision distinguishes it from every algebraic ε ≠ 0.
     """
 
     pair: FinitePair
@@ -501,11 +516,11 @@ class SubsampledLaws(FiniteLaws):
     mixed_first: bool
 
     def outcomes(self, index: int) -> Sequence[object]:
-        """Return the outcomes of the pair."""
+        """Return the outcomes of the pair that is subsampled."""
         return self.pair.source.outcomes(self.pair.index)
 
     def masses(self, index: int) -> tuple[Balls, Balls]:
-        """Mix the masses."""
+        """Return the masses, one side mixed."""
         p, q = self._ordered(self.pair.source.masses(self.pair.index))
         share = self.sampling_prob.ball()
         rest = 1 - share
@@ -514,7 +529,7 @@ class SubsampledLaws(FiniteLaws):
         return p, [rest * a + share * b for a, b in zip(p, q, strict=True)]
 
     def rational_masses(self, index: int) -> tuple[list[Fraction], list[Fraction]] | None:
-        """Mix the masses where they and q are rational."""
+        """Return the masses if they and q are rational, else None."""
         exact = self.pair.source.rational_masses(self.pair.index)
         share = self.sampling_prob.rational
         if exact is None or share is None:
@@ -527,7 +542,7 @@ class SubsampledLaws(FiniteLaws):
         return (mixed, q) if self.mixed_first else (p, mixed)
 
     def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
-        """Return 0 where the loss of the pair is 0."""
+        """Return 0 for the outcomes where the loss of the pair is 0, None for the others."""
         known = self.pair.source.exact_losses(self.pair.index)
         return [loss if loss is not None and not loss.sign else None for loss in known]
 
@@ -535,11 +550,12 @@ class SubsampledLaws(FiniteLaws):
         return laws[::-1] if self.pair.flipped else laws
 
 
-# --- Pairs of tables whose masses are only enclosed: rational ones below and above all of them ----
-# The largest P(S) of the sets S with Q(S) ≤ x, randomised, is a concave function of x from (0, 0)
-# to (1, 1); where that of one pair is below that of another, so is its H at every ε (Blackwell).
-# Masses in [p⁻, p⁺] and [q⁻, q⁺] give points below the function, and a function above it; their
-# hulls have straight pieces, and the rises of those are the masses of a pair.
+# --- Rational pairs that dominate a pair of tables with enclosed masses, or are dominated by it ---
+# The power function of a pair maps x to the largest P(S) over randomised tests S with Q(S) ≤ x. It
+# is concave and ends at (1, 1). If the power function of one pair is nowhere above that of another,
+# neither is its H, at every ε (Blackwell). Masses in [p⁻, p⁺] and [q⁻, q⁺] give points below the
+# power function, and points whose hull is above it. Such a hull is piecewise linear, and the
+# increments of its pieces are the masses of a pair.
 
 Ends: TypeAlias = tuple[Fraction, Fraction]
 Point: TypeAlias = tuple[Fraction, Fraction]
@@ -548,7 +564,7 @@ _ENCLOSED_TABLES_ZERO, _ONE = Fraction(0), Fraction(1)
 
 
 def hull(points: Iterable[Point]) -> list[Point]:
-    """Return the corners of the upper hull of (0, 0), (1, 1) and points (Q, P), from the left."""
+    """Return the vertices of the upper hull of (0, 0), (1, 1) and points (Q, P), left to right."""
     found: list[Point] = []
     for x, y in sorted({(_ONE, _ONE), *points}):
         while found and (
@@ -565,16 +581,17 @@ def hull(points: Iterable[Point]) -> list[Point]:
 
 
 def masses(corners: Sequence[Point]) -> Masses:
-    """Return P and Q of the pair whose function has these corners."""
+    """Return the masses of P and Q of the pair whose power function has these vertices."""
     steps = [(y - b, x - a) for (a, b), (x, y) in pairwise(corners)]
     kept = [step for step in steps if any(step)]
     return tuple(p for p, _ in kept), tuple(q for _, q in kept)
 
 
 def over(p: Sequence[Ends], q: Sequence[Ends]) -> list[Point]:
-    """Return points on or above the function of all pairs in the ends.
+    """Return points whose hull is above the power functions of all pairs within the enclosures.
 
-    In falling order of p⁺/q⁻ the sums reach P = 1 somewhere.
+    `p` and `q` are the ends (p⁻, p⁺) and (q⁻, q⁺) of each mass. The points are partial sums of
+    (q⁻, p⁺) by decreasing p⁺/q⁻, stopped where P = 1.
     """
     points = [(_ENCLOSED_TABLES_ZERO, _ENCLOSED_TABLES_ZERO)]
     ends = [(most, least) for (_, most), (least, _) in zip(p, q, strict=True) if most]
@@ -586,5 +603,5 @@ def over(p: Sequence[Ends], q: Sequence[Ends]) -> list[Point]:
 
 
 def _ratio(p: Fraction, q: Fraction) -> tuple[bool, Fraction]:
-    """Return what sorts p/q, infinite ones last."""
+    """Return a sort key for p/q that places infinite ratios last."""
     return (True, p) if not q else (False, p / q)

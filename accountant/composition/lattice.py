@@ -58,7 +58,7 @@ from flint import arb
 from dpassay.accountant.composition.losses.bounds import powered
 from dpassay.accountant.composition.product import Engine, Product
 from dpassay.accountant.composition.tails import UNIT, Release, Survival, releases
-from dpassay.accountant.core.arrays import Array, np
+from dpassay.accountant.core.arrays import Array, NDArray, np
 from dpassay.accountant.core.pair import max_finite_loss
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
@@ -313,9 +313,18 @@ def _increasing(values: Array, weights: Array) -> Array:
 # - Components from some place on, where Π c_i^{k_i} ≤ e^{−U} for the factors so far, are left out.
 #   With the other factors they are at most e^{−U} Π max(1, ‖a_i‖₁)^{k_i}, which bounds their ‖ΔF‖₂
 #   over √N.
-# - The inverse transform adds φ times the norm (Higham, Accuracy and Stability, Theorem 24.2: 4√2 +
-#   1 units for a step of radix 2, to first order). If in all ‖Δa‖₂ ≤ D, then Σ a w is off by D
-#   ‖w‖₂.
+# - If in all ‖Δa‖₂ ≤ D, then Σ a w is off by D ‖w‖₂, and ‖w‖₂² ≤ W² + ∫ w²/h, w² having one peak.
+# - The sum itself is taken over the components, by Parseval, (1/N) Σ_k F_k Σ_j w(y_j) e^{ijθ_k},
+#   θ_k = 2πk/N, without an inverse transform. With z = e^{−sh + iθ_k} and a first place Y,
+#
+#     Σ_i w(Y + hi) e^{iiθ} = e^{−sY} (1/(1 − z) − e^{−Y}/(1 − ze^{−h}))
+#                           = e^{−sY} (1 − e^{−Y} + z(e^{−Y} − e^{−h}))/((1 − z)(1 − ze^{−h}))
+#
+#   over all i ≥ 0, the second form for Y ≤ h; the window takes the difference of two such series.
+#   1 − z = (1 − |z|) + 2|z| sin²(θ/2) − i|z| sin θ has no cancellation. In floats each term is
+#   wrong by less than `_TERM_ERROR` units, which counts the summation, of the product of the sizes
+#   of its factors, and by that of sY. A Y that is wrong by η changes Σ a w by at most η Σ a, as
+#   |w'| ≤ 1.
 # - The transform is circular: masses outside the window of N points come back inside. They are at
 #   most T = Π ‖a_i‖^{k_i} P(outside), by Chernoff's inequality for the a_i themselves, and W T is
 #   what they add or what is missing of them.
@@ -324,6 +333,8 @@ FFT_ERROR = 10.0
 """Errors of one doubling of a transform, in units of 2^−53, with room above the proved 6.7."""
 _TIMES_ERROR = 2.24
 """√5, rounded up: the relative error of a product of complex numbers, in units."""
+_TERM_ERROR = 200.0
+"""Units by which a term of a sum over components is wrong, twice what its operations add up to."""
 _SUM_ROOM = 1.001
 """Covers the rounding of bounds of errors."""
 _LOWEST = 1e-280
@@ -336,7 +347,7 @@ _CLOSE = -20.0
 """ln of a bound that is small enough."""
 _SMALLER = (2.0, 4.0, 16.0, 64.0)
 """Exponents that are tried where the chosen one is too large."""
-_UNFELT = 100.0
+_UNFELT = 50.0
 """U: −ln of a component of a transform that no float shows."""
 _LARGEST = 600.0
 """Natural logarithms of numbers that floats hold, with room."""
@@ -360,14 +371,23 @@ class Frame:
         """W, or a little more."""
         return float(log_peak(arb(self.tilt)).exp().upper())
 
+    @property
+    def norm(self) -> float:
+        """A bound of ‖w‖₂: ∫ w² over y > 0 is 1/(2s(s + 1)(2s + 1))."""
+        s = self.tilt
+        return math.sqrt(self.peak**2 + 0.5 / (s * (s + 1) * (2 * s + 1) * self.step)) * _SUM_ROOM
+
 
 @final
 @dataclass(frozen=True, eq=False)
 class TiltedSum:
-    """The tilted masses of a sum in a window, and what bounds their errors."""
+    """The tilted masses of a sum in a window by their transform, and what bounds their errors."""
 
     frame: Frame
-    masses: Array
+    terms: NDArray[np.complex128]
+    """F_k e^{iθ_k·shift}/N, but for k = 0 and N/2 twice."""
+    mass: float
+    """A bound of Σ a."""
     origin: Fraction
     """The loss of the first mass."""
     log_scale: arb
@@ -383,48 +403,71 @@ class TiltedSum:
 
     def above(self, epsilon: arb) -> arb:
         """Return an upper bound of m_∞ + Σ m(x)(1 − e^{ε−x})⁺; +∞ where nothing is known."""
-        found, norm, rounding = self._weighted(epsilon, 1.0)
-        peak = self.frame.peak
+        found, wrong = self._weighted(epsilon)
         with ctx.workprec(_SUM_PRECISION):
             all_seen = ball(self.origin) <= epsilon  # else masses below the window count too
         missing = self.outside[1] if all_seen else sum(self.outside)
-        errors = (norm * self.spread + peak * (self.lost + missing)) * _SUM_ROOM
-        total = found * (1 + rounding) + errors + _LOWEST
+        total = found + wrong + self.frame.peak * (self.lost + missing) * _SUM_ROOM + _LOWEST
         return self._scaled(total, epsilon) if math.isfinite(total) else arb.pos_inf()
 
     def below(self, epsilon: arb) -> arb:
         """Return a lower bound of the same, at least m_∞."""
-        found, norm, rounding = self._weighted(epsilon, -1.0)
-        peak = self.frame.peak
-        errors = (norm * self.spread + peak * (self.lost + sum(self.outside))) * _SUM_ROOM
-        total = found * (1 - rounding) - errors - _LOWEST
+        found, wrong = self._weighted(epsilon)
+        missing = self.frame.peak * (self.lost + sum(self.outside)) * _SUM_ROOM
+        total = found - wrong - missing - _LOWEST
         return self._scaled(total, epsilon) if total > 0 else self.infinity.lower()
 
-    def _weighted(self, epsilon: arb, side: float) -> tuple[float, float, float]:
-        """Return Σ a w, ‖w‖₂ and the relative rounding error of the w and their sum.
-
-        y is rounded up for side 1, down for side −1.
-        """
-        frame = self.frame
+    def _weighted(self, epsilon: arb) -> tuple[float, float]:
+        """Return Σ a w, and a bound of its error by the transforms, by y and by rounding."""
+        h, points = self.frame.step, self.frame.points
         with ctx.workprec(_SUM_PRECISION):
             nearest = float((ball(self.origin) - epsilon).mid())
             radius = float(epsilon.rad())
-        first = max(0, math.ceil(-nearest / frame.step) - 2)
-        if first >= frame.points:
-            return 0.0, 0.0, 0.0
-        plain = nearest + frame.step * np.arange(first, frame.points)
-        moved = 4 * UNIT * (np.abs(plain) + abs(nearest)) + radius
-        y = plain + side * moved
-        y = y[y > 0]
-        if len(y) == 0:
-            return 0.0, 0.0, 0.0
-        place = plain[-len(y) :]
-        weights = -np.expm1(-y) * np.exp(-frame.tilt * place)
-        masses = self.masses[-len(y) :]
-        total = float((masses * weights).sum(dtype=np.longdouble))
-        reach = frame.tilt * (2 * abs(nearest) + frame.step * frame.points)
-        rounding = (8 * reach + 64) * UNIT + frame.points * _long_unit()
-        return total, float(np.sqrt((weights * weights).sum())) * _SUM_ROOM, rounding
+        first = max(0, math.floor(-nearest / h) + 1)
+        away = 4 * UNIT * (2 * abs(nearest) + h * points) + radius
+        if first >= points:
+            return 0.0, away * self.mass
+        found, wrong = self._series(first, nearest + h * first)
+        less, more = self._series(points, nearest + h * points)
+        wrong += more + away * self.mass + self.spread * self.frame.norm
+        return found - less, wrong * _SUM_ROOM
+
+    def _series(self, at: int, y: float) -> tuple[float, float]:
+        """Return the sum over all places from one on, at y, and a bound of its error."""
+        if y <= self.frame.step:
+            factors = -math.expm1(-y), -math.exp(-y) * math.expm1(y - self.frame.step)
+            number = 2
+        else:
+            factors, number = (1.0, -math.exp(-y)), 0
+        if at == self.frame.points:
+            sums = self._beyond
+        else:
+            turns = _roots(at, len(self.terms), self.frame.points)
+            sums = [float((form * turns).real.sum()) for form in self._forms[number : number + 2]]
+        sizes = self._sizes[number : number + 2]
+        found = sum(each * part for each, part in zip(factors, sums, strict=True))
+        wrong = sum(abs(each) * part for each, part in zip(factors, sizes, strict=True))
+        size, units = math.exp(-self.frame.tilt * y), _TERM_ERROR + 8 * self.frame.tilt * abs(y)
+        return size * found, size * wrong * units * UNIT
+
+    @cached_property
+    def _forms(self) -> list[NDArray[np.complex128]]:
+        """Return the terms over 1 − z, over 1 − ze^{−h}, over both, and the last ones times z."""
+        s, kept, points = self.frame.tilt, len(self.terms), self.frame.points
+        one, other = (_one_less(each * self.frame.step, kept, points) for each in (s, s + 1))
+        both = self.terms / (one * other)
+        z = math.exp(-s * self.frame.step) * _roots(1, kept, points)
+        return [self.terms / one, self.terms / other, both, both * z]
+
+    @cached_property
+    def _sizes(self) -> list[float]:
+        """Return the sums of the sizes of the forms."""
+        return [float(np.abs(form).sum()) for form in self._forms]
+
+    @cached_property
+    def _beyond(self) -> list[float]:
+        """Return the sums of the first two forms for the first place beyond the window."""
+        return [float(form.real.sum()) for form in self._forms[:2]]
 
     def _scaled(self, total: float, epsilon: arb) -> arb:
         with ctx.workprec(_SUM_PRECISION):
@@ -459,10 +502,10 @@ def compose(laws: Sequence[tuple[GridLaw, int]], frame: Frame) -> TiltedSum | No
         spread += math.exp(min(left, _LARGEST)) * _SUM_ROOM
         norm = math.sqrt(2 * float((np.abs(total) ** 2).sum()) / points) * _SUM_ROOM
         rounded = math.expm1(min(_TIMES_ERROR * UNIT * 1.01 * powers, _LARGEST))
-        spread += norm * (rounded + phi * (1 + rounded)) * _SUM_ROOM + _LOWEST * points
-        masses = np.fft.irfft(total, points)
+        spread += norm * rounded * _SUM_ROOM + _LOWEST * points
     lost = math.expm1(min(sum(p.count * math.log1p(p.error) for p in parts), _LARGEST))
     lost *= math.exp(min(sum(p.count * max(math.log(p.mass), 0.0) for p in parts), _LARGEST))
+    mass = math.exp(min(sum(p.count * math.log(p.mass) for p in parts), _LARGEST)) * _SUM_ROOM
     with ctx.workprec(_SUM_PRECISION):
         start = sum((p.count * Fraction(p.law.origin) for p in parts), start=Fraction(0))
         offset = math.floor((Fraction(frame.low) - start) / Fraction(frame.step))
@@ -472,13 +515,34 @@ def compose(laws: Sequence[tuple[GridLaw, int]], frame: Frame) -> TiltedSum | No
             scale += part.count * (arb(part.scale).log() + arb(frame.tilt) * arb(frame.step)
                                    * part.centre)  # fmt: skip
         infinity = _infinity(parts)
-    shift = offset % points
-    if not (np.all(np.isfinite(masses)) and math.isfinite(spread)):
+    terms = total * _roots(offset % points, kept, points)
+    terms *= 2 / points
+    terms[0] /= 2
+    if kept > points // 2:
+        terms[-1] /= 2
+    if not (np.all(np.isfinite(terms)) and math.isfinite(spread)):
         return None
     outside = _outside(parts, frame, offset)
-    return TiltedSum(
-        frame, np.roll(masses, -shift), origin, scale, start, spread, lost, outside, infinity
-    )
+    return TiltedSum(frame, terms, mass, origin, scale, start, spread, lost, outside, infinity)
+
+
+def _roots(power: int, kept: int, points: int) -> NDArray[np.complex128]:
+    """Return e^{iθ_k·power}, θ_k = 2πk/N, for k < kept."""
+    turns = np.arange(kept) * power % points
+    angles = np.where(turns > points // 2, turns - points, turns) * (2 * math.pi / points)
+    found = np.empty(kept, dtype=np.complex128)
+    found.real, found.imag = np.cos(angles), np.sin(angles)
+    return found
+
+
+def _one_less(fall: float, kept: int, points: int) -> NDArray[np.complex128]:
+    """Return 1 − z for z = e^{−fall + iθ_k}, k < kept."""
+    half = np.arange(kept) * (math.pi / points)
+    size, sine = math.exp(-fall), np.sin(half)
+    found = np.empty(kept, dtype=np.complex128)
+    found.real = -math.expm1(-fall) + 2 * size * sine * sine
+    found.imag = -2 * size * sine * np.cos(half)
+    return found
 
 
 def _infinity(parts: Sequence[_Part]) -> arb:

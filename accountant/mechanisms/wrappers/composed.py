@@ -1,4 +1,4 @@
-"""Composition: several releases from the same data."""
+"""Composition of several releases computed from the same data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 from dpassay.accountant.pairs.gaussian import GaussianPair
 
-# --- Fields that hold mechanisms, and what a mechanism on chosen records takes from its own -------
+# --- Fields that hold mechanisms, and the base class of mechanisms on randomly chosen records -----
 
 Parts: TypeAlias = Mechanism | tuple[Mechanism, ...]
 _NUMBER = re.compile(r"[-+.e/]*[0-9][-+0-9.e/]*")
@@ -37,19 +37,19 @@ _REMEDY = 'Write one such as Gaussian(standard_deviation="1.1").'
 
 @final
 class OneMechanism(Field[Mechanism, Mechanism]):
-    """A mechanism."""
+    """A field that holds a mechanism."""
 
     def read(self, value: Mechanism) -> Mechanism:
-        """Require a mechanism."""
+        """Return the value; raise InvalidInputError or NotApplicableError if it does not fit."""
         return _mechanism(self._name, value)
 
 
 @final
 class Mechanisms(Field[Parts, Mechanism | Sequence[Mechanism]]):
-    """A mechanism, or a non-empty list of them."""
+    """A field that holds a mechanism or a non-empty tuple of mechanisms."""
 
     def read(self, value: Mechanism | Sequence[Mechanism]) -> Parts:
-        """Require mechanisms, naming the entry that is none."""
+        """Return the mechanism or the tuple; an error names the first entry that does not fit."""
         if not isinstance(value, (list, tuple)):
             return _mechanism(self._name, value, enclosed=True)
         if not value:
@@ -60,7 +60,10 @@ class Mechanisms(Field[Parts, Mechanism | Sequence[Mechanism]]):
 
 
 def _mechanism(name: str, value: object, *, enclosed: bool = False) -> Mechanism:
-    """Require a mechanism that is known among others, or `enclosed` between two ends."""
+    """Return the value if it is a mechanism that can be composed, else raise.
+
+    With `enclosed`, also accept a mechanism whose composition is only known to lie between bounds.
+    """
     if isinstance(value, str):
         if _NUMBER.fullmatch(value):
             remedy = "Write one such as Gaussian(3) or RandomizedResponse(2)."
@@ -75,7 +78,7 @@ def _mechanism(name: str, value: object, *, enclosed: bool = False) -> Mechanism
 
 
 def _asked(name: str) -> Any:
-    """Return a method that asks the inner mechanism."""
+    """Return a method that calls the same method of the inner mechanism."""
 
     def ask(self: OnChosenRecords, *args: Any, **named: Any) -> Any:
         return getattr(self.mechanism, name)(*args, **named)
@@ -84,7 +87,7 @@ def _asked(name: str) -> Any:
 
 
 class OnChosenRecords(Mechanism, ABC):
-    """A mechanism that is run on records chosen at random: noise and error are those of its own."""
+    """A mechanism run on randomly chosen records; noise and error are those of the inner one."""
 
     mechanism: OneMechanism
 
@@ -98,32 +101,32 @@ class OnChosenRecords(Mechanism, ABC):
 
     @property
     def dimension(self) -> int:
-        """That of the mechanism."""
+        """The number of coordinates of the inner mechanism."""
         return self.mechanism.dimension
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether the noise of the mechanism is."""
+        """Whether the noise of the inner mechanism is symmetric."""
         return self.mechanism.is_symmetric
 
     @property
     def unchanged(self) -> Mechanism | None:
-        """What it equals if every record takes part with certainty, else None."""
+        """The equal mechanism without sampling if every record is always used, else None."""
         return None
 
     def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
-        """Return that of the mechanism where every record takes part."""
+        """Return μ of `unchanged`, or the general enclosure if that is None."""
         if self.unchanged is None:
             return super().enclosed_gaussian_mu(adjacency)
         return self.unchanged.gaussian_mu(adjacency)
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return that of the mechanism where every record takes part, else None."""
+        """Return the exact μ of `unchanged`, or None."""
         return None if self.unchanged is None else self.unchanged.exact_gaussian_mu(adjacency)
 
 
 MAX_COORDINATES = 1_000_000
-"""Most coordinates whose noise or variances are listed."""
+"""Limit on the coordinates whose noise or variances are listed."""
 
 
 @declared
@@ -133,22 +136,23 @@ class Composed(Mechanism):
     Parameters
     ----------
     mechanism
-        A mechanism, or a list of mechanisms. They may be composed or subsampled themselves.
+        A mechanism or a list of mechanisms, which may themselves be composed or subsampled.
     count
-        How many times the whole is run, an integer ≥ 1.
+        The number of times that the whole list is run, an integer ≥ 1.
 
     Notes
     -----
-    If on every history the pair (P_i, Q_i) dominates release i, then (⊗P_i, ⊗Q_i) dominates all of
-    them together (Dong, Roth and Su 2022, Theorem 4; Zhu, Dong and Wang 2022, Theorem 10), and
-    releases with independent noise that all change by their full sensitivity attain it. The order
+    If the pair (P_i, Q_i) dominates release i for all earlier outputs, then (⊗P_i, ⊗Q_i) dominates
+    the composition (Dong, Roth and Su 2022, Theorem 4; Zhu, Dong and Wang 2022, Theorem 10).
+    Releases with independent noise that all change by their full sensitivity attain it. The order
     of the releases does not matter.
 
-    All releases compare the same two datasets in the same direction. Where a release has several
-    worst pairs, or one whose two directions differ under replace-one (a replaced record may move it
-    one way, and the next release the other way), every release chooses among them, adaptively;
-    the profile is then enclosed, not exact (`dpassay.accountant.composition.adaptive`): from below
-    by releases that are fixed in advance, so that both ends hold for these too.
+    All releases compare the same two datasets in the same direction. A release may have several
+    worst pairs, or under replace-one a pair whose two directions differ (the same replacement can
+    move one release one way and the next release the other way). Each release then chooses among
+    its pairs, adaptively, and the profile is enclosed instead of exact
+    (`dpassay.accountant.composition.adaptive`). Its lower bound is attained by choices fixed in
+    advance, so the enclosure is valid for non-adaptive choices too.
     """
 
     example = "Composed(mechanism=Gaussian(standard_deviation=4), count=10)"
@@ -157,12 +161,12 @@ class Composed(Mechanism):
     count: Integer = Integer(1, least=1)
 
     def parts(self) -> list[tuple[Mechanism, int]]:
-        """Return the distinct mechanisms that are no compositions, and how often each is run."""
+        """Return the distinct mechanisms and their counts, with nested compositions expanded."""
         return list(_parts(self).items())
 
     @property
     def dominated_by(self) -> Mechanism | None:
-        """The composition of what dominates the parts; None where all are their own."""
+        """The composition of what dominates each part, None if every part's own pair does."""
         parts = [(part.dominated_by, part, n) for part, n in self.parts()]
         if all(bound is None for bound, _, _ in parts):
             return None
@@ -174,9 +178,9 @@ class Composed(Mechanism):
         Raises
         ------
         AdjacencyError
-            If the relation does not fit a part, or is needed and not named.
+            If the relation does not fit a part, or a part needs a relation and none is given.
         NotApplicableError
-            If there is no engine for the product.
+            If no method can compute the product.
         """
         adjacency = self._relation(adjacency)
         cases = [(part, count, part.worst_case(adjacency)) for part, count in self.parts()]
@@ -209,9 +213,9 @@ class Composed(Mechanism):
         )
 
     def _relation(self, adjacency: Adjacency | None) -> Adjacency | None:
-        """Return the relation that is named, or else the one that parts are made for.
+        """Return the given relation, or else the one that the parts declare, or None.
 
-        Raises AdjacencyError where they are made for both: their product is about neither.
+        Raises AdjacencyError if no relation is given and the parts declare different ones.
         """
         if adjacency is not None:
             return adjacency
@@ -231,10 +235,10 @@ class Composed(Mechanism):
     def _family(
         part: Mechanism, case: WorstCase, direction: Direction, adjacency: Adjacency | None
     ) -> tuple[Pair, ...]:
-        """Return the pairs among which a release may choose.
+        """Return the pairs among which a release can choose.
 
-        A replaced record may move it in either direction. (A `Tabulated` pair is about two given
-        datasets.)
+        Under replace-one both directions are possible, except for `Tabulated`, which describes two
+        given datasets.
         """
         if case.enveloped and adjacency is not Adjacency.ADD_REMOVE:
             return case.pairs(None)
@@ -270,7 +274,7 @@ class Composed(Mechanism):
                 return joint
             factors.insert(0, (joint, 1))
         from dpassay.accountant.composition.choose import (
-            product,  # takes NumPy and SciPy, and a second
+            product,  # imports NumPy and SciPy, which takes a second
         )
 
         return product(factors)
@@ -282,7 +286,7 @@ class Composed(Mechanism):
         return sum(squares, start=arb(0)).sqrt()
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return the same as an exact number, where those of the parts are."""
+        """Return √(Σ count·μ²) as an exact number, None if a part has no exact μ."""
         adjacency, total = self._relation(adjacency), ExactReal.of_rational(0)
         for part, count in self.parts():
             mu = part.exact_gaussian_mu(adjacency)
@@ -297,9 +301,9 @@ class Composed(Mechanism):
         return sum(count * part.dimension for part, count in self.parts())
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw the noise of all releases, one row per run, grouped by mechanism.
+        """Draw the noise of all releases: `size` rows, with columns grouped by mechanism.
 
-        Raises NotApplicableError for too many coordinates.
+        Raises NotApplicableError if there are more than `MAX_COORDINATES` columns.
         """
         self._require_few()
         columns = []
@@ -309,10 +313,10 @@ class Composed(Mechanism):
         return np.hstack(columns)
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Release the answers of all parts, laid out as by `sample`, each part exactly.
+        """Release the answers of all parts, in the column order of `sample`.
 
-        Raises NotApplicableError for too many coordinates, or for a part that releases nothing
-        on a lattice.
+        Raises NotApplicableError if there are more than `MAX_COORDINATES` columns, or if a part
+        cannot release on a lattice.
         """
         self._require_few()
         answer = np.asarray(value)
@@ -334,29 +338,29 @@ class Composed(Mechanism):
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether the noise of every part is."""
+        """Whether the noise of every part is symmetric."""
         return all(part.is_symmetric for part, _ in self.parts())
 
     def mean_absolute_error(self) -> arb:
-        """Return the average over all released coordinates."""
+        """Return the mean absolute error averaged over all released coordinates."""
         parts = self.parts()
         total = sum((n * p.dimension * p.mean_absolute_error() for p, n in parts), start=arb(0))
         return total / self.dimension
 
     def probability_exact(self) -> arb:
-        """Return that of one coordinate where all releases have the same law."""
+        """Return the probability of one coordinate if all releases have the same law."""
         parts = self.parts()
         return parts[0][0].probability_exact() if len(parts) == 1 else super().probability_exact()
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return the last worst answers of every part, one entry per part."""
+        """Return one pair that combines the last listed pair of every part, one entry per part."""
         listed = [part.worst_answers() for part, _ in self.parts()]
         if not all(listed):
             return []
         return [(tuple(own[-1][0] for own in listed), tuple(own[-1][1] for own in listed))]
 
     def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw the outputs of all parts side by side; the answer has one entry per part."""
+        """Draw the outputs of all parts, side by side; `answer` has one entry per part."""
         columns = [
             part.outputs(own, size * count, rng=rng).reshape(size, -1)
             for (part, count), own in zip(self.parts(), answer, strict=True)
@@ -364,7 +368,7 @@ class Composed(Mechanism):
         return np.hstack(columns)
 
     def variances(self) -> list[arb]:
-        """Return the variance of each coordinate, grouped by mechanism; one if all are equal."""
+        """Return the variance of each coordinate, grouped by mechanism, or one if all are equal."""
         parts = self.parts()
         entries = [(part, count, list(part.variances())) for part, count in parts]
         if len(entries) == 1 and len(entries[0][2]) == 1:
@@ -376,14 +380,14 @@ class Composed(Mechanism):
         return listed
 
     def mean_squared_error(self) -> arb:
-        """Return the average over all released coordinates."""
+        """Return the mean squared error averaged over all released coordinates."""
         total = arb(0)
         for part, count in self.parts():
             total += count * part.dimension * part.mean_squared_error()
         return total / self.dimension
 
     def quantile(self, probability: ExactReal) -> arb:
-        """Return the quantile of one coordinate where all releases have the same law."""
+        """Return the quantile of one coordinate if all releases have the same law."""
         parts = self.parts()
         if len(parts) == 1:
             return parts[0][0].quantile(probability)
@@ -408,24 +412,25 @@ def _parts(composed: Composed) -> dict[Mechanism, int]:
     return found
 
 
-# --- Any mechanism of which only (ε, δ) is known --------------------------------------------------
+# --- A mechanism known only by its (ε, δ) guarantee -----------------------------------------------
 
 
 @declared
 class Guaranteed(Mechanism, FiniteLaws):
-    """Whatever is (ε, δ)-DP: the worst of all mechanisms with this guarantee.
+    """An arbitrary (ε, δ)-DP mechanism: the worst of all mechanisms with this guarantee.
 
     Parameters
     ----------
     epsilon, delta
-        ε ≥ 0, and δ in [0, 1].
+        ε ≥ 0 and δ in [0, 1].
 
     Notes
     -----
-    The pair with the masses P = (δ, (1 − δ)e^ε/(1 + e^ε), (1 − δ)/(1 + e^ε), 0), Q = P reversed,
-    dominates every (ε, δ)-DP mechanism, and is one (Kairouz, Oh and Viswanath 2015). So a
-    composition of such parts has the best statement that follows from the guarantees of the parts
-    alone, for any neighbouring relation that all of them are about. There is no noise to ask for.
+    Let P have the masses (δ, (1 − δ)e^ε/(1 + e^ε), (1 − δ)/(1 + e^ε), 0) and let Q be P reversed.
+    The pair (P, Q) dominates every (ε, δ)-DP mechanism and is itself (ε, δ)-DP (Kairouz, Oh and
+    Viswanath 2015). So the bound for a composition of such parts is the best one that follows from
+    their guarantees alone, for any neighbouring relation that all guarantees share. The noise is
+    unknown, so errors and samples are not available.
     """
 
     example = "Guaranteed(epsilon='0.1', delta='1e-6')"
@@ -443,7 +448,7 @@ class Guaranteed(Mechanism, FiniteLaws):
         return WorstCase.symmetric(FinitePair(self, 0), reason)
 
     def outcomes(self, index: int) -> Sequence[str]:
-        """Name the losses."""
+        """Return the names of the four privacy losses."""
         return ("infinity", str(self.epsilon), str(-self.epsilon), "-infinity")
 
     def masses(self, index: int) -> tuple[Balls, Balls]:
@@ -455,11 +460,11 @@ class Guaranteed(Mechanism, FiniteLaws):
         return p, p[::-1]
 
     def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
-        """Return ±ε."""
+        """Return ±ε for the two finite losses, None for ±∞."""
         return [None, self.epsilon, -self.epsilon, None]
 
     def exact_infinity_masses(self, index: int) -> tuple[ExactReal, ExactReal]:
-        """Return δ, for both laws."""
+        """Return (δ, δ): the P-mass where q = 0 and the Q-mass where p = 0."""
         return self.delta, self.delta
 
     def is_mirrored(self, index: int) -> bool:
@@ -467,7 +472,7 @@ class Guaranteed(Mechanism, FiniteLaws):
         return True
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Raise NotApplicableError: no law of the noise is given."""
+        """Raise NotApplicableError: the law of the noise is unknown."""
         raise NotApplicableError(
             "Guaranteed stands for any mechanism with its guarantee, so it has no noise to draw. "
             "Sample the mechanism itself."

@@ -759,7 +759,7 @@ def _falling(total: int, parts: int, most: int | None = None) -> Iterator[Counts
 
 @lru_cache(maxsize=4096)
 def _power(shuffled: Shuffled, category: int, count: int, bits: int) -> arb_poly:
-    """Return f_c^count as a polynomial in x, where x_{k−1} = 1 and all other x_j = x^{(n + 1)^j}."""
+    """Return f_c^count as a polynomial in x: x_{k−1} = 1, and x_j = x^{(n + 1)^j} for other j."""
     if count > 1:
         half = _power(shuffled, category, count // 2, bits)
         whole = half * half

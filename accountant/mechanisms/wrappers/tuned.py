@@ -1,4 +1,4 @@
-"""The best of several private runs: the price of tuning."""
+"""Private selection of the best of several runs, such as hyperparameter tuning."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.pairs.tuned import Runs, TunedPair
 
 _MOST = 1000
-"""Largest mean number of runs, and shape: powers of more lose digits."""
+"""Limit on the mean number of runs and on the shape: larger powers lose too much precision."""
 _LAWS = ("poisson", "fixed")
 
 
 def _runs(name: str, value: Number) -> ExactReal:
-    """Read a mean."""
+    """Return the mean number of runs as an exact number, or raise InvalidInputError."""
     mean = exact(value, name)
     if mean.sign <= 0 or mean > ExactReal.of_rational(_MOST):
         raise expected(name, value, f"in (0, {_MOST}]", "Give the mean number of runs.")
@@ -28,7 +28,7 @@ def _runs(name: str, value: Number) -> ExactReal:
 
 
 def _shape(name: str, value: Number | str) -> ExactReal | str:
-    """Read the name of a law, or the shape of a truncated negative binomial one."""
+    """Return the name of a law, or the shape η of a truncated negative binomial distribution."""
     if isinstance(value, str) and value.lower() in _LAWS:
         return value.lower()
     remedy = "1 is geometric, 0 logarithmic."
@@ -49,22 +49,24 @@ class Tuned(Mechanism):
     Parameters
     ----------
     mechanism
-        One run. What it does may differ from run to run if that is chosen at random, alike for
-        each run; its guarantee has to hold for every choice.
+        One run. Hyperparameters may be drawn anew for each run, independently and from the same
+        law; the guarantee must hold for every value of them.
     runs
         E K, the mean number of runs.
     shape
-        The law of K with this mean: 1, the default, is geometric (Liu and Talwar 2019), 0
-        logarithmic, and any η > −1 truncated negative binomial (Papernot and Steinke 2022,
-        Definition 1), with K ≥ 1; "poisson", where nothing is released if K = 0; or "fixed".
+        The law of K with this mean. A number η > −1 is a truncated negative binomial law with K ≥ 1
+        (Papernot and Steinke 2022, Definition 1): η = 1, the default, is geometric (Liu and Talwar
+        2019) and η = 0 logarithmic. "poisson" is a Poisson law; nothing is released if K = 0.
+        "fixed" is K = `runs`.
 
     Notes
     -----
-    K is drawn first and kept secret; other runs are not released. The score is any function of a
-    run, such as the accuracy on records that are private too if the run's guarantee covers it.
-    δ(ε) is the largest over all scores, enclosed by one that is attained and by a bound of all
-    (`dpassay.accountant.pairs.tuned`, with the proof): the worst score ranks middle losses lowest,
-    and which of the two sides comes first depends on ε.
+    K is drawn first and kept secret, and only the best run is released. The score is any function
+    of a run. It may be an accuracy on private records if the guarantee of the run covers it.
+
+    δ(ε) is the supremum over all scores. It is enclosed between the value of one score and a bound
+    for all scores (`dpassay.accountant.pairs.tuned` has the proof). The worst score ranks outcomes
+    of middle loss lowest; how those of higher and of lower loss interleave depends on ε.
     """
 
     example = "Tuned(mechanism=Gaussian(standard_deviation=4), runs=10)"
@@ -94,14 +96,14 @@ class Tuned(Mechanism):
 
     @property
     def _law(self) -> Runs | None:
-        """The law of K; None for one run."""
+        """The law of K, None if K = 1 with certainty."""
         once = self.runs == ExactReal.of_rational(1) and self.shape != "poisson"
         return None if once else Runs(self.runs, self.shape)
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return those of one run, tuned.
+        """Return the pairs of one run, transformed by the selection.
 
-        Raises NotApplicableError where one run has no dominating pair whose losses are known.
+        Raises NotApplicableError if no dominating pair of one run is known, or only bounds of it.
         """
         case, law = self.mechanism.worst_case(adjacency), self._law
         if law is None:
@@ -123,18 +125,18 @@ class Tuned(Mechanism):
 
     @property
     def dimension(self) -> int:
-        """That of the mechanism."""
+        """The number of coordinates of one run."""
         return self.mechanism.dimension
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw the best of the runs on an answer of 0, whose score is its first coordinate."""
+        """Draw the best of the runs on the answer 0; the score is the first coordinate."""
         zero = np.zeros(self.dimension) if self.dimension > 1 else 0.0
         return self.outputs(zero, size, rng=rng)
 
     def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw the best runs where the score is the (first coordinate of the) output.
+        """Draw the best of the runs; the score is the output or its first coordinate.
 
-        Raises NotApplicableError where there may be no run.
+        Raises NotApplicableError if K = 0 is possible.
         """
         law = self._law
         if law is None:
@@ -152,5 +154,5 @@ class Tuned(Mechanism):
         return found
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return those of one run; which score is worst depends on ε."""
+        """Return the worst answers of one run; the worst score depends on ε."""
         return self.mechanism.worst_answers()

@@ -1,24 +1,24 @@
-"""Shuffled reports among other users whose inputs are given: exact, whatever the randomiser.
+"""The shuffle model with given inputs of the other users: the exact profile of any randomiser.
 
-User 1 holds a or b, and of the n − 1 others m_c hold c; R_c is the law of a report on c. Only the
-histogram of the reports is seen. Two reports o and o' are of one *kind* where the columns
-(R_c(o)) and (R_c(o')) over the inputs c that somebody may hold, a and b among them, are
-proportional. Given how many reports there are of each kind, which ones they are has a law that does
-not depend on who holds what: a histogram of kinds h has the same loss, and
+User 1 holds input a or b, m_c of the n − 1 other users hold input c, and R_c is the law of a report
+on c. Only the histogram of the reports is published. Two reports o and o' are of the same *kind* if
+the columns (R_c(o))_c and (R_c(o'))_c are proportional, where c runs over a, b and the inputs with
+m_c > 0. The privacy loss of the histogram of reports is that of the histogram h of kinds, and
 
     P(h) = Σ_o R_a(o) G(h − e_o),   Q(h) = Σ_o R_b(o) G(h − e_o),
 
-with G = the convolution over c of the multinomial laws of m_c trials with chances R_c(o), o being
-kinds. *Proof.* With t_o the factor of column o in its kind, each report of a kind is o with the
-chance t_o/Σt, independently, for every holder alike; so the histogram is drawn from h without
-looking at the data. (Le Cam: h is sufficient.) All terms are ≥ 0, so that small masses keep their
-digits.
+where o runs over the kinds and G is the convolution over c of the multinomial laws of m_c trials
+with probabilities R_c(o). *Proof.* Let column o be t_o times a common vector of its kind. A report
+of this kind is o with probability t_o/Σt, independently, whichever input its sender holds. So the
+histogram of reports can be drawn from h without the data: h is a sufficient statistic. All terms
+are ≥ 0, so small masses keep their relative accuracy.
 
-All others alike with the law R: P(h)/Q(h) = Σ h_o R_a(o)/R(o) / Σ h_o R_b(o)/R(o), as
-G(h − e_o) R(o) = h_o/n times the multinomial mass of h.
+If all other users send reports with one law R, then
+P(h)/Q(h) = Σ h_o R_a(o)/R(o) / Σ h_o R_b(o)/R(o), because G(h − e_o) R(o) is h_o/n times the
+multinomial probability of h.
 
-Where R_a(o) = e^l R_b(o) for every kind in h, P(h) = e^l Q(h). Where exchanging R_a and R_b maps
-kinds to kinds, m_a = m_b, and h is mapped to itself, P(h) = Q(h).
+If R_a(o) = e^l R_b(o) for every kind o that occurs in h, then P(h) = e^l Q(h). If m_a = m_b,
+exchanging R_a and R_b maps kinds to kinds, and this map leaves h unchanged, then P(h) = Q(h).
 """
 
 from __future__ import annotations
@@ -57,55 +57,55 @@ from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
 
 T = TypeVar("T", arb, Fraction)
 Column: TypeAlias = tuple[Any, ...]
-"""The chances of one report by the input, or what they depend on: in whom it contains."""
+"""One report over the held inputs: its probabilities, or bits (1 if the report contains it)."""
 _MOST_MASSES = 60_000
-"""Masses of all pairs together: two or three seconds for each precision."""
+"""Limit on the masses of all pairs together; they take two or three seconds at each precision."""
 _MOST_TERMS = 4_000_000
-"""Products of one convolution: three seconds."""
+"""Limit on the products of one convolution; they take three seconds."""
 _MOST_EXACT = 40_000
-"""Masses times users, up to which the masses of a table are also known as fractions."""
+"""Limit on masses times users for which masses are also computed as fractions."""
 _MOST_HELD = 12
-"""Inputs that somebody may hold, where a report has a bit for each."""
+"""Limit on the held inputs if a report has a bit for each: the columns number 2^held."""
 
 
 @final
 @dataclass(frozen=True)
 class _Kind:
-    """Reports whose chances are proportional."""
+    """A set of reports with proportional columns."""
 
     name: str
     columns: tuple[Column, ...]
     loss: ExactReal | None
-    """ln(R_a/R_b), where it is known exactly."""
+    """ln(R_a/R_b) if it is known exactly, else None."""
 
     def mapped(self, *, exchanged: bool) -> Hashable:
-        """Return the columns, in any order, or those with a and b exchanged."""
+        """Return the columns as a multiset, with a and b exchanged if `exchanged`."""
         found = (((c[1], c[0], *c[2:]) if exchanged else c) for c in self.columns)
         return frozenset(Counter(found).items())
 
 
 @declared
 class ShuffledAmong(Mechanism, FiniteLaws):
-    """Publish which reports n users sent, not who sent what, where the inputs of others are given.
+    """Publish the histogram of the reports of n users, for given inputs of all users but one.
 
     Parameters
     ----------
     mechanism
-        What each user runs: `RandomizedResponse`, a report of a set (`UnaryEncoding`, `Rappor`,
-        `SubsetSelection`), or a `Channel`.
+        The randomiser of each user: `RandomizedResponse`, a report of a set (`UnaryEncoding`,
+        `Rappor`, `SubsetSelection`), or a `Channel`.
     others
-        How many other users hold each input, in the order of the inputs: `[99, 0]` is 100 users
-        with user 1, the others all holding input 0.
+        The number of other users that hold each input, in the order of the inputs. `[99, 0]` means
+        100 users including user 1, of whom the 99 others hold input 0.
 
     Notes
     -----
-    What it answers is about *these* others only: user 1 changes from any input to any other (of a
-    channel with `neighbours`, to a neighbour). It says nothing of other datasets, where δ(ε) may be
-    larger: `Shuffled` is about all of them, and δ and ε here are lower bounds of its own. Proofs
-    are in `dpassay.accountant.mechanisms.wrappers.among`.
+    The answers hold for *these* other users only: user 1 changes from any input to any other, or to
+    a neighbour if the channel has `neighbours`. On other datasets δ(ε) may be larger. `Shuffled`
+    covers all datasets, and δ and ε here are lower bounds of its values. Proofs are in
+    `dpassay.accountant.mechanisms.wrappers.among`.
 
-    Every histogram of the kinds of reports is listed: thousands of users of two kinds, some hundred
-    of three, some tens of four.
+    Every histogram of the kinds of reports is listed. This is feasible for thousands of users with
+    two kinds, some hundreds with three and some tens with four.
     """
 
     every_pair_listed = True
@@ -153,7 +153,7 @@ class ShuffledAmong(Mechanism, FiniteLaws):
 
     @property
     def users(self) -> int:
-        """n, the others and user 1."""
+        """n, the number of users including user 1."""
         return sum(self.others) + 1
 
     @property
@@ -166,10 +166,10 @@ class ShuffledAmong(Mechanism, FiniteLaws):
 
     @cached_property
     def _different(self) -> list[int]:
-        """The numbers a·inputs + b of the pairs that user 1 may change between, one of a profile.
+        """The indices a·inputs + b of the pairs between which user 1 may change.
 
-        Renaming the categories of a report renames histograms, so that how many hold a and b, and
-        how many each of the rest, is all.
+        Unless the mechanism is a channel, renaming the categories renames the histograms, so the
+        profile depends only on m_a, m_b and the other counts; one pair of each profile is listed.
         """
         response, k = self.mechanism, self._inputs
         edges = response.neighbours if isinstance(response, Channel) else None
@@ -183,12 +183,15 @@ class ShuffledAmong(Mechanism, FiniteLaws):
         return list(found.values())
 
     def held(self, index: int) -> list[int]:
-        """Return a, b, and what else somebody holds."""
+        """Return a, b, and all other inputs c with m_c > 0."""
         a, b = divmod(index, self._inputs)
         return [a, b, *(c for c, m in enumerate(self.others) if m and c not in (a, b))]
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the pairs that user 1 may change between. Raises for add/remove."""
+        """Return the pairs between which user 1 may change, in both directions.
+
+        Raises AdjacencyError under add/remove.
+        """
         if adjacency is Adjacency.ADD_REMOVE:
             raise AdjacencyError(
                 "ShuffledAmong has a known number of users, one of whom changes a record. "
@@ -204,7 +207,7 @@ class ShuffledAmong(Mechanism, FiniteLaws):
         )
 
     def outcomes(self, index: int) -> Sequence[object]:
-        """Return how many reports there are of each kind."""
+        """Return the histograms of kinds as text."""
         kinds = _kinds(self, index)
         return [
             " and ".join(f"{n} {kind.name}" for n, kind in zip(counts, kinds, strict=True) if n)
@@ -212,11 +215,11 @@ class ShuffledAmong(Mechanism, FiniteLaws):
         ]
 
     def masses(self, index: int) -> tuple[list[arb], list[arb]]:
-        """Return the laws of the histogram of kinds."""
+        """Return the laws P and Q of the histogram of kinds."""
         return _enclosed(self, index, ctx.prec)
 
     def rational_masses(self, index: int) -> tuple[list[Fraction], list[Fraction]] | None:
-        """Return the same as fractions, where the chances are, for few users."""
+        """Return P and Q as fractions for rational channels and few users, else None."""
         kinds = _kinds(self, index)
         size = math.comb(self.users + len(kinds) - 1, len(kinds) - 1)
         if not isinstance(self.mechanism, Channel) or size * self.users > _MOST_EXACT:
@@ -225,7 +228,7 @@ class ShuffledAmong(Mechanism, FiniteLaws):
         return _exactly(self, index) if all(isinstance(e, Fraction) for e in entries) else None
 
     def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
-        """Return l where every kind in a histogram has the loss l, and 0 by exchange."""
+        """Return l if every kind in a histogram has loss l, 0 if P = Q by exchange, else None."""
         if self.rational_masses(index) is not None:
             return super().exact_losses(index)
         kinds = _kinds(self, index)
@@ -249,22 +252,22 @@ class ShuffledAmong(Mechanism, FiniteLaws):
         return found
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw `size` histograms where user 1 holds the first input, exactly."""
+        """Draw `size` histograms exactly if user 1 holds input 0."""
         return self.outputs(0, size, rng=rng)
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Refuse: it is a question about given inputs, not a release of any."""
+        """Raise NotApplicableError: the inputs of the other users are given, not a dataset."""
         raise NotApplicableError(
             "ShuffledAmong asks about given inputs, and releases none. Release the reports with "
             "the mechanism itself, and shuffle them."
         )
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return the inputs that user 1 changes between."""
+        """Return the pairs of inputs between which user 1 may change."""
         return [divmod(index, self._inputs) for index in self._different]
 
     def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw `size` histograms of all reports, one row each, where user 1 holds an input."""
+        """Draw `size` histograms of reports, one per row, if user 1 holds the input `answer`."""
         response = self.mechanism
         if isinstance(response, LocalReport):
             raise NotApplicableError(
@@ -284,7 +287,7 @@ class ShuffledAmong(Mechanism, FiniteLaws):
 
 @lru_cache(maxsize=1024)
 def _kinds(shuffled: ShuffledAmong, index: int) -> list[_Kind]:
-    """Return the kinds of reports of a pair."""
+    """Return the kinds of reports for the pair of inputs with this index."""
     response, held = shuffled.mechanism, shuffled.held(index)
     found: dict[Any, list[tuple[int, Column]]] = {}
     if isinstance(response, Channel):
@@ -316,7 +319,7 @@ def _kinds(shuffled: ShuffledAmong, index: int) -> list[_Kind]:
 
 
 def _named(held: Sequence[int], bits: Column | None) -> str:
-    """Say which of the inputs that are held a report contains."""
+    """Describe the held inputs that a report contains."""
     if bits is None:
         return "of none or all"
     inside = [str(c) for c, bit in zip(held, bits, strict=True) if bit]
@@ -324,7 +327,10 @@ def _named(held: Sequence[int], bits: Column | None) -> str:
 
 
 def _direction(column: Column) -> Hashable:
-    """Return what proportional columns share: of fractions exactly then, else where they tell."""
+    """Return a key of a column: equal keys imply proportional columns.
+
+    For columns of fractions the converse holds too.
+    """
     if all(entry == column[0] for entry in column):
         return 1
     if all(isinstance(entry, Fraction) for entry in column):
@@ -334,24 +340,24 @@ def _direction(column: Column) -> Hashable:
 
 
 def _log_ratio(column: Column, known: ExactReal | None) -> ExactReal | None:
-    """Return ln(R_a/R_b) of a column, also of fractions."""
+    """Return the known ln(R_a/R_b) of a column, or compute it from fractions; None if unknown."""
     p, q = column[:2]
     if known is not None or not (isinstance(p, Fraction) and isinstance(q, Fraction) and p and q):
         return known
-    with contextlib.suppress(ArithmeticError):  # too long: then balls tell
+    with contextlib.suppress(ArithmeticError):  # too long: balls are compared instead
         return ExactReal.of_rational(p / q).log()
     return None
 
 
 def _set_size(response: Mechanism) -> int | None:
-    """Return how many categories a report contains; None where its bits are independent."""
+    """Return the number of categories in a report, None if its bits are independent."""
     if isinstance(response, RandomizedResponse):
         return 1
     return response.set_size if isinstance(response, SubsetSelection) else None
 
 
 def _contained(response: Mechanism, held: int, others: Sequence[int]) -> Iterator[Column]:
-    """Yield which of the inputs that are held a report may contain, as bits."""
+    """Yield the subsets of the held inputs that a report may contain, as bits."""
     size, rest = _set_size(response), len(others) - held
     if size is None:
         yield from product((0, 1), repeat=held)
@@ -362,7 +368,7 @@ def _contained(response: Mechanism, held: int, others: Sequence[int]) -> Iterato
 
 
 def _chance(response: Mechanism, held: int, place: int, column: Column) -> arb:
-    """Return the chance of a report whose bits at the held inputs are these, for one of them."""
+    """Return the probability that a report on held input `place` has these bits at held inputs."""
     size = _set_size(response)
     if size is None:
         assert isinstance(response, LocalReport)
@@ -400,7 +406,7 @@ def _histograms(users: int, kinds: int) -> list[tuple[int, tuple[int, ...]]]:
 
 @lru_cache(maxsize=64)
 def _enclosed(shuffled: ShuffledAmong, index: int, bits: int) -> tuple[list[arb], list[arb]]:
-    """Return the masses as balls; the terms of a power are n roundings."""
+    """Return P and Q as balls; extra bits compensate for the n roundings of a power."""
     response, held = shuffled.mechanism, shuffled.held(index)
 
     def chance(place: int, column: Column) -> arb:
@@ -414,14 +420,14 @@ def _enclosed(shuffled: ShuffledAmong, index: int, bits: int) -> tuple[list[arb]
 
 @lru_cache(maxsize=64)
 def _exactly(shuffled: ShuffledAmong, index: int) -> tuple[list[Fraction], list[Fraction]]:
-    """Return the masses as fractions, of tables of fractions."""
+    """Return P and Q as fractions, for a channel of fractions."""
     return _laws(shuffled, index, lambda place, column: column[place], Fraction(1))
 
 
 def _laws(
     shuffled: ShuffledAmong, index: int, chance: Callable[[int, Column], T], one: T
 ) -> tuple[list[T], list[T]]:
-    """Return P and Q of all histograms, from the chance of each report by who is held."""
+    """Return P and Q of all histograms; chance(i, column) is a report's probability on held[i]."""
     kinds, held, zero = _kinds(shuffled, index), shuffled.held(index), one * 0
     chances = [
         [sum((chance(place, column) for column in kind.columns), zero) for kind in kinds]
@@ -437,7 +443,7 @@ def _laws(
 
 
 def _multinomial(chances: Sequence[T], trials: int, base: int, one: T) -> dict[int, T]:
-    """Return the law of how many of the trials are of each kind, by its code."""
+    """Return the multinomial law of the counts of each kind, as a map from code to probability."""
     places = [base**j for j in range(len(chances) - 1)] + [0]
     possible = [(r, place) for r, place in zip(chances, places, strict=True) if r != 0]
     found = [(0, trials, one * math.factorial(trials))]
@@ -455,7 +461,7 @@ def _multinomial(chances: Sequence[T], trials: int, base: int, one: T) -> dict[i
 
 
 def _together(one: dict[int, T], other: dict[int, T]) -> dict[int, T]:
-    """Return the law of the sum of two independent histograms."""
+    """Return the law of the sum of two independent histograms: the convolution of two laws."""
     if len(one) < len(other):
         one, other = other, one
     found: dict[int, T] = {}

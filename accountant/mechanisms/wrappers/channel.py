@@ -1,4 +1,4 @@
-"""Any randomiser of finitely many inputs, as a matrix of probabilities."""
+"""Randomisers with finitely many outcomes: tables, randomised response, local reports of sets."""
 
 from __future__ import annotations
 
@@ -40,18 +40,22 @@ from dpassay.accountant.pairs.finite import Ends, FiniteLaws, FinitePair, Masses
 from dpassay.accountant.release import sampling
 from dpassay.accountant.release.lattice import release_integers, release_reports
 
-# --- Probabilities of a table: rational numbers, or formulas such as exp(1)/(exp(1)+1) ------------
+# --- Entries of a table: rational numbers, or formulas such as exp(1)/(exp(1)+1) ------------------
 
 Entry: TypeAlias = Fraction | ExactReal
-"""A rational number, or one that is not."""
+"""A probability: a Fraction if it is rational, else an ExactReal."""
 _BITS = 256
-"""Of masses in tables that are no smaller: compositions ask for the δ of floats."""
+"""Precision of rational upper bounds (`table_above`): compositions ask for δ of float size."""
 
 
 def law(name: str, value: object) -> tuple[Entry, ...]:
-    """Return the masses of a law, of sum exactly 1."""
+    """Return the probabilities of a law.
+
+    Raises InvalidInputError if an entry is negative, the sum is not exactly 1, or the sum has too
+    many terms to check.
+    """
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        return probabilities(name, value)  # which says what a list is
+        return probabilities(name, value)  # raises, and says what is expected
     known = tuple(_entry(f"{name}[{i}]", given) for i, given in enumerate(value))
     if all(isinstance(entry, Fraction) for entry in known):
         return probabilities(name, known)
@@ -71,9 +75,9 @@ def law(name: str, value: object) -> tuple[Entry, ...]:
 
 
 def _total(values: Sequence[Entry]) -> Entry:
-    """Return the sum; ArithmeticError where it has too many terms."""
+    """Return the sum; raise ArithmeticError if it has too many terms."""
     parts: dict[object, formula.Quotient] = {}
-    for value in values:  # those of one denominator first
+    for value in values:  # add up values with a common denominator first
         quotient = _quotient(value)
         key = frozenset(quotient[1].items())
         parts[key] = formula.add(parts[key], quotient) if key in parts else quotient
@@ -93,29 +97,29 @@ def _ball(value: Entry) -> arb:
 
 
 def balls(entries: Sequence[Entry]) -> list[arb]:
-    """Return balls that contain the entries."""
+    """Return a ball around each entry."""
     return [_ball(entry) for entry in entries]
 
 
 class TableLaws(FiniteLaws):
-    """Laws that are rows of entries."""
+    """Finite laws that are given as rows of a table."""
 
     @abstractmethod
     def rows(self, index: int) -> tuple[Sequence[Entry], Sequence[Entry]]:
-        """Return P and Q."""
+        """Return the probabilities of P and of Q, in the same order of outcomes."""
 
     def masses(self, index: int) -> tuple[list[arb], list[arb]]:
-        """Return balls around the entries."""
+        """Return balls around the probabilities of P and of Q."""
         p, q = self.rows(index)
         return balls(p), balls(q)
 
     def rational_masses(self, index: int) -> Masses | None:
-        """Return the entries where all are rational."""
+        """Return the probabilities of P and of Q if all are rational, else None."""
         p, q = (tuple(e for e in row if isinstance(e, Fraction)) for row in self.rows(index))
         return (p, q) if len(p) == len(q) == len(self.rows(index)[0]) else None
 
     def table_above(self, index: int) -> Masses:
-        """Return rational masses with a profile that is at least as large, by 2⁻²⁵⁶ or so."""
+        """Return rational masses whose profile is an upper bound, larger by about 2⁻²⁵⁶."""
         if (exact := self.rational_masses(index)) is not None:
             return exact
         with ctx.workprec(_BITS):
@@ -123,14 +127,17 @@ class TableLaws(FiniteLaws):
         return masses(hull(over(p, q)))
 
     def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
-        """Return ln(p/q) where it is an exact number: of no other outcome is it an exact ε."""
+        """Return ln(p/q) of each outcome, or None if it is not known to be algebraic.
+
+        For rational tables see `FiniteLaws`.
+        """
         if self.rational_masses(index) is not None:
             return super().exact_losses(index)
         return list(map(_log_ratio, *self.rows(index)))
 
 
 def _entry(name: str, value: object) -> Entry:
-    number = exact(value, name)  # type: ignore[arg-type]  # exact refuses what is no number
+    number = exact(value, name)  # type: ignore[arg-type]  # exact raises for other types
     if number.sign < 0:
         raise expected(name, number, "≥ 0")
     return _known(number)
@@ -138,7 +145,7 @@ def _entry(name: str, value: object) -> Entry:
 
 @functools.lru_cache(maxsize=4096)
 def _log_ratio(p: Entry, q: Entry) -> ExactReal | None:
-    """Return ln(p/q) of two numbers ≥ 0 where it is algebraic; else, or if too long, None."""
+    """Return ln(p/q) for p, q ≥ 0 if it is algebraic; None if not, or if it is too long."""
     if p == 0 or q == 0:
         return None
     try:
@@ -156,15 +163,15 @@ def _around(value: arb) -> Ends:
 Rows: TypeAlias = tuple[tuple[Entry, ...], ...]
 Edges: TypeAlias = tuple[tuple[int, int], ...]
 _MOST_INPUTS = 100
-"""Inputs: 9,900 ordered pairs of rows, each of which every question looks at."""
+"""Limit on the inputs: every question examines all ordered pairs of rows, here 9,900."""
 
 
 @final
 class Stochastic(Field[Rows, Any]):
-    """Two or more rows of numbers ≥ 0, of one length, each of sum exactly 1: a list or an array."""
+    """A field with two or more probability vectors of equal length, given as a list or an array."""
 
     def read(self, value: Any) -> Rows:
-        """Convert every row, naming the entry or the row that is wrong."""
+        """Return the rows; an error names the entry or the row that is invalid."""
         name = self._name
         listed = value.tolist() if hasattr(value, "tolist") else value
         if isinstance(listed, (str, bytes)) or not isinstance(listed, Sequence):
@@ -183,10 +190,10 @@ class Stochastic(Field[Rows, Any]):
 
 @final
 class Graph(Field[Edges | None, Any]):
-    """Pairs of different whole numbers ≥ 0; None for all."""
+    """A field with pairs of different integers ≥ 0; None means all pairs."""
 
     def read(self, value: Any) -> Edges | None:
-        """Convert every pair, naming the one that is wrong."""
+        """Return the pairs; an error names the pair that is invalid."""
         if value is None:
             return None
         listed = value.tolist() if hasattr(value, "tolist") else value
@@ -206,23 +213,25 @@ class Graph(Field[Edges | None, Any]):
 
 @declared
 class Channel(Mechanism, TableLaws):
-    """Report an outcome j of an input i with probability matrix[i][j].
+    """Report the outcome j for an input i with probability matrix[i][j].
 
     Parameters
     ----------
     matrix
-        A row for each input, a column for each outcome: rational numbers ≥ 0, or formulas with
-        + - * / **, exp and sqrt such as "exp(1)/(exp(1)+1)", each row of sum exactly 1: a list
-        of rows, or an array.
+        A list of rows or an array, with one row for each input and one column for each outcome.
+        The entries are rational numbers ≥ 0, or formulas with + - * / **, exp and sqrt, such as
+        "exp(1)/(exp(1)+1)". Each row sums to exactly 1.
     neighbours
-        Pairs [i, j] of inputs, counted from 0; without it every two inputs are neighbours.
+        Pairs [i, j] of neighbouring inputs, counted from 0. By default every two inputs are
+        neighbours.
 
     Notes
     -----
-    Without `neighbours` the input is one record, so neighbours replace it (local differential
-    privacy). With it the inputs may be datasets, and the pairs are the relation, whatever its name.
-    The profile is the maximum over all pairs of rows, in both orders. A pair with the same entries
-    (p, q) as another one, in another order, has the same profile, and is listed once.
+    Without `neighbours` the input is one record, and neighbours replace it (local differential
+    privacy). With `neighbours` the inputs may be datasets, and the pairs define the neighbouring
+    relation, whatever relation a question names. The profile is the maximum over all pairs of
+    neighbouring rows, in both orders. Pairs of rows that have the same entries (p, q) in another
+    order of the outcomes have the same profile, so only one of them is listed.
     """
 
     every_pair_listed = True
@@ -241,7 +250,7 @@ class Channel(Mechanism, TableLaws):
                 raise expected("neighbours", list(pair), f"to be in 0..{len(self.matrix) - 1}")
 
     def __hash__(self) -> int:
-        """Hash once: every pair of rows asks."""
+        """Return the cached hash; every pair of rows needs it."""
         return self._hash
 
     @cached_property
@@ -250,7 +259,7 @@ class Channel(Mechanism, TableLaws):
 
     @cached_property
     def _different(self) -> list[int]:
-        """The numbers i·inputs + j of ordered pairs of rows, one of each profile."""
+        """The indices i·inputs + j of ordered pairs of rows, one for each multiset of entries."""
         found: dict[tuple[tuple[int, int], ...], int] = {}
         names: dict[Entry, int] = {}
         named = [[names.setdefault(entry, len(names)) for entry in row] for row in self.matrix]
@@ -261,7 +270,10 @@ class Channel(Mechanism, TableLaws):
         return list(found.values())
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the ordered pairs of rows. Raises AdjacencyError for a record that is added."""
+        """Return all ordered pairs of neighbouring rows.
+
+        Raises AdjacencyError under add/remove if there are no `neighbours`.
+        """
         if self.neighbours is None:
             refuse_added(adjacency, self)
         pairs = tuple(FinitePair(self, index) for index in self._different)
@@ -273,29 +285,29 @@ class Channel(Mechanism, TableLaws):
         )
 
     def outcomes(self, index: int) -> Sequence[object]:
-        """Return the numbers of the columns."""
+        """Return the column numbers 0, …, n − 1."""
         return range(len(self.matrix[0]))
 
     def rows(self, index: int) -> tuple[Sequence[Entry], Sequence[Entry]]:
-        """Return two rows."""
+        """Return the rows of the pair of inputs with this index."""
         i, j = divmod(index, len(self.matrix))
         return self.matrix[i], self.matrix[j]
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw `size` reports of the input 0, exactly."""
+        """Draw `size` reports of input 0, exactly."""
         return self.outputs(0, size, rng=rng)
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Report every entry of an array of inputs 0, …, n − 1, exactly."""
+        """Draw `times` reports of every entry of an array of inputs 0, …, n − 1, exactly."""
         draw = partial(self.outputs, rng=rng)
         return release_reports(draw, value, times, inputs=len(self.matrix))
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return the pairs of inputs, one of each profile."""
+        """Return the listed pairs of inputs."""
         return [divmod(index, len(self.matrix)) for index in self._different]
 
     def outputs(self, answer: Any, size: int, *, rng: Randomness) -> Array:
-        """Draw `size` reports of an input."""
+        """Draw `size` reports of an input, exactly."""
         row = self.matrix[int(answer)]
         return sampling.indices_by_inversion(
             lambda: list(accumulate(balls(row)))[:-1], size, rng=rng
@@ -306,7 +318,7 @@ class Channel(Mechanism, TableLaws):
 
 
 class CategoryReport(Mechanism, FiniteLaws, ABC):
-    """A report of one person's category, of k, with the privacy losses ε, 0 and −ε."""
+    """A report of one person's category out of k, with privacy losses ε, 0 and −ε."""
 
     noise_argument = "epsilon"
     noise_grows = False
@@ -314,7 +326,10 @@ class CategoryReport(Mechanism, FiniteLaws, ABC):
     categories: Integer
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the reports on two different categories. Raises AdjacencyError for add/remove."""
+        """Return the laws of the reports of two categories.
+
+        Raises AdjacencyError under add/remove.
+        """
         refuse_added(adjacency, self)
         return WorstCase.symmetric(
             FinitePair(self, 0),
@@ -323,19 +338,19 @@ class CategoryReport(Mechanism, FiniteLaws, ABC):
 
     def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
         """Return ε, 0, −ε."""
-        epsilon: ExactReal = self.epsilon  # all but Rappor
+        epsilon: ExactReal = self.epsilon  # Rappor, which has no epsilon, overrides this
         return [epsilon, ExactReal.of_rational(0), -epsilon]
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return two categories: all pairs are alike."""
+        """Return one pair of categories: by symmetry all pairs are equivalent."""
         return [(0, 1)]
 
 
 @declared
 class RandomizedResponse(CategoryReport):
-    """Report one person's category truthfully with odds e^ε against each other category.
+    """Report one person's category: the truth is e^ε times as likely as each other category.
 
-    The true category is reported with probability e^ε/(e^ε + k − 1) and each of the others with
+    The true category is reported with probability e^ε/(e^ε + k − 1) and each other one with
     probability 1/(e^ε + k − 1) (Warner 1965 for k = 2; Kairouz, Bonawitz and Ramage 2016).
 
     Parameters
@@ -347,7 +362,7 @@ class RandomizedResponse(CategoryReport):
 
     Notes
     -----
-    The input is one record, so neighbours replace it: the add/remove relation does not fit.
+    The input is one record and neighbours replace it; the add/remove relation does not apply.
     """
 
     example = "RandomizedResponse(epsilon=1, categories=4)"
@@ -356,7 +371,7 @@ class RandomizedResponse(CategoryReport):
     categories: Integer = Integer(2, least=2)
 
     def outcomes(self, index: int) -> Sequence[object]:
-        """Name the reports by what they say."""
+        """Return the names of the three kinds of reports."""
         return "the true category under P", "another category", "the true category under Q"
 
     def masses(self, index: int) -> tuple[list[arb], list[arb]]:
@@ -366,7 +381,7 @@ class RandomizedResponse(CategoryReport):
         return [true, rest, other], [other, rest, true]
 
     def error_probability(self) -> arb:
-        """Return the probability (k − 1)/(e^ε + k − 1) that the report is not the truth."""
+        """Return the probability (k − 1)/(e^ε + k − 1) that the report is wrong."""
         return (self.categories - 1) * self._probabilities()[1]
 
     def sample(self, size: int, *, rng: Randomness) -> Array:
@@ -375,26 +390,26 @@ class RandomizedResponse(CategoryReport):
         return lies * rng.integers(1, self.categories, size)
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Report every entry of an answer, categories 0..k − 1, exactly."""
+        """Draw `times` reports of every entry of an array of categories 0..k − 1, exactly."""
         reports = release_integers(lambda count: self.sample(count, rng=rng), value, times)
         return reports % self.categories
 
     def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw reports of a true category."""
+        """Draw `size` reports if `answer` is the true category."""
         reports: Array = (self.sample(size, rng=rng) + int(answer)) % self.categories
         return reports
 
     def variances(self) -> list[arb]:
-        """Return [p(1 − p)] of a reported bit.
+        """Return [p(1 − p)], the variance of a reported bit that is true with probability p.
 
-        Raises NotApplicableError for more than two categories, which are names and not numbers.
+        Raises NotApplicableError for more than two categories, because they are not numbers.
         """
         self._require_bit("variance")
         true, other = self._probabilities()
         return [true * other]
 
     def mean_squared_error(self) -> arb:
-        """Return the probability of a wrong bit: the report, unlike the truth, is biased.
+        """Return 1 − p, the probability of a wrong bit; it includes the bias of the report.
 
         Raises NotApplicableError for more than two categories.
         """
@@ -402,7 +417,7 @@ class RandomizedResponse(CategoryReport):
         return self.error_probability()
 
     def _probabilities(self) -> tuple[arb, arb]:
-        """Return the probability of the true category, and of each other one."""
+        """Return the probabilities of the true category and of each other one."""
         odds = (-self.epsilon.ball()).exp()
         true = 1 / (1 + (self.categories - 1) * odds)
         return true, odds * true
@@ -415,23 +430,24 @@ class RandomizedResponse(CategoryReport):
             )
 
 
-# --- Any finite pair of laws ----------------------------------------------------------------------
+# --- A given pair of finite laws ------------------------------------------------------------------
 
 
 @declared
 class Tabulated(Mechanism, TableLaws):
-    """A mechanism known by its laws on one pair of neighbours: outcomes 0, …, n − 1.
+    """A mechanism given by the laws of its outcomes 0, …, n − 1 on one pair of neighbours.
 
     Parameters
     ----------
     p, q
-        Probabilities of the outcomes, of sum exactly 1, in the same order: rational, or formulas
-        with + - * / **, exp and sqrt. REMOVE compares p with q, ADD compares q with p.
+        Probabilities of the outcomes, in the same order; each sums to exactly 1. The entries are
+        rational numbers, or formulas with + - * / **, exp and sqrt. REMOVE compares p with q, ADD
+        compares q with p.
 
     Notes
     -----
-    A guarantee holds for these two datasets, under any relation; that no other neighbours
-    are worse is for whoever made the table to say. `sample` draws outcomes from p.
+    Guarantees hold for these two datasets only, under any relation. They hold for a mechanism if
+    this pair is its worst one, which is not checked. `sample` draws outcomes from p.
     """
 
     example = "Tabulated(p=['3/4', '1/4'], q=['1/4', '3/4'])"
@@ -451,7 +467,7 @@ class Tabulated(Mechanism, TableLaws):
             )
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the pair of tables, in both directions."""
+        """Return (p, q) for REMOVE and (q, p) for ADD."""
         pair = FinitePair(self, 0)
         return WorstCase((pair,), (pair.reverse(),), "The pair is given as it is.")
 
@@ -470,95 +486,98 @@ class Tabulated(Mechanism, TableLaws):
         )
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return the two datasets: 0 has the law p, 1 the law q."""
+        """Return the two datasets: 0 has law p, 1 has law q."""
         return [(0, 1)]
 
     def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw outcomes from p for the answer 0, else from q."""
+        """Draw `size` outcomes from p if `answer` is 0, else from q."""
         law = self if answer == 0 else Tabulated(self.q, self.p)
         return law.sample(size, rng=rng)
 
 
-# --- Reports of one person's category: every report is a set of categories, the true one more
-#     likely
-# What a report says of two categories is which of them it contains. Whichever other categories
-# there are, it has the loss ε where it contains the true one under P alone, −ε where it contains
-# the true one under Q alone, and 0 elsewhere; renaming the categories maps every pair of them to
-# every other. So one pair of three outcomes is worst, in both directions, and each mechanism states
-# its masses.
+# --- Local reports that are sets of categories, biased towards the true one -----------------------
 #
-# The number of people who hold a category is estimated without bias: of n reports m contain it, and
-# (m − nq)/(p − q) is the estimate, where a report contains the true category with probability p and
-# each other one with probability q. A person adds q(1 − q)/(p − q)² to its variance, and a holder
-# p(1 − p)/(p − q)² (Wang, Blocki, Li and Jha 2017, Theorem 2).
+# The likelihood ratio of a report for two true categories depends only on which of the two it
+# contains. The loss is ε if it contains only the true category under P, −ε if it contains only the
+# true category under Q, and 0 otherwise. Renaming the categories maps every pair to every other.
+# So a single pair of laws on three outcomes is worst, in both directions; each mechanism gives its
+# masses.
+#
+# Suppose that a report contains the true category with probability p and each other category with
+# probability q. If m of n reports contain a category, then (m − nq)/(p − q) is an unbiased estimate
+# of the number of people who hold it. A person who holds it adds p(1 − p)/(p − q)² to the variance,
+# and any other person q(1 − q)/(p − q)² (Wang, Blocki, Li and Jha 2017, Theorem 2).
 
 _WHOLE_BITS = 512
-"""Precision at which a real number is rounded to the nearest whole one."""
+"""Precision at which a real number is rounded to the nearest integer."""
 
 
 class LocalReport(CategoryReport, ABC):
-    """A report of one of k categories with the privacy losses ε, 0 and −ε."""
+    """A report of one of k categories that is itself a set of categories."""
 
     @abstractmethod
     def chances(self) -> tuple[arb, arb]:
-        """Return the probabilities that a report contains the true category, and another one."""
+        """Return (p, q): the probability that a report contains the true, or a given other one."""
 
     @abstractmethod
     def masses(self, index: int) -> tuple[list[arb], list[arb]]:
-        """Return the probabilities of a report of one alone, of both or none, of the other."""
+        """Return the laws P and Q of the three outcomes that `outcomes` names."""
 
     @abstractmethod
     def outputs(self, answer: Any, size: int, *, rng: Randomness) -> Array:
-        """Draw reports of a category: rows of k bits, 1 for each category in the set."""
+        """Draw `size` reports of a category: rows of k bits, 1 for each category in the set."""
 
     def outcomes(self, index: int) -> Sequence[object]:
-        """Name the reports by what they contain."""
+        """Return the names of the three outcomes: which of the two true categories is reported."""
         return "the true category under P alone", "both or none", "the true category under Q alone"
 
     @property
     def dimension(self) -> int:
-        """The number of categories, each of which a report has a bit for."""
+        """k, the number of categories and of bits of a report."""
         return self.categories
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw `size` reports of the category 0, exactly."""
+        """Draw `size` reports of category 0, exactly."""
         return self.outputs(0, size, rng=rng)
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Report every entry of an array of categories, exactly; the bits are a new last axis."""
+        """Draw `times` reports of every entry of an array, exactly; the last axis is the k bits."""
         draw, k = partial(self.outputs, rng=rng), self.categories
         return release_reports(draw, value, times, inputs=k, width=(k,))
 
     def estimate(self, reports: ArrayLike) -> Array:
-        """Estimate without bias how many of those who report hold each category, in floats."""
+        """Return unbiased estimates, in floats, of how many people hold each category.
+
+        `reports` is an array of bits whose last axis has length k.
+        """
         p, q = (float(chance) for chance in self.chances())
         rows = np.asarray(reports).reshape(-1, self.categories)
         found: Array = (rows.sum(axis=0) - len(rows) * q) / (p - q)
         return found
 
     def variances(self) -> list[arb]:
-        """Return [q(1 − q)/(p − q)²]: what one who does not hold it adds to that of a count."""
+        """Return [q(1 − q)/(p − q)²], the variance of a count per person who does not hold it."""
         p, q = self.chances()
         return [q * (1 - q) / (p - q) ** 2]
 
     def mean_squared_error(self) -> arb:
-        """Return what a person adds to that of all estimates, per category: one of k is held."""
+        """Return the variance that a person adds to an estimate, averaged over the k categories."""
         p, q = self.chances()
         of_others = (self.categories - 1) * q * (1 - q)
         return (p * (1 - p) + of_others) / (p - q) ** 2 / self.categories
 
 
 class _Bits(LocalReport, ABC):
-    """Reports whose bits are independent."""
+    """Local reports with independent bits."""
 
     def masses(self, index: int) -> tuple[list[arb], list[arb]]:
-        """Return p(1 − q), pq + (1 − p)(1 − q), q(1 − p)."""
+        """Return P = (p(1 − q), pq + (1 − p)(1 − q), q(1 − p)) and Q, which is P reversed."""
         p, q = self.chances()
         listed = [p * (1 - q), p * q + (1 - p) * (1 - q), q * (1 - p)]
         return listed, listed[::-1]
 
     def outputs(self, answer: Any, size: int, *, rng: Randomness) -> Array:
-        """Draw every bit."""
+        """Draw `size` reports, exactly: the bit of `answer` is 1 with probability p, others q."""
         reports = _coins(lambda: self.chances()[1], size * self.categories, rng)
         reports = reports.reshape(size, self.categories)
         reports[:, int(answer)] = _coins(lambda: self.chances()[0], size, rng)
@@ -567,11 +586,11 @@ class _Bits(LocalReport, ABC):
 
 @declared
 class UnaryEncoding(_Bits):
-    """Report a bit for each of k categories, the true one's 1, each flipped independently.
+    """Report k bits, of which the true category's is 1, after flipping each bit independently.
 
-    Wang, Blocki, Li and Jha (2017). The symmetric encoding keeps a bit with probability
-    p = e^{ε/2}/(1 + e^{ε/2}); the optimised one keeps 1 with probability ½ and turns 0 into 1 with
-    probability q = 1/(1 + e^ε), which has the least variance of a count that few people add to.
+    Wang, Blocki, Li and Jha (2017). The symmetric encoding keeps each bit with probability
+    e^{ε/2}/(1 + e^{ε/2}). The optimised encoding keeps 1 with probability ½ and turns 0 into 1 with
+    probability 1/(1 + e^ε), which minimises the variance of small counts.
 
     Parameters
     ----------
@@ -580,7 +599,7 @@ class UnaryEncoding(_Bits):
     categories
         k ≥ 2.
     optimised
-        Whether 1 and 0 are flipped with the two probabilities of the optimised encoding.
+        Whether to use the optimised encoding. The default is the symmetric one.
     """
 
     example = "UnaryEncoding(epsilon=1, categories=10, optimised=True)"
@@ -590,7 +609,7 @@ class UnaryEncoding(_Bits):
     optimised: Switch = Switch(False)
 
     def chances(self) -> tuple[arb, arb]:
-        """Return p and q."""
+        """Return (p, q), the probabilities that a bit is reported as 1 if it is 1, or 0."""
         if self.optimised:
             return arb("0.5"), 1 / (1 + self.epsilon.ball().exp())
         q = 1 / (1 + (self.epsilon.ball() / 2).exp())
@@ -601,8 +620,9 @@ class UnaryEncoding(_Bits):
 class Rappor(_Bits):
     """Report a bit for each of k categories: the permanent response of RAPPOR.
 
-    Erlingsson, Pihur and Korolova (2014): each bit is kept with probability 1 − f, and is else a
-    fair coin. That is the symmetric unary encoding at ε = 2 ln((2 − f)/f), with rational chances.
+    Erlingsson, Pihur and Korolova (2014): each bit is kept with probability 1 − f, and otherwise
+    replaced by a fair coin. This is the symmetric unary encoding with ε = 2 ln((2 − f)/f), whose
+    probabilities are rational.
 
     Parameters
     ----------
@@ -629,21 +649,22 @@ class Rappor(_Bits):
         return ball(1 - self.flip / 2), ball(self.flip / 2)
 
     def rational_masses(self, index: int) -> tuple[list[Fraction], list[Fraction]]:
-        """Return the masses, which are rational."""
+        """Return P = ((1 − q)², 2q(1 − q), q²), with q = f/2, and Q, which is P reversed."""
         q = self.flip / 2
         listed = [(1 - q) ** 2, 2 * q * (1 - q), q**2]
         return listed, listed[::-1]
 
     def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
-        """Return 0 for both or none; the others are logarithms."""
+        """Return 0 for the middle outcome and None for the others, which are logarithms."""
         return FiniteLaws.exact_losses(self, index)
 
 
 @declared
 class SubsetSelection(LocalReport):
-    """Report a set of d categories, with odds e^ε for those that contain the true one.
+    """Report a set of d categories: each set with the true one is e^ε times as likely as others.
 
-    Ye and Barg (2018). The true one is in it with probability p = d e^ε/(d e^ε + k − d).
+    Ye and Barg (2018). The set contains the true category with probability
+    p = d e^ε/(d e^ε + k − d).
 
     Parameters
     ----------
@@ -652,8 +673,8 @@ class SubsetSelection(LocalReport):
     categories
         k ≥ 2.
     size
-        d in 1..k − 1; by default k/(e^ε + 1) rounded, and at least 1. With d = 1 it is randomised
-        response.
+        d in 1..k − 1. The default is k/(e^ε + 1), rounded, but at least 1. With d = 1 the mechanism
+        is randomised response.
     """
 
     example = "SubsetSelection(epsilon=1, categories=10)"
@@ -668,25 +689,32 @@ class SubsetSelection(LocalReport):
 
     @property
     def set_size(self) -> int:
-        """The size d."""
+        """d, the size of the reported set."""
         k = self.categories
         return self.size or max(1, nearest("size", lambda: k / (self.epsilon.ball().exp() + 1)))
 
     def chances(self) -> tuple[arb, arb]:
-        """Return p, and (d − p)/(k − 1) of each other."""
+        """Return p and q = (d − p)/(k − 1)."""
         k, d = self.categories, self.set_size
         p = 1 / (1 + (arb(k - d) / d) * (-self.epsilon.ball()).exp())
         return p, (d - p) / (k - 1)
 
     def masses(self, index: int) -> tuple[list[arb], list[arb]]:
-        """Return p(k − d)/(k − 1), (p(d − 1) + (1 − p)(k − d − 1))/(k − 1), (1 − p)d/(k − 1)."""
+        """Return the law P below and Q, which is P reversed.
+
+        P = (p(k − d), p(d − 1) + (1 − p)(k − d − 1), (1 − p)d)/(k − 1).
+        """
         k, d, p = self.categories, self.set_size, self.chances()[0]
         rest = p * (d - 1) + (1 - p) * (k - d - 1)
         listed = [part / (k - 1) for part in (p * (k - d), rest, (1 - p) * d)]
         return listed, listed[::-1]
 
     def outputs(self, answer: Any, size: int, *, rng: Randomness) -> Array:
-        """Draw whether the true one is in the set, and the others without replacement."""
+        """Draw `size` reports, exactly.
+
+        First draw whether the set contains the true category, then fill it with other categories,
+        drawn without replacement.
+        """
         k, d, each = self.categories, self.set_size, np.arange(size)
         with_truth = _coins(lambda: self.chances()[0], size, rng)
         reports = np.zeros((size, k), dtype=np.int64)
@@ -702,12 +730,12 @@ class SubsetSelection(LocalReport):
 
 
 def _coins(chance: Callable[[], arb], size: int, rng: Randomness) -> Array:
-    """Draw bits that are 1 with a probability, exactly."""
+    """Draw `size` bits that are 1 with the given probability, exactly."""
     return sampling.indices_by_inversion(lambda: [1 - chance()], size, rng=rng)
 
 
 def nearest(argument: str, value: Callable[[], arb]) -> int:
-    """Return the nearest whole number; raise InvalidInputError where that is too large to tell."""
+    """Return the nearest integer; raise InvalidInputError if the value is too large to round."""
     with ctx.workprec(_WHOLE_BITS):
         found = (value() + arb("0.5")).floor().unique_fmpz()
     if found is None:

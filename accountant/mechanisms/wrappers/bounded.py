@@ -1,41 +1,46 @@
-"""Noisy answers that are made to fit a range.
+"""Noisy answers restricted to a range, by resampling, clipping or wrapping.
 
-The noise X is symmetric and log-concave, of density or masses f; the true answer a is in [l, u], of
-width w, and neighbours are at most d ≤ w apart. For a < b the ratio f(x − a)/f(x − b) falls in x,
-so that of all events the best against b is a half-line {x < t}, and the best against a one to the
-right. Reflecting the range exchanges both: one order of every two answers is enough.
+The noise X is symmetric and log-concave, with density or mass function f. The true answer a is in
+[l, u], of width w = u − l, and the answers of neighbours differ by at most d ≤ w. For a < b the
+ratio f(x − a)/f(x − b) decreases in x, so the best event for a against b is a half-line {x < t},
+and the best event for b against a is {x > t}. Reflection of the range exchanges the two, so it
+suffices to consider one order of each two answers.
 
-**Resampling**: X is drawn until a + X is in [l, u]. The law at a is f(x − a)/Z(a) there,
-Z(a) = P(l ≤ a + X ≤ u). *This is no post-processing of a + X*: how likely it is to be drawn again
-depends on a. Put F_a(t) = P(l ≤ a + X < t)/Z(a), then
+**Resampling.** X is drawn until a + X is in [l, u]. The law at a has density f(x − a)/Z(a) on
+[l, u], where Z(a) = P(l ≤ a + X ≤ u). *It is not a post-processing of a + X*, because the
+probability of acceptance depends on a. Let F_a(t) = P(l ≤ a + X < t)/Z(a). Then
 
     H(ε) = sup over a ≤ u − d and t of F_a(t) − e^ε F_{a+d}(t).
 
-*Proof.* The ratio of the laws at a and b > a falls in x, as without the factor Z(b)/Z(a): so F_b(t)
-falls in b at every t, and of all b ≤ a + d the farthest is worst. If that is u, the least a is
-worst, as F_a falls in a: both are d apart. ∎ Which a is worst depends on ε: at an end Z(a) is
-least, which matters for large ε; in the middle less noise is drawn again. Over real a the supremum
-is enclosed by branch and bound, with g(a, t) = F_a(t) − e^ε F_{a+d}(t) at the t where the loss is
-ε: it is the best t for its a, so that the slope of the supremum in a is ∂g/∂a alone.
+*Proof.* For b > a the ratio of the laws at a and b decreases in x, because normalisation only
+multiplies it by Z(b)/Z(a). Hence F_b(t) decreases in b for every t, and the largest b is worst. If
+a + d > u, the largest b is u; since F_a decreases in a, a = u − d is then at least as bad. In both
+cases the worst answers differ by d. ∎ The worst a depends on ε: Z(a) is smallest at the ends, which
+matters for large ε; in the middle fewer draws are rejected. For real noise the supremum over a is
+enclosed by branch and bound. Let g(a, t) = F_a(t) − e^ε F_{a+d}(t), with t where the loss is ε.
+This t is optimal for a, so by the envelope theorem the derivative of sup_t g in a is ∂g/∂a.
 
-The largest loss of *Laplace* noise is at x = l, for a = l: with b = 1 it is d + ln Z(a + d)/Z(a),
-which falls in a, as Z is log-concave, and rises in d (Holohan, Antonatos, Braghin and Mac Aonghusa
-2020, "The bounded Laplace mechanism in differential privacy"). That of *normal* noise is at x = l
-too, for a = u − d: it is d(2(a − l) + d)/2 + ln Z(a + d)/Z(a) for σ = 1, whose slope in a,
-d + (E_{a+d} − a − d) − (E_a − a) with the means E of both laws, is E_{a+d} − E_a ≥ 0.
+The largest loss of *Laplace* noise is at x = l with a = l. For scale 1 it is
+d + ln(Z(a + d)/Z(a)), which decreases in a, because Z is log-concave, and increases in d (Holohan,
+Antonatos, Braghin and Mac Aonghusa 2020, "The bounded Laplace mechanism in differential privacy").
+The largest loss of *Gaussian* noise is at x = l with a = u − d. For σ = 1 it is
+d(2(a − l) + d)/2 + ln(Z(a + d)/Z(a)). Its derivative in a is
+d + (E_{a+d} − a − d) − (E_a − a) = E_{a+d} − E_a ≥ 0, where E_a is the mean of the law at a.
 
-**Clipping** moves a + X to the nearer end, which is post-processing. The best t of unclipped laws
-is a + τ, where {L > ε} ends; here t is in [l, u], or all is rejected. Of the half-lines of a,
-F(τ) − e^ε F(τ − d) rises up to that τ, then falls. For ε ≥ 0 that τ is at most d/2, and a = u − d
-leaves most room: the best is τ or −(w − d), whichever is larger, and the answers u − d and u attain
-H. Laplace noise has τ ≥ 0 wherever H is not 0: clipping it saves nothing.
+**Clipping** moves a + X to the nearer end of the range. It is a post-processing. Without clipping
+the best event is {x < a + τ}, the set {L > ε}. With clipping t must be in [l, u], or the event is
+trivial. As a function of τ, F(τ) − e^ε F(τ − d) increases up to the best τ and then decreases. For
+ε ≥ 0 the best τ is at most d/2, and a = u − d allows the widest range of τ. So the optimum is the
+larger one of τ and −(w − d), and the answers u − d and u attain H. Laplace noise has τ ≥ 0 whenever
+H > 0, so clipping does not reduce its H.
 
-**Wrapping** adds a multiple of m = u − l + 1 to integer noise, as a sum modulo m does: the laws at
-two answers are shifts of each other on a circle. Nothing is known there of half-lines: every shift
-up to the sensitivity is listed; those of s and −s are reflections of each other.
+**Wrapping** reduces an integer sum modulo m = u − l + 1 into the range. The laws at two answers are
+shifts of each other on a circle. Half-lines need not be optimal there, so every shift up to the
+sensitivity is listed. The shifts s and −s are reflections of each other.
 
-**Rounding** to a grid is post-processing too. Of answers that may be any numbers it saves nothing:
-the best half-line begins between two points of the grid for some a. So it is none of these.
+**Rounding** to a grid is also a post-processing. It does not reduce H if the answer can be any real
+number, because for some a the best half-line ends between two points of the grid. It is therefore
+not offered.
 """
 
 from __future__ import annotations
@@ -74,42 +79,42 @@ from dpassay.accountant.release import sampling
 from dpassay.accountant.release.lattice import release_reports
 
 _MOST_VALUES = 256
-"""Integers in a range: every pair of neighbours is a table of so many masses."""
+"""Limit on the integers in a range: each pair of neighbours is a table of as many masses."""
 _MOST_MASSES = 1 << 18
-"""Masses of all tables together: some seconds."""
+"""Limit on the masses of all tables together; they take a few seconds."""
 _ACCURACY = 44
-"""Bits to which a supremum over true answers is enclosed: a search takes two steps for each."""
+"""Relative accuracy, in bits, of a supremum over true answers; each bit takes two steps."""
 _NARROW = 40
-"""Bits of an argument from which on a function is asked for all of it at once."""
+"""Relative accuracy, in bits, below which a ball is evaluated at its two ends instead."""
 _PARTS = 16
-"""Parts of the range of true answers that a search begins with."""
+"""Number of intervals of true answers with which the branch and bound starts."""
 _MOST_BOXES = 3_000
-"""Parts of it that are examined, in all: about a second."""
+"""Limit on the intervals that a branch and bound examines; they take about a second."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class HalfLine:
-    """The outcomes below t = a + τ, whose loss against the answer a + d exceeds an ε."""
+    """The event {L > ε} = {x < a + τ} for true answers a (P) and a + d (Q)."""
 
     a: arb
     tau: arb
     p: arb
     q: arb
     excess: arb
-    """P − e^ε Q."""
+    """p − e^ε q, for the probabilities p and q of the event under P and Q."""
     inside: bool
-    """Whether t is certainly inside the range."""
+    """Whether t = a + τ is certainly inside the range."""
     slope: arb
-    """That of the excess in a. At t both densities are as 1 to e^−ε: what t adds to it is 0."""
+    """The derivative of `excess` in a; t is optimal, so its dependence on a contributes 0."""
 
 
 @final
 @dataclass(frozen=True)
 class ResampledPair(MirroredPair):
-    """The largest profile of the laws f(x − a)/Z(a) and f(x − a − d)/Z(a + d) on [0, w].
+    """The supremum over a of the profiles of f(x − a)/Z(a) and f(x − a − d)/Z(a + d) on [0, w].
 
-    Reflection of the range exchanges the two laws of one pair for those of another.
+    Reflection of the range maps the pair of a to the reversed pair of w − d − a.
     """
 
     law_name = "resampled"
@@ -121,7 +126,7 @@ class ResampledPair(MirroredPair):
 
     @property
     def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
+        """Return the width of answers, and why divergences are refused."""
         return Known(
             refusal="Divergences of resampled noise are not enclosed. Ask for delta, epsilon or "
             "beta.",
@@ -129,20 +134,23 @@ class ResampledPair(MirroredPair):
         )
 
     def max_loss(self) -> arb:
-        """Return ln(f(−a)Z(a + d)/(f(−a − d)Z(a))), a = 0 or w − d."""
+        """Return ln(f(−a)Z(a + d)/(f(−a − d)Z(a))); a = 0 for Laplace noise, w − d for Gaussian."""
         d, room = self.distance.ball(), (self.width - self.distance).ball()
         if self.noise == "laplace":
             return d + self._rise(arb(0))
         return d * (2 * room + d) / 2 + self._rise(room)
 
     def excess(self, epsilon: ExactReal) -> arb:
-        """Return the supremum, 0 from the largest loss on."""
+        """Return the supremum over a, which is 0 for ε beyond the largest loss."""
         if epsilon.ball() > self.max_loss():
             return arb(0)
         return _worst(self, epsilon, ctx.prec)[0].max(arb(0))
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return those of the pairs where the supremum is: they are its slope in e^ε."""
+        """Return the tails of the pairs that attain the supremum.
+
+        They give its derivative in e^ε.
+        """
         if epsilon.sign < 0:
             return self.tails(-epsilon).reflected
         if epsilon.ball() > self.max_loss():
@@ -157,7 +165,7 @@ class ResampledPair(MirroredPair):
         )
 
     def at(self, a: arb, epsilon: ExactReal) -> HalfLine:
-        """Return {L > ε} of all true answers a of a ball."""
+        """Enclose {L > ε} for all true answers in the ball a."""
         d, w = self.distance.ball(), self.width.ball()
         first, second = self._whole(a), self._whole(a + d)
         beyond = epsilon.ball() - self._rise(a)
@@ -165,7 +173,7 @@ class ResampledPair(MirroredPair):
             tau = d / 2 - beyond / d
         else:
             tau = (d - beyond) / 2
-            if not beyond <= d:  # it may be empty
+            if not beyond <= d:  # the event may be empty
                 tau = tau.union(-a)
         if tau < -a or (self.noise == "laplace" and beyond > d):
             return HalfLine(a, -a, arb(0), arb(0), arb(0), inside=False, slope=arb(0))
@@ -177,7 +185,7 @@ class ResampledPair(MirroredPair):
         return HalfLine(a, tau, p, q, p - x * q, inside, slope if inside else slope.union(arb(0)))
 
     def bend(self, a: arb, epsilon: ExactReal) -> arb:
-        """Return all second derivatives of the supremum in a, where t is inside the range."""
+        """Enclose the second derivative in a of sup_t g(a, t), valid if t is inside the range."""
         d, w, x = self.distance.ball(), self.width.ball(), epsilon.ball().exp()
         with ctx.workcap(3):
             at = arb_series([a, 1])
@@ -199,12 +207,12 @@ class ResampledPair(MirroredPair):
             return found
 
     def _drift(self, a: arb, share: arb) -> arb:
-        """Return f(a) − F_a(t)·Z′(a), which is Z(a)·∂F_a/∂a but for f(t − a)."""
+        """Return f(a) − F_a(t) Z′(a), which is Z(a) ∂F_a(t)/∂a + f(t − a), t fixed."""
         start = self._density(a)
         return start - share * (start - self._density(self.width.ball() - a))
 
     def _rise(self, a: arb) -> arb:
-        """Return ln Z(a + d)/Z(a), which falls in a: Z is log-concave."""
+        """Return ln(Z(a + d)/Z(a)), which decreases in a because Z is log-concave."""
         if a.rel_accuracy_bits() < _NARROW and not a.is_exact():
             return self._rise(a.lower()).union(self._rise(a.upper()))
         return (self._whole(a + self.distance.ball()) / self._whole(a)).log()
@@ -213,7 +221,7 @@ class ResampledPair(MirroredPair):
         return self._between(-a, self.width.ball() - a)
 
     def _between(self, low: arb, high: arb) -> arb:
-        """Return P(low ≤ X ≤ high), for low ≤ high, in that tail of X where both are."""
+        """Return P(low ≤ X ≤ high) for low ≤ high, using the lower tail to avoid cancellation."""
         cdf = normal_cdf if self.noise == "gaussian" else _laplace_cdf
         if low > 0:
             low, high = -high, -low
@@ -225,7 +233,7 @@ class ResampledPair(MirroredPair):
         return (-abs(x)).exp() / 2
 
     def describe_event(self, epsilon: ExactReal) -> str:
-        """Name the pair and the half-line."""
+        """Describe the worst pair of answers and the half-line {L > ε}."""
         a = _worst(self, epsilon if epsilon.sign >= 0 else -epsilon, ctx.prec)[1]
         first, end = (float(x.mid()) for x in (a, a + self.at(a, epsilon).tau))
         return (
@@ -235,7 +243,7 @@ class ResampledPair(MirroredPair):
 
 
 def _rising(cdf: Callable[[arb], arb], x: arb) -> arb:
-    """Return all values of a distribution function in a ball, by those at its ends."""
+    """Enclose the values of a distribution function on a ball, by the values at its ends."""
     return cdf(x) if x.rel_accuracy_bits() > _NARROW else cdf(x.lower()).union(cdf(x.upper()))
 
 
@@ -251,9 +259,10 @@ def _laplace_cdf(x: arb) -> arb:
 def _worst(pair: ResampledPair, epsilon: ExactReal, bits: int) -> tuple[arb, arb]:
     """Enclose the supremum over a in [0, w − d], and all a where it is attained, for ε ≥ 0.
 
-    Parts of the range are halved. One is dropped where its upper bound, by its values or by that in
-    the middle and its slopes, is below a value that is known; or where its slope has one sign: then
-    it is largest at an end, which is one of its neighbour too, or of the whole range.
+    Branch and bound: intervals of a are bisected. The upper bound of an interval comes from its
+    values, or from its midpoint and the derivatives. An interval is dropped if this bound is below
+    a known value. It is also dropped if the slope has one sign: then its maximum is at an end,
+    which belongs to an adjacent interval too or is an end of the whole range.
     """
     room = (pair.width - pair.distance).ball()
     ends = [(a, pair.at(a, epsilon).excess) for a in (arb(0), room)]
@@ -261,7 +270,7 @@ def _worst(pair: ResampledPair, epsilon: ExactReal, bits: int) -> tuple[arb, arb
     close = 1 + arb(2) ** -min(_ACCURACY, bits - 12)
     size = Fraction(1, 2 * _PARTS)
     middles = [] if room.is_zero() else [size * (2 * i + 1) for i in range(_PARTS)]
-    seen, near = 0, []  # near: parts that are known well enough
+    seen, near = 0, []  # near: intervals whose bound is accurate enough
     while True:
         looked = []
         for share in middles:
@@ -297,10 +306,9 @@ def _worst(pair: ResampledPair, epsilon: ExactReal, bits: int) -> tuple[arb, arb
 @final
 @dataclass(frozen=True)
 class ClippedGaussianPair(MirroredPair):
-    """The largest profile of N(a, 1) and N(a + d, 1), both clipped to [0, w].
+    """The supremum over a of the profiles of N(a, 1) and N(a + d, 1), both clipped to [0, w].
 
-    It is that of the answers w − d and w for ε ≥ 0, and of w and w − d for ε < 0, which reflection
-    exchanges for the first.
+    For ε ≥ 0 the answers w − d and w attain it. For ε < 0 the pair is reversed, by reflection.
     """
 
     law_name = "clipped-gaussian"
@@ -310,29 +318,29 @@ class ClippedGaussianPair(MirroredPair):
 
     @property
     def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
+        """Return why divergences are refused."""
         return Known(
             refusal="Divergences of clipped noise are not enclosed: ask for those of the noise, "
             "which are no smaller."
         )
 
     def max_loss(self) -> arb:
-        """Return ln Φ(d − w)/Φ(−w)."""
+        """Return ln(Φ(d − w)/Φ(−w))."""
         d, w = self.distance.ball(), self.width.ball()
         return (normal_cdf(d - w) / normal_cdf(-w)).log()
 
     def _end(self, epsilon: ExactReal) -> arb:
-        """Return τ."""
+        """Return τ = max(d/2 − ε/d, d − w)."""
         d, w = self.distance.ball(), self.width.ball()
         return (d / 2 - epsilon.ball() / d).max(d - w)
 
     def excess(self, epsilon: ExactReal) -> arb:
-        """Return Φ(τ) − e^ε Φ(τ − d), 0 from the largest loss on."""
+        """Return Φ(τ) − e^ε Φ(τ − d), or 0 for ε beyond the largest loss."""
         tails = self.tails(epsilon)
         return (tails.p_above - epsilon.ball().exp() * tails.q_above).max(arb(0))
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the masses of both sides of τ; none is above the largest loss."""
+        """Return the masses on both sides of τ; none is above the largest loss."""
         if epsilon.sign < 0:
             return self.tails(-epsilon).reflected
         beyond = epsilon.ball() - self.max_loss()
@@ -352,23 +360,24 @@ class ClippedGaussianPair(MirroredPair):
 
 @declared
 class Bounded(Mechanism, FiniteLaws):
-    """Release an answer in [lower, upper] plus noise, made to fit that range.
+    """Release an answer in [lower, upper] plus noise, restricted to the same range.
 
     Parameters
     ----------
     mechanism
-        `Laplace` or `Gaussian` of one number, or integer noise: `DiscreteLaplace`,
-        `DiscreteGaussian`, `Skellam`, `IntegerNoise`. It names the sensitivity.
+        The noise and the sensitivity: `Laplace` or `Gaussian` for a single number, or an integer
+        mechanism (`DiscreteLaplace`, `DiscreteGaussian`, `Skellam`, `IntegerNoise`).
     lower, upper
-        The range, lower < upper, which true answers never leave; integers for integer noise.
+        The range, lower < upper; both are integers for integer noise. True answers must lie in it.
     how
-        "resample": noise is drawn until the sum is in the range. "clip": the sum is moved to the
-        nearer end. "wrap": the sum is taken modulo upper − lower + 1, of integers only.
+        "resample" draws noise until the sum is in the range. "clip" moves the sum to the nearer end
+        of the range. "wrap", for integer noise only, takes the sum modulo upper − lower + 1.
 
     Notes
     -----
-    The profile is the largest of all neighbours in the range. Drawing again is no post-processing:
-    resampled Laplace noise of sensitivity and scale 1 is not 1-DP. Clipping and wrapping are.
+    The profile is the supremum over all neighbours in the range. Clipping and wrapping are
+    post-processing. Resampling is not: resampled Laplace noise of sensitivity 1 and scale 1 is not
+    1-DP. Proofs are in `dpassay.accountant.mechanisms.wrappers.bounded`.
     """
 
     example = "Bounded(mechanism=Laplace(scale=2), lower=0, upper=10, how='resample')"
@@ -429,18 +438,18 @@ class Bounded(Mechanism, FiniteLaws):
 
     @property
     def _shift(self) -> int:
-        """The sensitivity of integer noise, as far as the range has room for it."""
+        """The sensitivity of integer noise, but at most the width of the range."""
         noise = self.mechanism
         assert isinstance(noise, (LogConcaveIntegers, IntegerNoise))
         return min(noise.sensitivity, self._size - 1)
 
     def __hash__(self) -> int:
-        """Hash by the notation: every pair of neighbours asks."""
+        """Return the hash of the arguments."""
         return hash((self.mechanism, self.lower, self.upper, self.how))
 
     @property
     def only_alone(self) -> str:
-        """Why resampled real noise is not composed: no engine sums its losses soon."""
+        """Why resampled real noise cannot be composed: each loss takes a branch and bound."""
         if self.how == "resample" and isinstance(self.mechanism, (Laplace, Gaussian)):
             return (
                 "Every loss of it is a search over true answers, too slow for sums. Compose "
@@ -450,7 +459,7 @@ class Bounded(Mechanism, FiniteLaws):
         return ""
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the neighbours in the range, or the pair with their largest profile."""
+        """Return all neighbours in the range, or for real noise the supremum of their profiles."""
         noise = self.mechanism
         if isinstance(noise, (Laplace, Gaussian)):
             return WorstCase.symmetric(self._real(noise), _REASONS[self.how])
@@ -475,7 +484,7 @@ class Bounded(Mechanism, FiniteLaws):
 
     @property
     def _indices(self) -> list[int]:
-        """Numbers a·size + b of pairs of answers, counted from lower, one of each profile."""
+        """The indices a·size + b of the pairs of answers lower + a, lower + b that are listed."""
         size, farthest = self._size, self._shift
         noise = self.mechanism
         if self.how == "wrap":
@@ -496,21 +505,21 @@ class Bounded(Mechanism, FiniteLaws):
         return range(start, start + self._size)
 
     def rational_masses(self, index: int) -> tuple[list[Fraction], list[Fraction]] | None:
-        """Return the two laws where the noise is rational."""
+        """Return P and Q as fractions for `IntegerNoise`, else None."""
         if not isinstance(self.mechanism, IntegerNoise):
             return None
         a, b = divmod(index, self._size)
         return self._table(a), self._table(b)
 
     def _table(self, answer: int) -> list[Fraction]:
-        """Return the law at an answer, counted from lower, of rational noise."""
+        """Return the law of the release for the answer lower + `answer`, for rational noise."""
         assert isinstance(self.mechanism, IntegerNoise)
         masses = self._kept(self.mechanism, answer)
         whole = sum(masses)
         return [p / whole for p in masses]
 
     def _kept(self, noise: IntegerNoise, answer: int) -> list[Fraction]:
-        """Return how much of the noise goes to each integer of the range."""
+        """Return the probability of each integer in the range, before normalisation."""
         size = self._size
         masses = [Fraction(0)] * size
         for z, p in enumerate(noise.probabilities, start=noise.lowest):
@@ -521,14 +530,14 @@ class Bounded(Mechanism, FiniteLaws):
         return masses
 
     def masses(self, index: int) -> tuple[list[arb], list[arb]]:
-        """Return the two laws."""
+        """Return the laws P and Q of the release."""
         if (exact := self.rational_masses(index)) is not None:
             return [ball(p) for p in exact[0]], [ball(q) for q in exact[1]]
         a, b = divmod(index, self._size)
         return self._law(a), self._law(b)
 
     def _law(self, answer: int) -> list[arb]:
-        """Return the law at an answer, counted from lower, of log-concave noise."""
+        """Return the law of the release for the answer lower + `answer`, for log-concave noise."""
         size = self._size
         points, tails = _listed(self, ctx.prec)
         if self.how == "wrap":
@@ -541,7 +550,7 @@ class Bounded(Mechanism, FiniteLaws):
         return [p / whole for p in found]
 
     def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
-        """Return those that are exact numbers: of clipped discrete Laplace noise all are."""
+        """Return the losses known as exact numbers: all for clipped discrete Laplace noise."""
         noise, size = self.mechanism, self._size
         a, b = divmod(index, size)
         if self.how == "clip" and isinstance(noise, DiscreteLaplace):
@@ -551,17 +560,17 @@ class Bounded(Mechanism, FiniteLaws):
         return super().exact_losses(index)
 
     def is_mirrored(self, index: int) -> bool:
-        """Whether reflection of the range exchanges both answers."""
+        """Whether reflection of the range exchanges the two answers."""
         return self.mechanism.is_symmetric and sum(divmod(index, self._size)) == self._size - 1
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw `size` releases of the answer in the middle of the range."""
+        """Draw `size` releases if the true answer is the middle of the range."""
         middle = self.lower + self._width / ExactReal.of_rational(2)
         real = isinstance(self.mechanism, (Laplace, Gaussian))
         return self.outputs(float(middle) if real else math.floor(middle), size, rng=rng)
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Release every entry of an array of integers in the range, exactly."""
+        """Draw `times` releases of every entry of an array of integers in the range, exactly."""
         if isinstance(self.mechanism, (Laplace, Gaussian)):
             raise NotApplicableError(
                 "Bounded releases integers only: write DiscreteLaplace or DiscreteGaussian on a "
@@ -576,7 +585,7 @@ class Bounded(Mechanism, FiniteLaws):
         return release_reports(draw, truth, times, inputs=self._size)
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return neighbours: integers of every pair, else those at the ends and in the middle."""
+        """Return all listed pairs for integer noise, else pairs at the ends and in the middle."""
         if not isinstance(self.mechanism, (Laplace, Gaussian)):
             start = math.floor(self.lower)
             found = (divmod(index, self._size) for index in self._indices)
@@ -589,7 +598,7 @@ class Bounded(Mechanism, FiniteLaws):
         return [way for a, b in dict.fromkeys(pairs) for way in ((a, b), (b, a))]
 
     def outputs(self, answer: Any, size: int, *, rng: Randomness) -> Array:
-        """Draw `size` releases of an answer: integers exactly, real noise by simulation."""
+        """Draw `size` releases of an answer: exactly for integer noise, else in floats."""
         if not isinstance(self.mechanism, (Laplace, Gaussian)):
             start = math.floor(self.lower)
             place = int(answer) - start
@@ -625,7 +634,10 @@ _REASONS = {
 
 @lru_cache(maxsize=16)
 def _listed(bounded: Bounded, bits: int) -> tuple[list[arb], list[arb]]:
-    """Return the masses of 0, …, size − 1, and P(Z ≥ z) of the same z; modulo size if wrapped."""
+    """Return P(Z = z) and P(Z ≥ z) for z = 0, …, size − 1.
+
+    If the release is wrapped, return P(Z ≡ z mod size) and an empty list.
+    """
     noise, size = bounded.mechanism, bounded._size
     assert isinstance(noise, LogConcaveIntegers)
     with ctx.workprec(bits + 64):

@@ -61,14 +61,12 @@ def plot(
     Parameters
     ----------
     thing
-        * A mechanism or a `Profile`: enclosures of δ against ε, with up to three of the points that
-          were asked.
-        * An `Account`: estimates of ε against the number of releases.
-        * A `Training`: estimates of δ against ε. `Schemes`: ε against epochs, by sampling.
-        * A `Finding`: the trade-off function, and the one that the claim requires.
-        * A `Comparison`: the candidates by the first metric.
-        * An `AuditResult`: the histograms of both datasets, and the estimated, certified, exact and
-          claimed trade-off function.
+        A mechanism or a `Profile`: enclosures of δ against ε, with up to three of the points that
+        were asked. An `Account`: estimates of ε against the number of releases. A `Training`:
+        estimates of δ against ε. `Schemes`: ε against epochs, by sampling. A `Finding`: the
+        trade-off function, and the one that the claim requires. A `Comparison`: the candidates by
+        the first metric. An `AuditResult`: the histograms of both datasets, and the estimated,
+        certified, exact and claimed trade-off function.
     path
         A .png, .pdf or .svg file to save the figure to.
     adjacency

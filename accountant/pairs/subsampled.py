@@ -1,34 +1,38 @@
-"""Poisson subsampling of one release.
+"""Pairs of Poisson-subsampled releases, envelopes of several pairs, and Gaussian mixtures.
 
-Let (A, B) be a worst pair of the release with and without a record. Every record is taken with
-probability q, independently. Given which of the other records are taken, the output is
-(1 − q)B + qA with the record and B without it; hockey-stick divergences are jointly convex, so
-the pair ((1 − q)B + qA, B) is worst for REMOVE, and (B, (1 − q)B + qA) for ADD (Zhu, Dong and Wang
-2022, Theorem 11). Both profiles are those of the release at another ε:
+*Poisson subsampling.* Let (A, B) be a worst pair of the release with and without a record. Every
+record is sampled independently with probability q. Given which other records are sampled, the
+output has the law (1 − q)B + qA with the record and B without it. Hockey-stick divergences are
+jointly convex, so the pair ((1 − q)B + qA, B) is worst for REMOVE, and (B, (1 − q)B + qA) for ADD
+(Zhu, Dong and Wang 2022, Theorem 11). Both profiles are profiles of the release at another ε:
 
     sup_S qA(S) − (e^ε − 1 + q) B(S) = q H_{A,B}(ln(1 + (e^ε − 1)/q))   where e^ε > 1 − q,
     sup_S (1 − (1 − q)e^ε) B(S) − q e^ε A(S)
         = (1 − (1 − q)e^ε) H_{B,A}(ε − ln(1 − (1 − q)(e^ε − 1)/q))      where e^ε < 1/(1 − q),
 
-and 1 − e^ε in the first, 0 in the second line elsewhere.
+elsewhere the first is 1 − e^ε and the second is 0.
 
-The envelope of several pairs: the pair whose profile is the largest of theirs at every ε.
+*Envelope.* The envelope of several pairs is the pair whose profile is, at every ε, the largest of
+theirs. As functions of z = e^ε, profiles are exactly the convex, non-increasing functions between
+(1 − z)⁺ and 1. The maximum of several profiles is such a function too, so it is the profile of a
+pair (Zhu, Dong and Wang 2022, Proposition 7).
 
-Profiles are the functions of z = e^ε that are convex, non-increasing, at least (1 − z)⁺ and at most
-1. The maximum of several is one too, so it is the profile of a pair (Zhu, Dong and Wang 2022,
-Proposition 7).
+*The two directions of a sample.* Let (A, B) have the same profile as (B, A), let 0 < q < 1 and
+M = (1 − q)B + qA. Then (M, B) has the larger profile of (M, B) and (B, M) at every ε ≥ 0, and
+(B, M) at every ε ≤ 0.
 
-*The two directions of a sample.* Let (A, B) have the same profile as (B, A), 0 < q < 1, and
-M = (1 − q)B + qA. Of the pairs (M, B) and (B, M), the first has the larger profile at ε ≥ 0, the
-second at ε ≤ 0. For, with z = e^ε ≥ 1 and c = 1 − z(1 − q) ≤ q,
+Proof. Let z = e^ε ≥ 1 and c = 1 − z(1 − q) ≤ q. Then
 
     H of (M, B) is ∫ (qA − (q + z − 1)B)⁺,
     H of (B, M) is ∫ (cB − zqA)⁺ = ∫ (cA − zqB)⁺,    and 0 for c ≤ 0,
 
-by the symmetry; and qA − (q + z − 1)B = (cA − zqB) + (z − 1)(1 − q)(A − B). Where cA > zqB, with
-0 < c ≤ q ≤ zq, A > B: the first integrand is at least the second. The second claim follows from
-H of (Q, P) at ε = 1 − z + z (H of (P, Q) at −ε). So the losses above 0 of the envelope are those of
-(M, B), the losses below 0 are those of (B, M), and it has the loss 0 with the mass that is left.
+where the equality is the symmetry of (A, B). Now
+qA − (q + z − 1)B = (cA − zqB) + (z − 1)(1 − q)(A − B). Wherever cA > zqB, A > B, as
+0 < c ≤ q ≤ zq; so there the first integrand is at least the second. The claim for ε ≤ 0 follows
+from H_{Q,P}(ε) = 1 − z + z H_{P,Q}(−ε).
+
+Hence the envelope has the positive losses of (M, B), the negative losses of (B, M), and the
+remaining mass at loss 0.
 """
 
 from __future__ import annotations
@@ -65,13 +69,13 @@ from dpassay.accountant.pairs.gaussian import GaussianPair, normal_cdf
 from dpassay.accountant.pairs.invert import hockey_stick_at, hull, least, most, tails_at
 
 _MOST_ORDER = 10_000
-"""Largest order whose binomial sum is written out: the sum has a term for each integer below it."""
+"""Largest integer order of a Rényi divergence; the binomial sum has as many terms."""
 
 
 def subsampled(pair: Pair, sampling_prob: ExactReal, *, mixed_first: bool) -> Pair:
     """Return ((1 − q)Q + qP, Q), or (P, (1 − q)P + qQ), for 0 < q < 1.
 
-    A mixture of Q and of a mixture with weight r is one with weight qr.
+    Subsampling at rate q a release that is subsampled at rate r is subsampling at rate qr.
     """
     listed = finite(pair)
     if listed is not None:
@@ -84,11 +88,12 @@ def subsampled(pair: Pair, sampling_prob: ExactReal, *, mixed_first: bool) -> Pa
 @final
 @dataclass(frozen=True)
 class SubsampledPair(Pair):
-    """((1 − q)Q + qP, Q) with the mixture first, else (P, (1 − q)P + qQ), for 0 < q < 1.
+    """((1 − q)Q + qP, Q) if `mixed_first`, else (P, (1 − q)P + qQ), for 0 < q < 1.
 
-    The loss is an increasing function of the loss l of (P, Q): ln(1 − q + q e^l) or
-    −ln(1 − q + q e^{−l}). So {L > ε} = {l > c}, and every tail is one of the inner pair. At ε = 0
-    also c = 0; at every other algebraic ε, c is irrational, and enclosed between two rationals.
+    (P, Q) is the pair `inner`. The loss L is an increasing function of its loss l:
+    L = ln(1 − q + q e^l), or −ln(1 − q + q e^{−l}). So {L > ε} = {l > c} for some c, and the tails
+    of L follow from those of l. For ε = 0, c = 0; for any other algebraic ε, c is irrational and is
+    enclosed between two rationals.
     """
 
     law_name = "subsampled"
@@ -105,7 +110,7 @@ class SubsampledPair(Pair):
             asked=asked_width(self.inner),
             width=self.inner.known.width,
             rho=self._rho,
-            # a mixture shows no more
+            # Rényi divergences are jointly quasi-convex, so mixing with Q does not increase them
             rho_bound=lambda: rho_bound(self.inner),
             finite_loss=self._max_finite_loss,
             infinity_mass=self._exact_infinity_mass,
@@ -118,7 +123,8 @@ class SubsampledPair(Pair):
             weight = rise + q
             if weight > 0:
                 return q * self._inner_hockey_stick(epsilon)
-            # qA(S) − wB(S) lies between q − w (every outcome) and q, and equals q − w for w ≤ 0
+            # With w the weight, sup_S qP(S) − wQ(S) lies between q − w (S = everything) and q; it
+            # equals q − w = 1 − e^ε for w ≤ 0.
             return -rise if weight <= 0 else (-rise).union(q)
         weight = q - (1 - q) * rise
         if weight > 0:
@@ -126,7 +132,7 @@ class SubsampledPair(Pair):
         return arb(0) if weight <= 0 else arb(0).union(weight.upper())
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the tails of the inner loss at c, mixed."""
+        """Return the tails of the inner pair at c, one side mixed."""
         q, rise = self.sampling_prob.ball(), epsilon.ball().expm1()
         weight = rise + q if self.mixed_first else q - (1 - q) * rise
         everything = Tails(arb(1), arb(0), arb(1), arb(0))
@@ -148,7 +154,7 @@ class SubsampledPair(Pair):
         return Tails(inner.p_above, inner.p_below, above, below)
 
     def _inner_epsilon(self, epsilon: ExactReal) -> arb:
-        """Return c, where the weight of the inner hockey-stick divergence is positive."""
+        """Return the c with {L > ε} = {l > c}; the weight of the inner divergence must be > 0."""
         q, eps = self.sampling_prob.ball(), epsilon.ball()
         if self.mixed_first:
             return (eps.expm1() / q).log1p()
@@ -160,23 +166,31 @@ class SubsampledPair(Pair):
         return hockey_stick_at(self.inner, self._inner_epsilon(epsilon))
 
     def renyi(self, order: arb) -> arb:
-        """Return D_a at an integer a ≥ 2, mixture first, from the integer orders of the pair.
+        """Return a ball that contains D_a, or raise NotApplicableError.
 
-        Where the largest losses dominate the moment so much that the bounds
+        *Gaussian noise.* All orders a ≥ 1 are computed, in both directions.
 
-            q^a E_Q[e^{al}] ≤ E_Q[(1 − q + q e^l)^a] ≤ (1 − q + q E_Q[e^{al}]^{1/a})^a,
+        *Other noise, mixture first.* At an integer a ≥ 2, D_a follows from the divergences of the
+        inner pair at integer orders:
 
-        the latter Minkowski's inequality, agree to the precision, they are returned for any order.
+            E_Q[(1 − q + q e^l)^a]
+                = 1 + Σ_{k ≥ 2} C(a, k) (1 − q)^{a−k} q^k (e^{(k−1) D_k(P‖Q)} − 1).
 
-        E_Q[(1 − q + q e^l)^a] = 1 + Σ_{k ≥ 2} C(a, k) (1 − q)^{a−k} q^k (e^{(k−1) D_k(P‖Q)} − 1).
+        At any order, D_a is returned if the largest losses dominate the moment so much that the
+        two bounds
 
-        Mixture last, of a pair that is its own reverse, a ball from 0 up to that of the mixture
-        first: with H and H' the profiles of these two,
+            q^a E_Q[e^{al}] ≤ E_Q[(1 − q + q e^l)^a] ≤ (1 − q + q E_Q[e^{al}]^{1/a})^a
+
+        (the second by Minkowski's inequality) agree to the current precision.
+
+        *Other noise, mixture last.* If the inner pair is its own reverse, the ball reaches from 0
+        to D_a of the mixture-first pair. With H the profile of the mixture-first and H' that of the
+        mixture-last pair, the former has
 
             e^{(a−1) D_a} = 1 + a(a − 1) ∫ (e^{(a−1)ε} H(ε) + e^{−aε} H'(ε)) dε over ε > 0,
 
-        for the mixture first. Exchanging H and H' gives the mixture last, which is no more, as
-        H' ≤ H (*The two directions of a sample*). Sampled Gaussian noise has all orders, in both.
+        and the latter the same with H and H' exchanged, which is no larger, because H' ≤ H
+        (*The two directions of a sample*).
         """
         if order == 1:
             return self._mean_loss()
@@ -204,7 +218,7 @@ class SubsampledPair(Pair):
         return total.log1p() / (a - 1)
 
     def _gaussian_renyi(self, order: arb) -> arb:
-        """Return ln M(a − 1)/(a − 1) at an order above 1; between its ends for one in a ball."""
+        """Return D_a = ln M(a − 1)/(a − 1), M(z) = E_P[e^{zL}], for every order a > 1 in a ball."""
         if not order.is_exact():
             both = [self._gaussian_renyi(order.lower()), self._gaussian_renyi(order.upper())]
             return both[0].union(both[1])  # Rényi divergences increase with the order
@@ -214,10 +228,7 @@ class SubsampledPair(Pair):
         return moments.value(fraction(order) - 1).log() / (order - 1)
 
     def renyi_of_large_losses(self, order: arb) -> arb | None:
-        """Return D_a between its two bounds (see `renyi`) where these agree, mixture first.
-
-        None elsewhere.
-        """
+        """Return D_a, mixture first, if its two bounds (see `renyi`) agree, else None."""
         if not self.mixed_first or not order > 1:
             return None
         try:
@@ -232,7 +243,7 @@ class SubsampledPair(Pair):
         return (least + arb(0).union(excess.upper())) / (order - 1)
 
     def _mean_loss(self) -> arb:
-        """Return D_1 of Gaussian noise, an integral; raise NotApplicableError for other noise."""
+        """Return D_1 of Gaussian noise by integration; raise NotApplicableError for other noise."""
         if not isinstance(self.inner, GaussianPair):
             raise NotApplicableError(
                 "The Kullback–Leibler divergence of a subsampled release, and rho with it, is "
@@ -245,20 +256,23 @@ class SubsampledPair(Pair):
         return _mixture_kullback_leibler(*sides)
 
     def _rho(self) -> arb | None:
-        """Return that of the pair, mixture first: q^a E_Q[e^{al}] ≤ E_Q[(1 − q + q e^l)^a], so that
+        """Return ρ of the inner pair if it is known and the mixture is first, else None.
 
-            D_a(pair)/a + ln q/(a − 1) ≤ D_a/a ≤ D_a(pair)/a,
+        Sampling does not change ρ. From q^a E_Q[e^{al}] ≤ E_Q[(1 − q + q e^l)^a],
 
-        the latter as a mixture shows no more; both tend to the same at large orders.
+            D_a(inner)/a + ln q/(a − 1) ≤ D_a/a ≤ D_a(inner)/a,
+
+        where the upper bound holds because Rényi divergences are jointly quasi-convex. Both bounds
+        have the same limit as a → ∞.
         """
         return self.inner.known.rho() if self.mixed_first else None
 
     def max_loss(self) -> arb:
-        """Return the image of the largest inner loss."""
+        """Return the loss L at the largest inner loss l."""
         return self._image(self.inner.max_loss())
 
     def _max_finite_loss(self) -> arb:
-        """Return the largest finite loss: −ln(1 − q) where the inner loss may be infinite."""
+        """Return the largest finite loss; for an inner loss +∞, mixture last, L = −ln(1 − q)."""
         if self.mixed_first:
             return self._image(max_finite_loss(self.inner))
         return self.max_loss()
@@ -272,29 +286,32 @@ class SubsampledPair(Pair):
         return loss if loss > 0 else (-q).log1p()
 
     def infinity_mass(self) -> arb:
-        """Return q times that of the pair, mixture first; else 0: Q charges what P charges."""
+        """Return P(L = +∞): q times that of the inner pair, mixture first.
+
+        It is 0 with the mixture last, because P is absolutely continuous with respect to it.
+        """
         if not self.mixed_first:
             return arb(0)
         return self.sampling_prob.ball() * self.inner.infinity_mass()
 
     def _exact_infinity_mass(self) -> ExactReal | None:
-        """Return the same as an exact number where it is known."""
+        """Return P(L = +∞) as an exact number if it is known, else None."""
         if not self.mixed_first:
             return ExactReal.of_rational(0)
         mass = exact_infinity_mass(self.inner)
         return None if mass is None else self.sampling_prob * mass
 
     def reverse(self) -> SubsampledPair:
-        """Return (Q, P): the reversed pair with the other side mixed."""
+        """Return the reversed pair: the inner pair reversed, with the other side mixed."""
         return SubsampledPair(self.inner.reverse(), self.sampling_prob, not self.mixed_first)
 
     def _to_width(self, relative_width: Fraction | None) -> SubsampledPair:
-        """Return the same of the inner pair to that width."""
+        """Return the pair with the inner pair evaluated to a relative width."""
         inner = refined(self.inner, relative_width)
         return SubsampledPair(inner, self.sampling_prob, self.mixed_first)
 
     def describe_event(self, epsilon: ExactReal) -> str:
-        """Describe {L > ε} as an event of the pair that is subsampled."""
+        """Describe {L > ε} as an event of the subsampled release."""
         with_record = "P" if self.mixed_first else "Q"
         return (
             f"the outcomes with ln(dP/dQ) > {epsilon}, {with_record} being the mixture; they are a "
@@ -308,14 +325,15 @@ Family: TypeAlias = tuple[Pair, ...]
 @final
 @dataclass(frozen=True)
 class EnvelopePair(Pair):
-    """The pair whose profile is the largest of those of the pairs of a family."""
+    """The pair whose profile is, at every ε, the largest of the profiles of a family of pairs."""
 
     family: Family
     listed: bool = False
-    """Whether every neighbour is dominated by one of these pairs at all ε, not by their maximum."""
+    """Whether the laws of any two neighbours are dominated by a single pair of the family, rather
+    than only by the maximum of the profiles."""
 
     def _to_width(self, relative_width: Fraction | None) -> EnvelopePair:
-        """Return the same of the pairs of the family to that width."""
+        """Return the envelope with all pairs evaluated to a relative width."""
         asked = tuple(refined(pair, relative_width) for pair in self.family)
         return EnvelopePair(asked, self.listed)
 
@@ -324,10 +342,10 @@ class EnvelopePair(Pair):
         return most([pair.hockey_stick(epsilon) for pair in self.family])
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the tails of the pair with the largest H; of all that may be it, their hull.
+        """Return the tails of the pair with the largest H, or a hull over all candidates.
 
-        −Q(L > ε) is the derivative of H to the right, as a function of e^ε. A pair and its reverse
-        have the same H(0): there the derivative is the larger one.
+        As a function of e^ε, H has the right derivative −Q(L > ε). A pair and its reverse have the
+        same H(0); there the envelope has the larger right derivative, that is, the smaller Q-tail.
         """
         values = [pair.hockey_stick(epsilon) for pair in self.family]
         largest = most(values)
@@ -360,26 +378,26 @@ class EnvelopePair(Pair):
         )
 
     def _exact_max_loss(self) -> ExactReal | None:
-        """Return the largest of those of the pairs of the family, where all are known."""
+        """Return the largest loss of the family if all losses are known exactly, else None."""
         known = [pair.known.max_loss() for pair in self.family]
         exact = [loss for loss in known if loss is not None]
         return max(exact) if len(exact) == len(known) else None
 
     def renyi(self, order: arb) -> arb:
-        """Return the largest divergence of the neighbours; NotApplicableError if not listed."""
+        """Return the largest D_a of the family; raise NotApplicableError unless `listed`."""
         if not self.listed:
             raise NotApplicableError(self.known.refusal)
         return most([pair.renyi(order) for pair in self.family])
 
     def max_loss(self) -> arb:
-        """Return the largest of all losses."""
+        """Return the largest loss of the family."""
         return most([pair.max_loss() for pair in self.family])
 
     def _max_finite_loss(self) -> arb:
-        """Return a ball for the loss beyond which H is level.
+        """Return a ball that contains the largest finite loss, beyond which H is constant.
 
         It is at least the largest finite loss of the pairs with the largest mass at infinity, and
-        at most that of all.
+        at most the largest finite loss of all pairs.
         """
         masses = [exact_infinity_mass(pair) for pair in self.family]
         losses = [max_finite_loss(pair) for pair in self.family]
@@ -396,37 +414,38 @@ class EnvelopePair(Pair):
         return most([pair.infinity_mass() for pair in self.family])
 
     def _exact_infinity_mass(self) -> ExactReal | None:
-        """Return the same where it is known."""
+        """Return the largest mass at infinity as an exact number if all are known, else None."""
         known = [exact_infinity_mass(pair) for pair in self.family]
         masses = [mass for mass in known if mass is not None]
         return max(masses) if len(masses) == len(known) else None
 
     def reverse(self) -> EnvelopePair:
-        """Return the envelope of the reversed pairs: H of (Q, P) is 1 − e^ε + e^ε H(−ε)."""
+        """Return the envelope of the reversed pairs, by H_{Q,P}(ε) = 1 − e^ε + e^ε H_{P,Q}(−ε)."""
         return EnvelopePair(tuple(pair.reverse() for pair in self.family), self.listed)
 
     def law(self) -> dict[str, object]:
-        """Return {"law": "envelope", "pairs"}, each pair's law as a JSON text."""
+        """Return {"law": "envelope", "pairs"}, with the law of each pair as a JSON string."""
         return {"law": "envelope", "pairs": [json.dumps(pair.law()) for pair in self.family]}
 
 
 def envelope(family: Family, *, listed: bool = False) -> Pair:
-    """Return the pair with the largest profile of a family, itself where there is one only."""
+    """Return the envelope of a family of pairs, or the pair itself if there is only one."""
     return family[0] if len(family) == 1 else EnvelopePair(family, listed)
 
 
-# --- Two mixtures of normal laws with one variance, the first shifted to the right of the second
+# --- Two mixtures of normal laws with one variance, all means of P at or above all means of Q
 
 Mixture: TypeAlias = tuple[tuple[Fraction, ExactReal], ...]
-"""The (weight > 0, mean) of every component, with variance 1; the means are distinct."""
+"""(weight > 0, mean) of every component; the variance is 1 and the means are distinct."""
 
 _GUARD = 32
-"""Bits that the search of an inverse may lose."""
-_FARTHEST = 80  # doublings
+"""Bits that the inversion of the loss may lose."""
+_FARTHEST = 80  # doublings of an end of the bracket
 _TOLD = 256
-"""Bits at which shifts are compared: differences of square roots have no names."""
+"""Precision in bits at which shifts are compared; differences of square roots are not exact numbers
+here."""
 _MOST_STEPS = 4000
-"""Halvings of a bracket: as many bits as it may have."""
+"""Largest number of steps of the root search, enough to bisect a bracket to any usual precision."""
 
 
 @final
@@ -434,13 +453,13 @@ _MOST_STEPS = 4000
 class GaussianMixturePair(Pair):
     """P = Σ w_i N(a_i, 1), Q = Σ v_j N(b_j, 1) with every a_i ≥ every b_j, P ≠ Q.
 
-    With E over the components given x, the derivative of L(x) = ln(p/q)(x) is E_P[a | x] −
-    E_Q[b | x] > 0. So L increases, {L > ε} is a half-line (x, ∞), and
+    L(x) = ln(p/q)(x) has the derivative E_P[a | x] − E_Q[b | x] > 0, where E is the mean over the
+    components given x. So L increases, {L > ε} is a half-line (x, ∞), and
 
         H(ε) = Σ w_i Φ(a_i − x) − e^ε Σ v_j Φ(b_j − x),   L(x) = ε.
 
-    Loss far to the left, or to the right, tends to a finite limit where the outermost components
-    of P and Q have one mean, and is unbounded else.
+    As x → ∞ (or −∞), L tends to a finite limit if the largest (or least) means of P and Q are
+    equal; otherwise it is unbounded.
     """
 
     p: Mixture
@@ -471,18 +490,22 @@ class GaussianMixturePair(Pair):
         )
 
     def _beyond(self, epsilon: ExactReal) -> int:
-        """Return 1 if no loss exceeds ε, −1 if every loss does, else 0."""
+        """Return 1 if no loss exceeds ε, −1 if every loss does, 0 otherwise."""
         eps = epsilon.ball()
         if eps >= self.max_loss():
             return 1
         return -1 if eps <= -self.reverse().max_loss() else 0
 
     def loss(self, x: arb) -> arb:
-        """Return ln(dP/dQ) at x."""
+        """Return L(x) = ln(dP/dQ)(x)."""
         return (_density(self.p, x) / _density(self.q, x)).log()
 
     def _root(self, epsilon: ExactReal) -> arb:
-        """Enclose x with L(x) = ε: Newton steps inside a bracket, then a proof by two signs."""
+        """Enclose the x with L(x) = ε.
+
+        Newton's method inside a bracket finds an estimate; opposite signs of L − ε on its two sides
+        prove the enclosure.
+        """
         with ctx.workprec(ctx.prec + _GUARD):
             eps = epsilon.ball()
             low, high = self._bracket(eps)
@@ -523,7 +546,7 @@ class GaussianMixturePair(Pair):
         raise UndecidedError("The loss of a mixture is too near its limit.")
 
     def renyi(self, order: arb) -> arb:
-        """Return D_a, an integral, or a closed form where the largest shift dominates it."""
+        """Return D_a by integration, or in closed form if the largest shift dominates it."""
         if order == 1:
             return self._mean_loss()
         extreme = self._renyi_of_large_losses(order)
@@ -532,11 +555,11 @@ class GaussianMixturePair(Pair):
         return mixture_renyi(_in_balls(self.p), _in_balls(self.q), order)
 
     def _renyi_of_large_losses(self, order: arb) -> arb | None:
-        """Return D_a between two bounds where these agree and Q is one normal law, else None.
+        """Return D_a if Q is a single normal law and two bounds of D_a agree, else None.
 
-        With r_i the ratio of N(a_i, 1) to Q, and m the largest mean,
-        w_m^a E_Q[r_m^a] ≤ E_Q[(Σ w_i r_i)^a] ≤ (Σ w_i E_Q[r_i^a]^{1/a})^a (Minkowski), and
-        E_Q[r_i^a] = e^{a(a − 1)(a_i − b)²/2}.
+        Let r_i be the density of N(a_i, 1) relative to Q, and m the index of the largest mean. Then
+        w_m^a E_Q[r_m^a] ≤ E_Q[(Σ w_i r_i)^a] ≤ (Σ w_i E_Q[r_i^a]^{1/a})^a, the second by
+        Minkowski's inequality, and E_Q[r_i^a] = e^{a(a − 1)(a_i − b)²/2}.
         """
         if len(self.q) > 1 or not order > 1:
             return None
@@ -554,7 +577,7 @@ class GaussianMixturePair(Pair):
         return (least + arb(0).union(excess.upper())) / (order - 1)
 
     def _mean_loss(self) -> arb:
-        """Return D_1, an integral."""
+        """Return D_1 by integration."""
         return _mixture_kullback_leibler(_in_balls(self.p), _in_balls(self.q))
 
     def largest_shift(self) -> arb:
@@ -570,10 +593,11 @@ class GaussianMixturePair(Pair):
         )
 
     def _rho(self) -> arb | None:
-        """Return (m − n)²/2 where no coupled components are farther apart than the largest means.
+        """Return ρ = (m − n)²/2 if no coupled components are farther apart than m and n, else None.
 
-        With w and v their weights P ≥ w N(m, 1), and Q = v N(n, 1)(1 + o(1)) far to the right,
-        where for large a the mass of P^a Q^{1 − a} lies: D_a/a tends to (m − n)²/2, its bound.
+        m and n are the largest means of P and Q, with weights w and v. P ≥ w N(m, 1), and far to
+        the right, where for large a the mass of P^a Q^{1 − a} lies, Q = v N(n, 1)(1 + o(1)). So
+        D_a/a tends to (m − n)²/2, which is its upper bound by `_rho_bound`.
         """
         with ctx.workprec(_TOLD):
             *others, limit = self._coupled()
@@ -582,15 +606,16 @@ class GaussianMixturePair(Pair):
         return (self._coupled()[-1] ** 2 / 2).union(rho_bound(self))
 
     def _rho_bound(self) -> arb:
-        """Return half the square of the largest shift of coupled components.
+        """Return an upper bound of ρ: half the square of the largest shift in the coupling.
 
-        P and Q are mixtures, with the weights of any coupling, of N(a_i, 1) and N(b_j, 1), and
-        Rényi divergences are jointly quasi-convex. The monotone coupling has the least such shift.
+        For any coupling of the components, P and Q are mixtures with the weights of the coupling of
+        laws N(a_i, 1) and N(b_j, 1). Rényi divergences are jointly quasi-convex, so D_a/a is at
+        most half the square of the largest coupled shift, which the monotone coupling minimises.
         """
         return functools.reduce(arb.max, self._coupled()) ** 2 / 2
 
     def _coupled(self) -> list[arb]:
-        """Return a_i − b_j of the components that the monotone coupling has together, in order."""
+        """Return a_i − b_j for the pairs of components in the monotone coupling, left to right."""
         left, right = (sorted(m, key=lambda part: part[1]) for m in (self.p, self.q))
         (of_p, a), (of_q, b) = left.pop(0), right.pop(0)
         found = [a.ball() - b.ball()]
@@ -605,16 +630,16 @@ class GaussianMixturePair(Pair):
         return found
 
     def max_loss(self) -> arb:
-        """Return the limit of L on the right: finite where the largest means are equal."""
+        """Return lim L(x) as x → ∞, which is finite if the largest means are equal."""
         (w, a), (v, b) = _largest(self.p), _largest(self.q)
         return (ball(w) / ball(v)).log() if a == b else arb.pos_inf()
 
     def reverse(self) -> GaussianMixturePair:
-        """Return (Q, P), reflected."""
+        """Return (Q, P), reflected at 0."""
         return GaussianMixturePair(_reflected(self.q), _reflected(self.p))
 
     def law(self) -> dict[str, object]:
-        """Return {"law": "gaussian-mixture", "p", "q"}, JSON texts of [weight, mean] lists."""
+        """Return {"law": "gaussian-mixture", "p", "q"}, JSON strings of [weight, mean] lists."""
 
         def text(mixture: Mixture) -> str:
             return json.dumps([[str(weight), str(mean)] for weight, mean in mixture])
@@ -627,13 +652,13 @@ def _in_balls(mixture: Mixture) -> list[tuple[arb, arb]]:
 
 
 def _density(mixture: Mixture, x: arb) -> arb:
-    """Return the density at x over that of N(0, 1)."""
+    """Return the density at x relative to N(0, 1)."""
     terms = ((ball(w), mean.ball()) for w, mean in mixture)
     return sum((w * (m * (x - m / 2)).exp() for w, m in terms), start=arb(0))
 
 
 def _mean(mixture: Mixture, x: arb) -> arb:
-    """Return the mean of the component given x."""
+    """Return the conditional mean of the component's mean given x."""
     terms = [(ball(w), mean.ball()) for w, mean in mixture]
     masses = [w * (m * (x - m / 2)).exp() for w, m in terms]
     return sum((n * m for n, (_, m) in zip(masses, terms, strict=True)), start=arb(0)) / sum(
@@ -658,7 +683,7 @@ def _reflected(mixture: Mixture) -> Mixture:
 
 
 def mixture(weights: Sequence[Fraction], means: Sequence[ExactReal]) -> Mixture:
-    """Return the components with positive weights, those of one mean together, in order."""
+    """Return the components with positive weight by increasing mean, equal means merged."""
     found: dict[ExactReal, Fraction] = {}
     for weight, mean in zip(weights, means, strict=True):
         if weight:
@@ -666,21 +691,21 @@ def mixture(weights: Sequence[Fraction], means: Sequence[ExactReal]) -> Mixture:
     return tuple((found[mean], mean) for mean in sorted(found))
 
 
-# --- Rényi and Kullback–Leibler divergences of two mixtures, which are integrals ------------------
-# With w the density of P against Q and a > 1 the order, D_a = ln E_Q[w^a]/(a − 1); D_1 = E_Q[w ln
-# w].
+# --- Rényi and Kullback–Leibler divergences of two normal mixtures, by integration ----------------
+# With w = dP/dQ and an order a > 1, D_a = ln E_Q[w^a]/(a − 1) and D_1 = E_Q[w ln w].
 #
-# They are integrals over [−R, R'] in balls. Right of all means p ≤ φ(x − M) and q ≥ vφ(x − m), M
-# the largest a_i, (v, m) the rightmost component of Q, so that with c = aM − (a − 1)m
+# The integrals are computed in balls over a finite interval; the tails are bounded. Let M be the
+# largest a_i and (v, m) the weight and mean of the rightmost component of Q. To the right of all
+# means p ≤ φ(x − M) and q ≥ vφ(x − m), so with c = aM − (a − 1)m
 #
 #     p^a q^{1−a} ≤ v^{1−a} e^{a(a−1)(M−m)²/2} φ(x − c),
 #
-# and the same holds on the left with the least means. For a = 1: −q ≤ p ln(p/q) ≤ p²/q.
+# and likewise on the left with the least means. For a = 1: −q ≤ p ln(p/q) ≤ p²/q.
 
 Components: TypeAlias = Sequence[tuple[arb, arb]]
-"""Weights > 0 and means."""
+"""(weight > 0, mean) of every component."""
 _FOLLOWED = 16
-"""Bits below the precision to which densities are followed."""
+"""Bits beyond the precision that determine where the interval of integration ends."""
 
 
 def mixture_renyi(p: Components, q: Components, order: arb) -> arb:
@@ -707,7 +732,7 @@ def _mixture_kullback_leibler(p: Components, q: Components) -> arb:
 def _over_normals(
     p: Components, q: Components, curve: Callable[[acb, acb], acb], order: arb
 ) -> arb:
-    """Return the integral of φ(x)·curve(ln p/φ, ln q/φ) between the ends for an order."""
+    """Return ∫ φ(x)·curve(ln(p/φ), ln(q/φ)) dx over the interval that suits an order."""
 
     def density(parts: Components, x: acb, analytic: bool) -> acb:
         total = acb(0)
@@ -724,7 +749,7 @@ def _over_normals(
 
 
 def _range(p: Components, q: Components, order: arb) -> tuple[arb, arb]:
-    """Return exact points beyond which what is left out is negligible."""
+    """Return exact ends of the interval of integration; the tails beyond are negligible."""
     away = arb(math.sqrt(2 * math.log(2) * (ctx.prec + _FOLLOWED)) + 1)
     found = []
     for side in (-1, 1):
@@ -740,7 +765,7 @@ def _outermost(parts: Components, side: int) -> tuple[arb, arb]:
 
 
 def _rest(p: Components, q: Components, order: arb) -> arb:
-    """Return an upper bound of ∫ p^a q^{1−a} beyond the ends."""
+    """Return an upper bound of ∫ p^a q^{1−a} outside the interval of integration."""
     total = arb(0)
     for side, end in zip((-1, 1), _range(p, q, order), strict=True):
         (_, most), (weight, mean) = _outermost(p, side), _outermost(q, side)
@@ -751,7 +776,7 @@ def _rest(p: Components, q: Components, order: arb) -> arb:
 
 
 def _outside(p: Components, q: Components, order: arb) -> arb:
-    """Return an upper bound of the mass of Q beyond the ends."""
+    """Return an upper bound of the mass of Q outside the interval of integration."""
     total = arb(0)
     for side, end in zip((-1, 1), _range(p, q, order), strict=True):
         total += normal_cdf(-side * (end - _outermost(q, side)[1]))

@@ -1,8 +1,8 @@
-"""Answers from several pairs at once: the largest H(ε), and its inverse ε(δ); and H at a ball.
+"""The largest H(ε) of several pairs, its inverse ε(δ), and H and the tails over a ball of ε.
 
-The inverse has two steps: an estimate in floats; and a proof, by two points at which H is certainly
-on different sides of δ (`dpassay.accountant.numbers.solve`). Finer widths are searched between
-these.
+The inverse is found in two steps: an estimate in floats, and a proof by two points at which H is
+certainly on different sides of δ (`dpassay.accountant.numbers.solve`). For a width finer than that
+of floats, a root search between these two points follows.
 """
 
 from __future__ import annotations
@@ -43,44 +43,47 @@ from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.numbers.solve import fraction
 
 _MOST_STEPS = 30
-"""Secant steps of an estimate: it settles within ten; more only delay a refusal."""
+"""Largest number of secant steps of an estimate. Ten usually suffice; more only delay a refusal."""
 _ASIDE = 2.0**-12
-"""Relative step of a first slope: a larger one bends it, a smaller one loses it in the widths."""
+"""Relative step for the first slope. A larger step adds curvature, a smaller one is lost in the
+widths of the values."""
 _MOST_SHRINKS = 3
-"""Times that an ε is divided by 4 where a secant leads below 0, before it is followed."""
+"""Times that ε is divided by 4 instead when a secant step leads below 0."""
 _ORDERS = tuple(1 + 2.0**k for k in range(-4, 24))
-"""Orders of the Rényi divergences that a first ε is taken from."""
+"""Rényi orders for the Chernoff estimate of ε."""
 _ROUGH = 64
-"""Bits of what becomes a float: more are lost, fewer make an estimate worse."""
+"""Precision in bits of values that are converted to floats."""
 _SHARE_OF_WIDTH = 16
-"""H is asked for so many times finer than ε: a coarser H leaves its sign open near the root."""
+"""H is computed to a relative width this many times finer than that of ε; a wider H would not
+decide its side of δ near the root."""
 _FINEST_ESTIMATE = Fraction(1, 10**13)
-"""Relative width that floats reach: an enclosure beside an estimate is asked for no finer."""
+"""Finest relative width of an enclosure around a float estimate."""
 _COARSEST = 1 / 16
-"""Widest H by which a pair is left out; a wider one would leave more pairs open."""
+"""Largest relative width of H in a proof that a pair does not matter; a wider H proves it too
+seldom."""
 _LOOSE = 0.4
-"""Gap in ln H from which a simple bound is tried first: below it the bound is often in vain."""
+"""Gap in ln H above which a simple bound is tried first; below it the bound usually fails."""
 _LEAST_SHARE = 1e-9
-"""Least 1 − H that is taken from H: a smaller one asks for more digits than H soon has."""
+"""Least 1 − H that is computed from H; a smaller one needs more digits of H than come quickly."""
 _HALF_EXACTLY = Fraction(1, 2)
-"""1 − δ below it is compared instead of δ: ln δ would cancel where δ is near 1."""
+"""If 1 − δ is below this, complements are compared: ln δ would cancel for δ near 1."""
 
 
 Refused: TypeAlias = tuple[Pair, UndecidedError]
 
 
 def to_width(pairs: Sequence[Pair], relative_width: Fraction | None) -> list[Pair]:
-    """Return the same pairs, asked for H and the tails to a relative width."""
+    """Return the pairs with H and the tails evaluated to a relative width."""
     return [refined(pair, relative_width) for pair in pairs]
 
 
 def inverse(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction) -> Interval:
-    """Enclose the largest ε at which the H of a pair passes δ, 0 < δ < 1.
+    """Enclose max ε(δ) over the pairs, for 0 < δ < 1.
 
-    A refusal carries an enclosure where some pair has one, without an upper end where another
-    pair was refused that has none.
+    UndecidedError carries an enclosure if one of some pair is known. Its upper end is +∞ if nothing
+    is known about another pair.
     """
-    # The enclosure of one of several pairs is not that of the largest.
+    # With several pairs, an enclosure for one of them must not be reported as the answer.
     with contextlib.nullcontext() if len(pairs) == 1 else within():
         found, refusals = _inverse(pairs, target, relative_width)
     if refusals and len(pairs) == 1:
@@ -90,7 +93,7 @@ def inverse(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction) 
     if not whole:
         raise UndecidedError(str(refusals[0]), reached=max(each.reached for each in refusals))
     answer = Interval(max(each.lower for each in whole), max(each.upper for each in whole))
-    if len(ends) < len(refusals):  # the ε of a pair of which nothing is known may be the largest
+    if len(ends) < len(refusals):  # a pair about which nothing is known may have the largest ε
         raise UndecidedError(
             str(refusals[0]),
             reached=max(each.reached for each in refusals),
@@ -106,7 +109,7 @@ def inverse(pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction) 
 def _inverse(
     pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction
 ) -> tuple[list[Interval], list[UndecidedError]]:
-    """Return the enclosures of the pairs that matter, and the refusals of others."""
+    """Return enclosures of ε(δ), and the errors of undecided pairs that may have the largest."""
     sides = [_infinity_against(pair, target) for pair in pairs]
     if 1 in sides:
         return [Interval.of_ball(arb.pos_inf())], []
@@ -153,7 +156,10 @@ def _inverse(
 def _otherwise(
     pair: Pair, target: ExactReal, relative_width: Fraction, problem: UndecidedError
 ) -> Interval:
-    """Enclose ε(δ) where values of H are refused, or refuse it, with what comes soon."""
+    """Enclose ε(δ) by a pair's fallback after a root search failed.
+
+    Without a fallback, raise UndecidedError with the best enclosure that is quickly available.
+    """
     if problem.interval is not None:
         raise problem
     known = pair.known.fallback(target, relative_width)
@@ -170,7 +176,7 @@ def _otherwise(
 
 
 def _is_probably_less(pair: Pair, others: Sequence[Pair], target: ExactReal) -> bool:
-    """Whether H of a pair is estimated below δ at the ε that is estimated for another one."""
+    """Whether, at the estimated ε(δ) of another pair, the estimate of H of this pair is below δ."""
     if not others:
         return False
     largest = float(pair.max_loss().upper())
@@ -185,7 +191,7 @@ def _is_probably_less(pair: Pair, others: Sequence[Pair], target: ExactReal) -> 
 
 
 def _cannot_matter(pair: Pair, found: Sequence[Interval], refused: Sequence[Refused]) -> bool:
-    """Whether no loss of the pair exceeds the ε(δ) of another one, as far as that is enclosed."""
+    """Whether the largest loss of the pair is at most a proved lower bound of another's ε(δ)."""
     ends = [interval.lower for interval in found]
     ends += [refusal.interval.lower for _, refusal in refused if refusal.interval is not None]
     least = max(ends, default=Decimal("-Infinity"))
@@ -193,13 +199,13 @@ def _cannot_matter(pair: Pair, found: Sequence[Interval], refused: Sequence[Refu
 
 
 def _surely_less(pair: Pair, found: Sequence[Interval], target: ExactReal) -> bool:
-    """Whether a quick bound of H is below δ at an ε that another pair reaches."""
+    """Whether a quick upper bound of H is below δ at a lower bound of another pair's ε(δ)."""
     least = max((interval.lower for interval in found), default=Decimal("-Infinity"))
     return least.is_finite() and bool(pair.known.bound(exact(least)) < target.ball())
 
 
 def _infinity_against(pair: Pair, target: ExactReal) -> int:
-    """Return the sign of P(L = +∞) − δ: ε(δ) is +∞ above 0, the largest finite loss at 0."""
+    """Return the sign of P(L = +∞) − δ: if > 0, ε(δ) = +∞; if 0, it is the largest finite loss."""
     mass = exact_infinity_mass(pair)
     if mass is not None:
         return (mass > target) - (mass < target)
@@ -215,8 +221,8 @@ def _infinity_against(pair: Pair, target: ExactReal) -> int:
 def inverse_by_values(
     pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction
 ) -> Interval:
-    """Enclose the ε with δ(ε) = δ, where δ > 0 exceeds the mass at infinity."""
-    # ε(δ) changes less than δ, in proportion, but near 0
+    """Enclose the ε with max H(ε) = δ, for δ > 0 larger than every mass at infinity."""
+    # except near 0, a relative change of δ changes ε by a smaller relative amount
     coarse = max(relative_width, _FINEST_ESTIMATE)
     with within():
         found = _beside_estimate(to_width(pairs, coarse / 2), target, coarse)
@@ -235,17 +241,18 @@ def inverse_by_values(
 def _excess(pairs: Sequence[Pair], target: ExactReal) -> solve.Function:
     """Return ln(δ(ε)/δ) as a function of ε.
 
-    Above ½ the complements are compared, whose logarithm does not cancel where δ is near 1.
+    For δ > ½ it is the function ln((1 − δ)/(1 − δ(ε))) of the same sign, which does not cancel for
+    δ near 1.
     """
     rest = None if target.rational is None else 1 - target.rational
 
-    @within()  # what is reached of δ is no ε
+    @within()  # an enclosure of δ(ε) must not be reported as one of ε
     def excess(eps: ExactReal) -> arb:
         if rest is not None and rest < _HALF_EXACTLY:
             below = complement(pairs, eps)
             return arb.pos_inf() if below.is_zero() else (ball(rest) / below).log()
         value = hockey_stick(pairs, eps)
-        nothing = not value > 0 and value < target.ball()  # it may be 0: the sign is known
+        nothing = not value > 0 and value < target.ball()  # may be 0, but certainly below δ
         return arb.neg_inf() if nothing else (value / target.ball()).log()
 
     return excess
@@ -254,14 +261,14 @@ def _excess(pairs: Sequence[Pair], target: ExactReal) -> solve.Function:
 def _beside_estimate(
     pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction
 ) -> Interval | None:
-    """Enclose ε(δ) beside its estimate, from the pair with the largest; None where that fails."""
+    """Enclose ε(δ) around the largest float estimate of the pairs; None if that fails."""
     with ctx.workprec(_ROUGH):
         log_delta = float(target.ball().log().mid())
     guess, most, known = -math.inf, 0, dict[int, float]()
     ends = [float(pair.max_loss().upper()) for pair in pairs]
     for i in sorted(range(len(pairs)), key=lambda i: -ends[i]):
         if ends[i] < guess:
-            break  # its ε is at most its largest loss
+            break  # the ε of this pair, and of all later ones, is at most its largest loss
         if math.isfinite(guess):
             value = pairs[i].known.log_delta(guess)
             if value is not None and value < log_delta:
@@ -284,7 +291,10 @@ def _beside_estimate(
 
 
 def below(pair: Pair, epsilon: ExactReal, limit: arb, estimate: float | None = None) -> bool:
-    """Whether H(ε) < limit is proved, with no more accuracy than an estimate says it takes."""
+    """Whether H(ε) < limit can be proved.
+
+    The estimate of ln H(ε), computed if None, selects the accuracy that the proof needs.
+    """
     estimate = pair.known.log_delta(float(epsilon)) if estimate is None else estimate
     gap = 0.0
     if estimate is not None and limit > 0:
@@ -301,7 +311,10 @@ def complement(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
 
 
 def _complement_of(pair: Pair, epsilon: ExactReal) -> arb:
-    """Return it of one pair; where its tails are too wide, what they have in common with 1 − H."""
+    """Return P(L ≤ ε) + e^ε Q(L > ε) = 1 − H(ε) of one pair.
+
+    If the tails are too wide, the result is intersected with 1 − H(ε).
+    """
     if only_bounded(pair):
         return nonnegative(1 - pair.hockey_stick(epsilon))
     tails = pair.tails(epsilon)
@@ -318,7 +331,8 @@ def _complement_of(pair: Pair, epsilon: ExactReal) -> arb:
 def hockey_stick(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
     """Return the largest H(ε) among the pairs, at flint's current precision.
 
-    Where estimates say which is the largest, the others are only proved to be below it.
+    If estimates of ln H are known, only the pair with the largest one is computed, and the others
+    are proved to be below it where possible.
     """
     return nonnegative(_largest(pairs, epsilon))
 
@@ -345,7 +359,7 @@ def _largest(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
 
 
 def chernoff_epsilon(pair: Pair, log_delta: float) -> float | None:
-    """Return about the least ε at which Rényi divergences bound H by δ; None where none is known.
+    """Return an estimate of the least ε at which Rényi divergences bound H by δ, or None.
 
     H(ε) ≤ e^{(a − 1)(D_a − ε)} (1 − 1/a)^{a − 1}/a for every order a > 1.
     """
@@ -368,16 +382,16 @@ def rough_root(
     start: float,
     close: float,
 ) -> float | None:
-    """Return the root of ln H(ε) − log_delta, from a point right of it; None if none is found.
+    """Return an estimate of the root of ln H(ε) − log_delta, or None if none is found.
 
-    A step of relative size `close` is the last. The first slope is that beside the start, others
-    are those of secants.
+    `start` should be to the right of the root. The secant method begins with the slope at the
+    start, and stops after a step of relative size below `close`.
 
-    Raises UndecidedError where H is not known, and ArithmeticError where it is constant.
+    Raises UndecidedError if H is not known at a point, and ArithmeticError if H is constant.
     """
 
     def value(at: float) -> float:
-        with ctx.workprec(START_PRECISION):  # as in a proof, which shares what was computed
+        with ctx.workprec(START_PRECISION):  # the precision of proofs, which share cached values
             found = profile(ExactReal.of_rational(Fraction(at))).log()
         if not found.is_finite():
             raise UndecidedError(f"No value was found at epsilon={at:.6g}.")
@@ -390,7 +404,7 @@ def rough_root(
         low, high = (point, high) if here > log_delta else (low, point)
         move = (log_delta - here) * (point - last) / (here - before)
         last, point, before = point, point + move, here
-        if point <= 0 < last and shrinks < _MOST_SHRINKS:  # ln H is steep beside 0
+        if point <= 0 < last and shrinks < _MOST_SHRINKS:  # ln H is steep near 0
             point, shrinks = last / 4, shrinks + 1
         if not low < point < high:
             point = 0.5 * (low + high)
@@ -401,19 +415,19 @@ def rough_root(
 
 
 def most(values: Sequence[arb]) -> arb:
-    """Return a ball for the largest of some numbers."""
+    """Return a ball that contains the largest of some numbers."""
     return functools.reduce(arb.max, values)
 
 
 def least(values: Sequence[arb]) -> arb:
-    """Return a ball for the smallest of some numbers."""
+    """Return a ball that contains the smallest of some numbers."""
     return functools.reduce(arb.min, values)
 
 
 def hockey_stick_at(pair: Pair, epsilon: arb) -> arb:
-    """Return a ball for H at every ε in the ball.
+    """Return a ball that contains H(ε) for every ε in a ball.
 
-    H does not increase, so its values at the two ends of the ball, which are rational, enclose it.
+    H is non-increasing, so its values at the two rational ends of the ball enclose it.
     """
     low, high = ends(epsilon)
     upper = pair.hockey_stick(low)
@@ -421,14 +435,14 @@ def hockey_stick_at(pair: Pair, epsilon: arb) -> arb:
 
 
 def tails_at(pair: Pair, epsilon: arb) -> Tails:
-    """Return balls for the tails at every ε in the ball: they are monotone too."""
+    """Return balls that contain the tails for every ε in a ball; tails are monotone in ε too."""
     low, high = ends(epsilon)
     left = pair.tails(low)
     return left if low == high else hull(left, pair.tails(high))
 
 
 def hull(first: Tails, second: Tails) -> Tails:
-    """Return the tails that contain both."""
+    """Return balls that contain both sets of tails."""
     return Tails(
         p_above=first.p_above.union(second.p_above),
         p_below=first.p_below.union(second.p_below),
@@ -438,6 +452,6 @@ def hull(first: Tails, second: Tails) -> Tails:
 
 
 def ends(value: arb) -> tuple[ExactReal, ExactReal]:
-    """Return the two ends of a finite ball, exactly."""
+    """Return the two ends of a finite ball as exact numbers."""
     low, high = (ExactReal.of_rational(fraction(end)) for end in (value.lower(), value.upper()))
     return low, high

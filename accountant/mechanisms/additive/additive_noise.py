@@ -1,4 +1,4 @@
-"""Noise of a density that is written as a formula."""
+"""Additive noise whose density is given as a formula."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ from dpassay.accountant.pairs.own_density import OwnDensityPair
 
 @declared
 class AdditiveNoise(Mechanism):
-    """Release the true scalar answer plus scale·X, X of any density of one mode.
+    """Release the true scalar answer plus scale·X, where X has a given unimodal density.
 
     Parameters
     ----------
     density
-        A formula in x, not normalised: numbers, pi, + − * / **, abs, exp, log, sqrt, cosh, sinh,
-        tanh, min, max, and pieces as `a if x < 1 else b`. It is read by a grammar of its own, never
-        evaluated as Python.
+        A formula in x for the density f, up to a constant factor. It can contain numbers, pi,
+        + − * / **, abs, exp, log, sqrt, cosh, sinh, tanh, min, max, and cases such as
+        `a if x < 1 else b`. It is parsed by a grammar of its own, never evaluated as Python.
     scale
-        s > 0, by which the noise is multiplied.
+        s > 0, the factor of the noise.
     sensitivity
-        The largest distance between the true answers on two neighbours; sensitivity/scale is
+        The largest distance between the true answers on two neighbours; sensitivity/scale must be
         rational.
 
     Notes
     -----
-    δ(ε) is the supremum over all shifts up to the sensitivity. That the density has one mode is
-    proved, from enclosures of the slope of ln f over the whole line
-    (`dpassay.accountant.density.pieces`); others are refused. So the full shift is worst. Let
-    I_y = {f ≥ y}, intervals that shrink as y grows, and c = e^ε ≥ 1. (a − cb)⁺ is the length of {y
-    : cb < y ≤ a}, so that for a shift t
+    δ(ε) is the supremum over all shifts up to the sensitivity. A density is accepted only if it is
+    proved to be unimodal, from enclosures of the derivative of ln f on the whole line
+    (`dpassay.accountant.density.pieces`). Then the full shift is worst. *Proof.* The level sets
+    I_y = {f ≥ y} are intervals that shrink as y increases. Let c = e^ε ≥ 1. For a, b ≥ 0, (a − cb)⁺
+    is the length of {y : cb < y ≤ a}, so that for a shift t
 
-        H_t(ε) = ∫ |(I_y + t) ∖ I_{y/c}| dy over y > 0,
+        H_t(ε) = ∫ |(I_y + t) ∖ I_{y/c}| dy over y > 0.
 
-    and as I_y lies within the interval I_{y/c}, what of it is moved out grows with |t|. For ε < 0,
-    H_c(P‖Q) = 1 − c + c H_{1/c}(Q‖P), the same for the reversed pair.
+    Since I_y is contained in the interval I_{y/c}, the integrand increases with |t|. For ε < 0,
+    H_c(P‖Q) = 1 − c + c H_{1/c}(Q‖P) reduces the claim to the reversed pair.
     """
 
     example = "AdditiveNoise(density='exp(-abs(x)**3)', scale=2)"
@@ -61,7 +61,7 @@ class AdditiveNoise(Mechanism):
     sensitivity: Positive = Positive(1)
 
     def __post_init__(self) -> None:
-        """Require one mode, and a rational distance."""
+        """Raise InvalidInputError unless f is proved unimodal and sensitivity/scale is rational."""
         rise = second_rise(law(self.density, "density").pieces)
         if rise is not None:
             raise InvalidInputError(
@@ -85,7 +85,7 @@ class AdditiveNoise(Mechanism):
         return found
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return two laws at the worst distance, to both sides where the density is lopsided."""
+        """Return f shifted by the sensitivity and f; for both signs unless f has an axis."""
         sides = (False, True) if self._law.axis is None else (False,)
         pairs = tuple(OwnDensityPair(self.density, self._distance, side) for side in sides)
         reason = (
@@ -96,11 +96,11 @@ class AdditiveNoise(Mechanism):
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether both sides of the law have the same terms."""
+        """Whether f(−x) = f(x), proved by comparing terms."""
         return self._law.is_symmetric
 
     def probability_exact(self) -> arb:
-        """Return 0: a law with a density has no atoms."""
+        """Return 0, because a law with a density has no atoms."""
         return arb(0)
 
     def sample(self, size: int, *, rng: Randomness) -> Array:
@@ -113,11 +113,11 @@ class AdditiveNoise(Mechanism):
         return drawn
 
     def worst_shift(self) -> float:
-        """Return the full distance."""
+        """Return the sensitivity."""
         return float(self.sensitivity)
 
     def variances(self) -> list[arb]:
-        """Return [s² (E X² − (E X)²)], ∞ where a tail is too heavy."""
+        """Return [s² (E X² − (E X)²)], which is infinite if a tail is too heavy."""
         second = self.mean_squared_error()
         if not second.is_finite():
             return [second]
@@ -133,6 +133,6 @@ class AdditiveNoise(Mechanism):
         return self.scale.ball() * accuracy.absolute_moment(self._law, 1)
 
     def quantile(self, probability: ExactReal) -> arb:
-        """Return s times the x with F(x) = p."""
+        """Return s·F⁻¹(p), where F is the distribution function of X."""
         p = probability.ball() if probability.rational is None else ball(probability.rational)
         return self.scale.ball() * accuracy.quantile(self._law, probability, p)

@@ -23,9 +23,9 @@ class Gaussian(GaussianNoise):
     standard_deviation
         σ > 0, per coordinate.
     l2_sensitivity
-        The largest ℓ2 distance between the true answers on two neighbours (for whichever
-        relation it was computed). The noise is isotropic, so the number of coordinates does not
-        matter: the mechanism is exactly μ-GDP with μ = l2_sensitivity/σ.
+        The largest ℓ2 distance between the true answers on two neighbours, for whichever relation
+        it was computed. The noise is isotropic, so the number of coordinates does not matter: the
+        mechanism is exactly μ-GDP with μ = l2_sensitivity/σ.
     """
 
     example = "Gaussian(standard_deviation=3)"
@@ -36,7 +36,7 @@ class Gaussian(GaussianNoise):
     l2_sensitivity: Positive = Positive(1)
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return N(μ, 1) against N(0, 1)."""
+        """Return the pair N(μ, 1) and N(0, 1)."""
         return WorstCase.symmetric(
             GaussianPair(self, None),
             "The noise is rotation invariant, so only the distance of the true answers matters, "
@@ -48,11 +48,11 @@ class Gaussian(GaussianNoise):
         return self.l2_sensitivity / self.standard_deviation
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw the noise of one coordinate of `size` releases."""
+        """Draw the noise of one coordinate for `size` releases."""
         return rng.normal(0.0, float(self.standard_deviation), size)
 
     def lattice_sampler(self) -> LatticeSampler:
-        """Return N(0, σ²) noise for every entry of an answer, on a lattice."""
+        """Return a sampler of N(0, σ²) noise on a lattice, for every entry of an answer."""
         noise = independent(lambda: [self.standard_deviation.ball()])
         return LatticeSampler(noise, repeated=True)
 
@@ -66,7 +66,7 @@ class Gaussian(GaussianNoise):
 
 
 def normal_quantile(probability: ExactReal) -> arb:
-    """Return Φ⁻¹(p), −∞ at 0 and +∞ at 1."""
+    """Return Φ⁻¹(p) for p in [0, 1]; −∞ at 0 and +∞ at 1."""
     if probability.sign == 0:
         return arb.neg_inf()
     twice = 2 * probability.ball()

@@ -1,4 +1,4 @@
-"""The Laplace mechanism on a vector whose neighbours differ by a given vector."""
+"""The Laplace mechanism for a vector of answers with a given shift between neighbours."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from dpassay.accountant.release.lattice import LatticeSampler, independent
 
 @declared
 class LaplaceVector(LaplaceNoise):
-    """Release d answers plus independent Lap(b) noise, where neighbours differ by given shifts.
+    """Release d answers plus independent Lap(b) noise; neighbours differ by given shifts.
 
     Parameters
     ----------
     scale
         b > 0; the standard deviation of each coordinate is √2·b.
     shifts
-        How far each answer moves between two neighbours, one entry per coordinate; the ratios of
-        the shifts must be rational. Exactly (Σ|shift|/b)-DP; for ε below that, δ(ε) is much
+        How far each answer moves between two neighbours, one entry per coordinate. Their ratios
+        must be rational. The mechanism is exactly (Σ|shift|/b)-DP. For smaller ε, δ(ε) is much
         smaller than for one coordinate that moves by the whole ℓ1 distance.
     """
 
@@ -37,13 +37,13 @@ class LaplaceVector(LaplaceNoise):
         self.pair()
 
     def pair(self) -> Product:
-        """Return Lap(1)^d at the shifts, in units of the scale, against Lap(1)^d at 0."""
+        """Return the pair of Lap(1)^d at |shifts|/b and Lap(1)^d at 0."""
         return of_distances(
             [shift / self.scale if shift.sign > 0 else -shift / self.scale for shift in self.shifts]
         )
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the two products of Laplace laws at the full shifts."""
+        """Return the product pair at the full shifts."""
         return WorstCase.symmetric(
             self.pair(),
             "The signs of the shifts do not matter, since each coordinate is symmetric. A pair at "
@@ -56,15 +56,15 @@ class LaplaceVector(LaplaceNoise):
 
     @property
     def dimension(self) -> int:
-        """The number of shifts."""
+        """The number d of coordinates."""
         return len(self.shifts)
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw the noise of `size` releases, one row each."""
+        """Draw the noise of `size` releases, an array of shape (size, d)."""
         return rng.laplace(0.0, float(self.scale), (size, self.dimension))
 
     def lattice_sampler(self) -> LatticeSampler:
-        """Return independent Laplace noise of every coordinate, on a lattice."""
+        """Return a sampler of independent Laplace noise on a lattice, for every coordinate."""
         noise = independent(lambda: [self.scale.ball()] * self.dimension, "laplace")
         return LatticeSampler(noise)
 

@@ -1,4 +1,4 @@
-"""Noise on integers."""
+"""Integer noise: discrete Gaussian, discrete Laplace, Skellam, truncated geometric, finite laws."""
 
 from __future__ import annotations
 
@@ -31,38 +31,38 @@ from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
 from dpassay.accountant.release import sampling
 from dpassay.accountant.release.lattice import release_integers
 
-# --- What noise on the integers shares, and symmetric log-concave noise among it ------------------
+# --- Base classes of integer noise, and of symmetric log-concave integer noise --------------------
 
 Tail = Callable[[int], arb]
 
 
 class AddedIntegers(Mechanism, ABC):
-    """Integer noise that `sample` draws exactly."""
+    """A mechanism that adds integer noise, drawn exactly."""
 
     @abstractmethod
     def sample(self, size: int, *, rng: Randomness) -> Array:
         """Draw the integer noise of `size` releases, exactly."""
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Add exact integer noise to every entry of an integer answer."""
+        """Draw `times` releases of an array of integers, exactly."""
         return release_integers(lambda count: self.sample(count, rng=rng), value, times)
 
 
 class LogConcaveIntegers(AddedIntegers, ABC):
-    """Noise Z of masses p with p(−z) = p(z) and p(z)² ≥ p(z − 1) p(z + 1)."""
+    """Noise Z with masses p that are symmetric and log-concave: p(z)² ≥ p(z − 1) p(z + 1)."""
 
     sensitivity: Integer
 
     @abstractmethod
     def pair(self) -> Pair:
-        """Return the laws of Z + sensitivity and Z."""
+        """Return the pair of laws of Z + sensitivity and Z."""
 
     @abstractmethod
     def at_most(self, x: int) -> arb:
         """Return P(Z ≤ x) = P(Z ≥ −x)."""
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the laws of Z + sensitivity and Z: the proof is in `DiscreteGaussian`."""
+        """Return the laws of Z + sensitivity and Z; `DiscreteGaussian` has the proof."""
         return WorstCase.symmetric(
             self.pair(),
             "The law is log-concave, so the best event is a half-line, whose probability "
@@ -75,11 +75,11 @@ class LogConcaveIntegers(AddedIntegers, ABC):
 
     @property
     def is_symmetric(self) -> bool:
-        """True."""
+        """True: p(−z) = p(z)."""
         return True
 
     def worst_shift(self) -> Any:
-        """Return the full distance."""
+        """Return the sensitivity."""
         return self.sensitivity
 
     def quantile(self, probability: ExactReal) -> arb:
@@ -88,19 +88,21 @@ class LogConcaveIntegers(AddedIntegers, ABC):
 
 
 def integer_quantile(at_most: Tail, above: Tail, probability: ExactReal) -> arb:
-    """Return the least integer x with P(Z ≤ x) ≥ probability, ∓∞ at 0 and 1.
+    """Return the least integer x with P(Z ≤ x) ≥ probability; −∞ at 0 and +∞ at 1.
 
     Parameters
     ----------
     at_most, above
-        P(Z ≤ x) and P(Z > x), at flint's current precision; the smaller of the two is asked, so
-        that a probability near 1 costs no more digits than one near 0.
+        P(Z ≤ x) and P(Z > x), at flint's current precision. Above the median `above` is used, so a
+        probability near 1 needs no more precision than one near 0.
     probability
-        In [0, 1]. The support is unbounded on both sides.
+        In [0, 1]. The support of Z must be unbounded on both sides.
 
-    Notes
-    -----
-    Where the precision does not decide a comparison, the ball covers every integer in question.
+    Returns
+    -------
+    arb
+        A ball that contains x. It contains several integers if the precision does not decide
+        between them.
     """
     if probability.sign == 0:
         return arb.neg_inf()
@@ -127,12 +129,12 @@ def _complement(probability: ExactReal) -> arb:
 # --- The discrete Gaussian mechanism --------------------------------------------------------------
 
 _MOST_TERMS = 100_000
-"""Terms up to which a mean absolute error is summed: about a second."""
+"""Limit on the terms of the sum for a mean absolute error; they take about a second."""
 
 
 @declared
 class DiscreteGaussian(LogConcaveIntegers):
-    """Release a true integer plus Z, P(Z = z) ∝ e^{−z²/2σ²}, z an integer.
+    """Release a true integer plus Z, where P(Z = z) ∝ e^{−z²/2σ²} for integers z.
 
     Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020),
     Definition 1.
@@ -140,21 +142,21 @@ class DiscreteGaussian(LogConcaveIntegers):
     Parameters
     ----------
     parameter
-        σ² > 0 of the formula. It is *not* the variance, which is smaller (`variances`): by less
-        than 10⁻⁶ of σ² where σ² ≥ 1, but without bound where σ² is small.
+        σ² > 0 in the formula. It is *not* the variance, which is smaller (`variances`): by less
+        than 10⁻⁶ σ² if σ² ≥ 1, but by an arbitrarily large factor if σ² is small.
     sensitivity
-        The largest distance, an integer ≥ 1, between the true answers on two neighbours (for
-        whichever relation it was computed).
+        The largest distance, an integer ≥ 1, between the true answers on two neighbours, for
+        whichever relation it was computed.
 
     Notes
     -----
-    The full shift is worst. The law is log-concave: p(z)² ≥ p(z − 1) p(z + 1). So p(z − d)/p(z)
-    is non-decreasing in z for every d ≥ 0, and the best event against the shift d is a half-line:
-    H_d(ε) = max over m of P(Z ≥ m − d) − e^ε P(Z ≥ m), where each term is non-decreasing in d.
-    A shift by −d is the mirror image of a shift by d.
+    The full shift is worst. *Proof.* The law is log-concave: p(z)² ≥ p(z − 1) p(z + 1). So
+    p(z − d)/p(z) is non-decreasing in z for every d ≥ 0, and the best event that distinguishes the
+    shift d from no shift is a half-line: H_d(ε) = max over m of P(Z ≥ m − d) − e^ε P(Z ≥ m). Each
+    term is non-decreasing in d. A shift by −d is the mirror image of a shift by d.
 
-    The tight zCDP parameter is sensitivity²/2σ², as for the continuous Gaussian: it bounds
-    D_a/a at every order a and is attained at every a for which a·sensitivity is an integer.
+    The tight zCDP parameter is sensitivity²/2σ², as for the continuous Gaussian. It bounds D_a/a at
+    every order a, and is attained at every a for which a·sensitivity is an integer.
     """
 
     example = "DiscreteGaussian(parameter=9)"
@@ -165,7 +167,7 @@ class DiscreteGaussian(LogConcaveIntegers):
     sensitivity: Integer = Integer(1, least=1)
 
     def pair(self) -> DiscreteGaussianPair:
-        """Return the laws of Z + sensitivity and Z."""
+        """Return the pair of laws of Z + sensitivity and Z."""
         return DiscreteGaussianPair(self.parameter, self.sensitivity)
 
     def exact_rho(self, adjacency: Adjacency | None) -> ExactReal | None:
@@ -179,7 +181,7 @@ class DiscreteGaussian(LogConcaveIntegers):
         return super().sample(size, rng=rng)
 
     def mean_absolute_error(self) -> arb:
-        """Return E|Z|, a sum with a bound of its rest."""
+        """Return E|Z|; raise NotApplicableError if σ² is too large for the sum."""
         return self._first_moments()[1]
 
     def probability_exact(self) -> arb:
@@ -189,8 +191,9 @@ class DiscreteGaussian(LogConcaveIntegers):
     def _first_moments(self) -> tuple[arb, arb]:
         """Return P(Z = 0) and E|Z|.
 
-        Sums Σ z^j e^{−z²/2s}, z ≥ 1, are cut at N ≥ 2√s + 2: then each further term of either is at
-        most r = (1 + 1/N) e^{−N/s} times the one before it. (z + 1)/z and e^{−(2z+1)/2s} both fall.
+        The sums Σ z^j e^{−z²/2s} over z ≥ 1, j = 0 and 1, are truncated at some N ≥ 2√s + 2. From N
+        on, consecutive terms have a ratio of at most r = (1 + 1/N) e^{−N/s}, because (z + 1)/z and
+        e^{−(2z+1)/2s} decrease in z. A geometric series therefore bounds the rest.
         """
         s = self.parameter.ball()
         rate = 1 / (2 * s)
@@ -231,22 +234,22 @@ class DiscreteGaussian(LogConcaveIntegers):
 
 @declared
 class DiscreteLaplace(LogConcaveIntegers):
-    """Release a true integer plus Z, P(Z = z) = tanh(1/2b) e^{−|z|/b}, z an integer.
+    """Release a true integer plus Z, where P(Z = z) = tanh(1/2b) e^{−|z|/b} for integers z.
 
-    The geometric mechanism of Ghosh, Roughgarden and Sundararajan (2009) with α = e^{−1/b};
-    exactly sensitivity/b-DP.
+    This is the geometric mechanism of Ghosh, Roughgarden and Sundararajan (2009) with α = e^{−1/b}.
+    It is exactly (sensitivity/b)-DP.
 
     Parameters
     ----------
     scale
         b > 0. The variance is 1/(2 sinh²(1/2b)).
     sensitivity
-        The largest distance, an integer ≥ 1, between the true answers on two neighbours (for
-        whichever relation it was computed).
+        The largest distance, an integer ≥ 1, between the true answers on two neighbours, for
+        whichever relation it was computed.
 
     Notes
     -----
-    The full shift is worst, as for `DiscreteGaussian`: the law is log-concave.
+    The law is log-concave, so the full shift is worst, as for `DiscreteGaussian`.
     """
 
     example = "DiscreteLaplace(scale=2)"
@@ -257,7 +260,7 @@ class DiscreteLaplace(LogConcaveIntegers):
     sensitivity: Integer = Integer(1, least=1)
 
     def pair(self) -> DiscreteLaplacePair:
-        """Return the laws of Z + sensitivity and Z."""
+        """Return the pair of laws of Z + sensitivity and Z."""
         return DiscreteLaplacePair(self.scale, self.sensitivity)
 
     def sample(self, size: int, *, rng: Randomness) -> Array:
@@ -286,30 +289,30 @@ class DiscreteLaplace(LogConcaveIntegers):
         return 1 - (-rate * (x + 1)).exp() / (1 + (-rate).exp())
 
 
-# --- Any finite integer law, added to a count -----------------------------------------------------
+# --- Integer noise with an arbitrary finite law ---------------------------------------------------
 
 
 @declared
 class IntegerNoise(AddedIntegers, FiniteLaws):
-    """Release a true integer plus Z, P(Z = lowest + i) = probabilities[i].
+    """Release a true integer plus Z, where P(Z = lowest + i) = probabilities[i].
 
     Parameters
     ----------
     probabilities
-        Rational numbers ≥ 0 whose sum is exactly 1.
+        Rational numbers ≥ 0 that sum to exactly 1.
     lowest
-        The outcome of the first probability.
+        The value of Z that has the first probability.
     sensitivity
-        The largest distance, an integer ≥ 1, between the true answers on two neighbours (for
-        whichever relation it was computed). A record may raise the answer or lower it.
+        The largest distance, an integer ≥ 1, between the true answers on two neighbours, for
+        whichever relation it was computed. A record may increase or decrease the answer.
 
     Notes
     -----
-    Nothing is assumed of the shape of the law. Without log-concavity a smaller shift may be
-    worse than a larger one, and of a lopsided law a shift up differs from a shift down. A record
-    may change the answer by any integer d with |d| ≤ sensitivity, so that Z + d is compared with Z
-    for every d = ±1, …, ±sensitivity, whether the record is added or removed; those of −d are the
-    reverse of those of d, and of a symmetric law the same.
+    The law can have any shape. Without log-concavity a smaller shift may be worse than a larger
+    one, and if the law is asymmetric, the two signs of a shift differ. A record may change the
+    answer by any integer d with |d| ≤ sensitivity. So Z + d is compared with Z for every
+    d = ±1, …, ±sensitivity, whether the record is added or removed. The pair of −d is the reverse
+    of the pair of d, and equivalent to it if the law is symmetric.
     """
 
     example = "IntegerNoise(probabilities=['1/4', '1/2', '1/4'], lowest=-1)"
@@ -319,7 +322,7 @@ class IntegerNoise(AddedIntegers, FiniteLaws):
     sensitivity: Integer = Integer(1, least=1)
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the law shifted by ±1, …, ±sensitivity against itself."""
+        """Return the pairs of Z + d and Z for d = ±1, …, ±sensitivity."""
         sides = (False,) if self.probabilities == self.probabilities[::-1] else (False, True)
         shifts = range(1, self.sensitivity + 1)
         pairs = tuple(FinitePair(self, shift, side) for shift in shifts for side in sides)
@@ -332,7 +335,7 @@ class IntegerNoise(AddedIntegers, FiniteLaws):
         )
 
     def outcomes(self, index: int) -> Sequence[object]:
-        """Return the released values for true answers 0 and `index`."""
+        """Return the values that can be released for the true answers 0 and `index`."""
         return range(self.lowest, self.highest + index + 1)
 
     def rational_masses(self, index: int) -> tuple[Sequence[Fraction], Sequence[Fraction]]:
@@ -342,7 +345,7 @@ class IntegerNoise(AddedIntegers, FiniteLaws):
 
     @property
     def highest(self) -> int:
-        """The outcome of the last probability."""
+        """The value of Z that has the last probability."""
         return self.lowest + len(self.probabilities) - 1
 
     def mean(self) -> Fraction:
@@ -364,7 +367,7 @@ class IntegerNoise(AddedIntegers, FiniteLaws):
         return self.lowest + self.highest == 0 and law == law[::-1]
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return every shift: without a shape of the law each may be the worst."""
+        """Return all shifts, because any of them may be the worst."""
         return [(0, shift) for shift in range(1, self.sensitivity + 1)]
 
     def mean_absolute_error(self) -> arb:
@@ -382,7 +385,7 @@ class IntegerNoise(AddedIntegers, FiniteLaws):
         return [ball(self._moment(2) - self.mean() ** 2)]
 
     def mean_squared_error(self) -> arb:
-        """Return E[Z²], which exceeds the variance where E[Z] ≠ 0."""
+        """Return E[Z²], which exceeds the variance if E[Z] ≠ 0."""
         return ball(self._moment(2))
 
     def quantile(self, probability: ExactReal) -> arb:
@@ -406,25 +409,26 @@ class IntegerNoise(AddedIntegers, FiniteLaws):
 # --- Skellam noise: the difference of two Poisson variables ---------------------------------------
 
 _LARGEST = 10**6
-"""Variances: masses of more are too many to list, 13 standard deviations of them."""
+"""Limit on the variance: about 13 standard deviations of masses are listed."""
 _GUARD = 64
-"""Bits beyond the precision of a question: sums lose few."""
+"""Extra bits of precision for sums of masses."""
 _MOST_ADDED = 4096
-"""Most masses beyond those listed that are added up."""
+"""Limit on the masses beyond the list that are summed for a tail probability."""
 _FARTHEST = 1 << 40
-"""Outcomes beyond it are left out: no chance that anyone asks for is so small."""
+"""Limit on the outcomes at which a loss is compared with ε; beyond it masses are negligible."""
 _MOST_BITS = 4096
-"""Precision up to which a loss is compared with ε."""
+"""Limit on the precision at which a loss is compared with ε."""
 
 
 @final
 class Masses:
-    """P(X = k) = e^{−v} I_k(v) and P(X ≥ k) for 0 ≤ k ≤ N, where what is beyond N is tiny.
+    """P(X = k) = e^{−v} I_k(v) and P(X ≥ k) for 0 ≤ k ≤ N, with a bound on P(X > N).
 
-    X is a sum of variables whose laws are log-concave, so its law is: P(X = k + 1)/P(X = k) falls.
-    With this ratio r < 1 at N, what is beyond N is at most P(X = N) r/(1 − r). Below N the masses
-    follow from I_{k−1} = I_{k+1} + (2k/v) I_k, a sum of positive terms; masses beyond N are summed
-    in the same way, from two Bessel functions farther out.
+    X is a sum of independent variables with log-concave laws, so its law is log-concave and
+    P(X = k + 1)/P(X = k) decreases in k. If this ratio is r < 1 at k = N, then
+    P(X > N) ≤ P(X = N) r/(1 − r). The masses below N follow from the recurrence
+    I_{k−1} = I_{k+1} + (2k/v) I_k, whose terms are positive. Tails beyond N are summed by the same
+    recurrence, started from two Bessel functions farther out.
     """
 
     def __init__(self, variance: ExactReal, bits: int) -> None:
@@ -444,14 +448,14 @@ class Masses:
         for mass in reversed(self.masses):
             total += mass
             self.tails.append(total)
-        self.tails.reverse()  # N + 2 entries, the last one of what is beyond N
+        self.tails.reverse()  # N + 2 entries, the last of which is P(X > N)
 
     def mass(self, k: int) -> arb:
         """Return P(X = ±k)."""
         return self._v.bessel_i(arb(k), scaled=True)
 
     def at(self, k: int) -> arb:
-        """Return P(X = k), listed or not."""
+        """Return P(X = k) for any integer k, from the list if it contains k."""
         k = abs(k)
         return self.masses[k] if k < len(self.masses) else self.mass(k)
 
@@ -485,11 +489,11 @@ def _masses(variance: ExactReal) -> Masses:
 @final
 @dataclass(frozen=True)
 class SkellamPair(MirroredPair):
-    """P = the law of X + s, Q = the law of X, for an integer s ≥ 1.
+    """P is the law of X + s and Q is the law of X, for an integer s ≥ 1.
 
-    L(z) = ln P(X = z − s)/P(X = z) does not fall in z, as the law is log-concave: {L > ε} is
-    {z ≥ m}, and H(ε) = P(X ≥ m − s) − e^ε P(X ≥ m). L(s − z) = −L(z), and L is 0 at z = s/2 alone.
-    Reflection z → s − z exchanges P and Q.
+    The loss L(z) = ln(P(X = z − s)/P(X = z)) is non-decreasing in z, because the law is
+    log-concave. So {L > ε} = {z ≥ m} for some m, and H(ε) = P(X ≥ m − s) − e^ε P(X ≥ m). Reflection
+    z → s − z exchanges P and Q, so L(s − z) = −L(z). L vanishes only at z = s/2.
     """
 
     law_name = "skellam"
@@ -498,9 +502,9 @@ class SkellamPair(MirroredPair):
     shift: int
 
     def _cut(self, epsilon: ExactReal) -> int | None:
-        """Return the least integer m with L(m) > ε ≥ 0; None where it is too far out.
+        """Return the least integer m with L(m) > ε ≥ 0, None if it is beyond `_FARTHEST`.
 
-        Raises UndecidedError where the precision does not tell a loss from ε.
+        Raises UndecidedError if the largest precision does not decide whether a loss exceeds ε.
         """
         start, last = self.shift // 2 + 1, len(_masses(self.variance).masses) - 1
         if epsilon.sign == 0:
@@ -539,9 +543,9 @@ class SkellamPair(MirroredPair):
         return +value
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the masses on both sides of m; those beyond the list where m is too far.
+        """Return the masses on both sides of m, or bounds from the end of the list if m is None.
 
-        Reflection exchanges {L > ε} under P with {L < −ε} under Q, where no loss is −ε.
+        For ε < 0, reflection maps {L > ε} under P to {L < −ε} under Q; no loss equals −ε.
         """
         if epsilon.sign < 0:
             return self.tails(-epsilon).reflected
@@ -559,16 +563,16 @@ class SkellamPair(MirroredPair):
 
     @property
     def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
+        """Return an upper bound on H, and why divergences are refused."""
         return Known(
-            # far out the ball is wide
+            # beyond the list the enclosure of H is wide, so its upper end is used
             bound=lambda epsilon: self.hockey_stick(epsilon).upper().max(arb(0)),
             refusal="Of Skellam noise no Rényi or Kullback–Leibler divergence is enclosed. Ask for "
             "delta, epsilon or the trade-off function.",
         )
 
     def describe_event(self, epsilon: ExactReal) -> str:
-        """Describe the half-line {L > ε}."""
+        """Describe the half-line {L > ε}, or its complement for ε < 0."""
         sign, size = ("at most", -epsilon) if epsilon.sign < 0 else ("at least", epsilon)
         m = self._cut(size)
         place = "far out" if m is None else m if epsilon.sign >= 0 else self.shift - m
@@ -581,10 +585,11 @@ class SkellamPair(MirroredPair):
 
 @declared
 class Skellam(LogConcaveIntegers):
-    """Release a true integer plus X = A − B, independent Poisson variables of mean v/2 each.
+    """Release a true integer plus X = A − B, where A and B are independent Poisson(v/2) variables.
 
-    P(X = k) = e^{−v} I_k(v) (Skellam 1946). Sums of such noise are such noise, of the sum of the
-    variances: several parties may each add a share (Agarwal, Kairouz and Liu 2021).
+    P(X = k) = e^{−v} I_k(v) (Skellam 1946). A sum of independent Skellam variables is a Skellam
+    variable whose variance is the sum, so several parties can each add a share of the noise
+    (Agarwal, Kairouz and Liu 2021).
 
     Parameters
     ----------
@@ -595,8 +600,9 @@ class Skellam(LogConcaveIntegers):
 
     Notes
     -----
-    The full shift is worst, as for `DiscreteGaussian`: the law is log-concave, since Poisson laws
-    are and sums keep it. More variance is more noise: X and independent noise of the rest.
+    Poisson laws are log-concave, and so is the law of X, since convolution preserves
+    log-concavity. Hence the full shift is worst, as for `DiscreteGaussian`. A larger variance is
+    more private, because it amounts to adding further independent noise.
     """
 
     example = "Skellam(variance=9)"
@@ -611,11 +617,14 @@ class Skellam(LogConcaveIntegers):
             raise expected("variance", self.variance, f"≤ {_LARGEST}", "Its masses are listed.")
 
     def pair(self) -> SkellamPair:
-        """Return the laws of X + sensitivity and X."""
+        """Return the pair of laws of X + sensitivity and X."""
         return SkellamPair(self.variance, self.sensitivity)
 
     def mean_absolute_error(self) -> arb:
-        """Return E|X| = v e^{−v}(I_0(v) + I_1(v)): k I_k(v) = v(I_{k−1}(v) − I_{k+1}(v))/2."""
+        """Return E|X| = v e^{−v}(I_0(v) + I_1(v)).
+
+        This follows from k I_k(v) = v(I_{k−1}(v) − I_{k+1}(v))/2, whose sum over k ≥ 1 telescopes.
+        """
         known = _masses(self.variance)
         return self.variance.ball() * (known.at(0) + known.at(1))
 
@@ -637,15 +646,15 @@ class Skellam(LogConcaveIntegers):
 
 @declared
 class TruncatedGeometric(Mechanism):
-    """Release min(max(n + Z, low), high) for a count n in low..high, P(Z = z) ∝ e^{−|z|/b}.
+    """Release min(max(n + Z, low), high) for a count n in low..high, where P(Z = z) ∝ e^{−|z|/b}.
 
     Ghosh, Roughgarden and Sundararajan, "Universally Utility-Maximizing Privacy Mechanisms"
-    (2009), Section 2: the tails of the geometric mechanism pile up at the two ends.
+    (2009), Section 2. The tails of the geometric mechanism become atoms at the two ends.
 
     Parameters
     ----------
     scale
-        b > 0 of the noise before truncation.
+        b > 0, the scale of the noise before truncation.
     low, high
         The range of the counts and of the released value, low < high.
     sensitivity
@@ -653,13 +662,13 @@ class TruncatedGeometric(Mechanism):
 
     Notes
     -----
-    Truncation costs the adversary nothing. Take counts n and n + d, both in low..high. The loss
-    of the untruncated outcome y is −d/b for all y ≤ n and d/b for all y ≥ n + d. Truncation
-    merges the outcomes y ≤ low ≤ n into one and the outcomes y ≥ high ≥ n + d into another, so
-    it only merges outcomes of equal loss, and the loss keeps its law under both counts. Hence
-    *every* pair of counts at distance d has exactly the profile of two discrete Laplace laws at
-    distance d, whatever n is, and all pairs at distance `sensitivity` are worst together: the
-    mechanism is exactly sensitivity/b-DP, as if nothing were truncated.
+    Truncation does not change the privacy profile. *Proof.* Take counts n and n + d, both in
+    low..high. The loss of the untruncated outcome y is −d/b for all y ≤ n and d/b for all
+    y ≥ n + d. Truncation merges the outcomes y ≤ low ≤ n into one and the outcomes
+    y ≥ high ≥ n + d into another. So it merges only outcomes of equal loss, and the law of the loss
+    is unchanged under both counts. ∎ Hence *every* pair of counts at distance d has the profile of
+    two discrete Laplace laws at distance d, and every pair at distance `sensitivity` is worst. The
+    mechanism is exactly (sensitivity/b)-DP, as without truncation.
     """
 
     example = "TruncatedGeometric(scale=2, low=0, high=10)"
@@ -687,7 +696,7 @@ class TruncatedGeometric(Mechanism):
             )
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return two untruncated laws at the full distance, whose loss has the same law."""
+        """Return the untruncated pair at distance `sensitivity`, whose loss has the same law."""
         return WorstCase.symmetric(
             DiscreteLaplacePair(self.scale, self.sensitivity),
             "Truncation merges only outcomes of equal loss, so every pair of counts in the range "
@@ -709,12 +718,12 @@ class TruncatedGeometric(Mechanism):
         return DiscreteLaplace(self.scale).sample(size, rng=rng)
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Draw released values for one true count, exactly."""
+        """Draw `times` released values for one true count, exactly."""
         values = self._count(cast(int, value)) + self.sample(times, rng=rng)
         return np.asarray(np.clip(values, self.low, self.high))
 
     def mean_at(self, count: int) -> arb:
-        """Return the mean of the released value for a true count (biased off the middle)."""
+        """Return the mean of the released value for a true count; it is biased off the middle."""
         return self._mean_of(count, lambda value: value)
 
     def mean_squared_error_at(self, count: int) -> arb:
@@ -731,12 +740,12 @@ class TruncatedGeometric(Mechanism):
         return sum((function(value) * mass for value, mass in masses), start=arb(0))
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return counts one apart, at both ends of the range and in its middle."""
+        """Return counts that differ by 1, at both ends and in the middle of the range."""
         starts = (self.low, (self.low + self.high) // 2, self.high - 1)
         return [(count, count + 1) for count in dict.fromkeys(starts)]
 
     def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw released counts."""
+        """Draw `size` released values for the true count `answer`, exactly."""
         return self.release(int(answer), size, rng=rng)
 
     def _count(self, count: int) -> int:

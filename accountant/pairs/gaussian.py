@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import final
 
 from flint import arb
@@ -12,10 +14,12 @@ from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Known, MirroredPair, Tails
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval
-from dpassay.accountant.numbers.precision import cached_property
+from dpassay.accountant.numbers.precision import cached_property, ctx
 
 _FAR = 64
 """Argument above which erfc of a ball is evaluated at the two ends of the ball."""
+_ESTIMATE_BITS, _ESTIMATE_WIDTH, _MOST_STEPS = 192, 1e-14, 40
+"""Precision, last relative step and maximal number of steps of an estimate of ε."""
 
 
 def normal_cdf(x: arb) -> arb:
@@ -69,8 +73,31 @@ class GaussianPair(MirroredPair):
 
     @property
     def known(self) -> Known:
-        """Return ρ = μ²/2 in closed form."""
-        return Known(rho=lambda: self.mu() ** 2 / 2)
+        """Return ρ = μ²/2 in closed form, and a float estimate of ε."""
+        return Known(epsilon=self._estimate_epsilon, rho=lambda: self.mu() ** 2 / 2)
+
+    def _estimate_epsilon(self, log_delta: float) -> float | None:
+        """Estimate the ε with ln H(ε) = log_delta by Newton's method; None if it does not converge.
+
+        For ε ≥ μ²/2, H(ε) ≤ Φ(μ/2 − ε/μ) ≤ exp(−(ε/μ − μ/2)²/2), which gives a start to the right
+        of the root. The slope is H′(ε) = −e^ε Φ(−μ/2 − ε/μ).
+        """
+        with ctx.workprec(_ESTIMATE_BITS):
+            mu = float(self.mu())
+            guess = mu**2 / 2 + mu * math.sqrt(-2 * log_delta)
+            for _ in range(_MOST_STEPS):
+                if not math.isfinite(guess):
+                    return None
+                tails = self.tails(ExactReal.of_rational(Fraction(guess)))
+                slope = arb(guess).exp() * tails.q_above
+                value = tails.p_above - slope
+                if not (value > 0 and slope > 0):
+                    return None
+                step = float((value.log() - log_delta) * value / slope)
+                guess += step
+                if abs(step) <= _ESTIMATE_WIDTH * abs(guess):
+                    return guess
+        return None
 
     def renyi(self, order: arb) -> arb:
         """Return order·μ²/2."""

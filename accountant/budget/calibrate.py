@@ -233,7 +233,7 @@ def calibrate(
         Significant digits of the returned noise, which is rounded to more noise and certified.
     relative_width
         Relative width of the enclosure of the least noise. None aims at 1e-12 and returns what is
-        reached.
+        reached; for more than 12 digits it stands for 10^-digits.
     argument
         The noise argument to find, if the mechanism has one for Laplace and one for Gaussian noise.
         None selects `mu` for a target of μ, and else the one with the smaller mean squared error.
@@ -286,7 +286,9 @@ def calibrate(
         )
         for each in noise_arguments(kind, target, argument)
     ]
-    width = None if relative_width is None else rational("relative_width", relative_width)
+    width = None if digits <= DIGITS else Fraction(1, 10**digits)
+    if relative_width is not None:
+        width = rational("relative_width", relative_width)
     found: list[Calibration] = []
     refusals: list[DpassayError] = []
     for family in families:

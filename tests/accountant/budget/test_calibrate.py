@@ -255,6 +255,17 @@ def test_few_digits_are_rounded_to_the_safe_side() -> None:
     assert narrow(found.achieved["delta"], Fraction(1, 10**8))
 
 
+def test_as_many_digits_as_are_asked_for() -> None:
+    found = calibrate("Gaussian", EpsilonDelta(1, "1e-5"), digits=20)
+    value, unit = noise(found), Fraction(1, 10**19)
+    assert (value / unit).denominator == 1
+    fine = Fraction(1, 10**30)
+    enough = profile.delta(Gaussian(value), 1, relative_width=fine)
+    assert Fraction(enough.upper) <= Fraction(1, 10**5)
+    less = profile.delta(Gaussian(value - unit), 1, relative_width=fine)
+    assert Fraction(less.lower) > Fraction(1, 10**5)
+
+
 @pytest.mark.parametrize(("sigma", "count"), [("1", 1), ("1.5", 10), ("1.1", 1000), ("2", 10**6)])
 def test_the_largest_rate_is_enclosed(sigma: str, count: int) -> None:
     target = EpsilonDelta(1, "1e-5")

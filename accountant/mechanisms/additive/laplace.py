@@ -1,4 +1,4 @@
-"""Laplace noise, and noise like it: staircase, truncated, logistic."""
+"""Laplace noise and its relatives: truncated Laplace, staircase and logistic noise."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from dpassay.accountant.release.lattice import InverseNoise, LatticeSampler, Sta
 @final
 @dataclass(frozen=True)
 class LaplacePair(MirroredPair):
-    """P = Lap(t, 1), Q = Lap(0, 1) at distance t > 0.
+    """P = Lap(t, 1) and Q = Lap(0, 1) at distance t > 0.
 
-    L = |x| − |x − t| has atoms ±t and a density between; H(ε) = 1 − e^{(ε−t)/2} for |ε| ≤ t.
-    Reflection x → t − x exchanges P and Q.
+    The loss L = |x| − |x − t| has atoms at ±t and a density in between, and H(ε) = 1 − e^{(ε−t)/2}
+    for |ε| ≤ t. Reflection x → t − x exchanges P and Q.
     """
 
     law_name = "laplace"
@@ -43,7 +43,7 @@ class LaplacePair(MirroredPair):
         return -((epsilon.ball() - self.distance.ball()) / 2).expm1()
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return both tails, the atoms at ±t counted on the side ≤."""
+        """Return the tails of L > ε and L ≤ ε; an atom at ε belongs to the latter."""
         t = self.distance.ball()
         if epsilon >= self.distance:
             return Tails(arb(0), arb(1), arb(0), arb(1))
@@ -56,16 +56,16 @@ class LaplacePair(MirroredPair):
 
     @property
     def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
+        """Return the closed forms of ε, ρ and the largest loss."""
         return Known(
             inverse=self._inverse, rho_bound=self._rho_bound, max_loss=lambda: self.distance
         )
 
     def _inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
-        """Enclose the ε with H(ε) = δ: the larger one of t + 2 ln(1 − δ) and ln(1 − δ).
+        """Enclose the ε with H(ε) = δ, which is max(t + 2 ln(1 − δ), ln(1 − δ)).
 
-        The first is the root of 1 − e^{(ε−t)/2} and lies above −t where it is the larger one; the
-        second is that of 1 − e^ε, the H of ε ≤ −t.
+        The first value solves 1 − e^{(ε−t)/2} = δ, and is ≥ −t if it is the larger one. The second
+        solves 1 − e^ε = δ, where 1 − e^ε is H(ε) for ε ≤ −t.
         """
 
         def epsilon() -> arb:
@@ -75,7 +75,10 @@ class LaplacePair(MirroredPair):
         return enclose(epsilon, relative_width=relative_width)
 
     def renyi(self, order: arb) -> arb:
-        """Return ln((a e^{(a−1)t} + (a−1) e^{−at})/(2a − 1))/(a − 1), and D_1 = t + e^{−t} − 1."""
+        """Return D_a = ln((a e^{(a−1)t} + (a−1) e^{−at})/(2a − 1))/(a − 1).
+
+        D_1 = t + e^{−t} − 1.
+        """
         t, less = self.distance.ball(), order - 1
         if order == 1:
             return t + (-t).expm1()
@@ -83,17 +86,18 @@ class LaplacePair(MirroredPair):
         return (moment / (2 * order - 1)).log() / less
 
     def _rho_bound(self) -> arb:
-        """Return D_1, which is the least ρ.
+        """Return D_1, which is the smallest ρ such that D_a ≤ aρ for all a > 1.
 
-        With u = a − ½, e^{t/2 + (a−1)D_a} = cosh(ut) + sinh(ut)/(2u) is an entire function of
-        v = u² of order ½. Its zeros are −λ, λ the eigenvalues of −y″ = λy on [0, t], y(0) = 0,
-        y′(t) = −y(t)/2: so all are < 0, its logarithm is concave for v > 0, and as (a − 1)D_a = 0
-        at v = ¼ it is at most (v − ¼)D_1 = a(a − 1)D_1.
+        *Proof.* Let u = a − ½ and v = u². Then e^{t/2 + (a−1)D_a} = cosh(ut) + sinh(ut)/(2u) is an
+        entire function of v of order ½. Its zeros are v = −λ for the eigenvalues λ of −y″ = λy on
+        [0, t] with y(0) = 0 and y′(t) = −y(t)/2. All λ are > 0, so the logarithm is concave for
+        v > 0. Since (a − 1)D_a = 0 at v = ¼, it is at most its tangent there,
+        (v − ¼)D_1 = a(a − 1)D_1.
         """
         return self.renyi(arb(1))
 
     def describe_event(self, epsilon: ExactReal) -> str:
-        """Describe the half-line {L > ε}."""
+        """Describe the half-line {L > ε} in words."""
         return (
             f"outcomes above ({self.distance} + {epsilon})/2 scales past the true answer under Q "
             f"(the true answer under P is {self.distance} scales higher)"
@@ -101,7 +105,7 @@ class LaplacePair(MirroredPair):
 
 
 class LaplaceNoise(SymmetricDensity, ABC):
-    """Every coordinate of the noise is Lap(b)."""
+    """A mechanism whose noise is Lap(b) in every coordinate."""
 
     noise_argument = "scale"
 
@@ -116,22 +120,22 @@ class LaplaceNoise(SymmetricDensity, ABC):
         return [2 * self.scale.ball() ** 2]
 
     def quantile(self, probability: ExactReal) -> arb:
-        """Return b ln(2p) up to the median, −b ln(2(1 − p)) above."""
+        """Return b ln(2p) for p ≤ ½ and −b ln(2(1 − p)) for larger p."""
         return self.scale.ball() * laplace_quantile(probability)
 
 
 @declared
 class Laplace(LaplaceNoise):
-    """Release the true scalar answer plus Lap(b) noise, density e^{−|x|/b}/(2b).
+    """Release the true scalar answer plus Lap(b) noise, which has density e^{−|x|/b}/(2b).
 
     Parameters
     ----------
     scale
         b > 0; the standard deviation is √2·b.
     l1_sensitivity
-        The largest distance between the true answers on two neighbours (for whichever relation
-        it was computed). Exactly l1_sensitivity/b-DP. A vector of answers whose neighbours may
-        differ by a given vector is `LaplaceVector`.
+        The largest distance between the true answers on two neighbours, for whichever relation it
+        was computed. The mechanism is exactly (l1_sensitivity/b)-DP. For a vector of answers with a
+        given shift between neighbours, use `LaplaceVector`.
     """
 
     example = "Laplace(scale=2)"
@@ -140,7 +144,7 @@ class Laplace(LaplaceNoise):
     l1_sensitivity: Positive = Positive(1)
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return two Laplace laws at the full distance."""
+        """Return the pair of Laplace laws at distance l1_sensitivity."""
         return WorstCase.symmetric(
             LaplacePair(self.l1_sensitivity / self.scale),
             "H(ε) = 1 − e^{(ε−t)/2} increases with the distance t of the true answers, so the "
@@ -152,12 +156,15 @@ class Laplace(LaplaceNoise):
         return rng.laplace(0.0, float(self.scale), size)
 
     def inverse_noise(self) -> InverseNoise:
-        """Return |noise| = bE and P(noise ≥ bx) = e^{−x}/2."""
+        """Return |noise| as a function of an exponential variable E: |noise| = bE.
+
+        The survival function is P(noise ≥ bx) = e^{−x}/2 for x ≥ 0.
+        """
         return InverseNoise(self.scale, _same, _same_ball, 1.0, _survival)
 
 
 def laplace_quantile(probability: ExactReal) -> arb:
-    """Return the quantile of Lap(1), −∞ at 0 and +∞ at 1."""
+    """Return the quantile of Lap(1); −∞ at 0 and +∞ at 1."""
     if probability.rational is None:
         p = probability.ball()
         half = ExactReal.of_rational(Fraction(1, 2))
@@ -180,18 +187,17 @@ def _survival(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.exp(-x) / 2
 
 
-# --- Laplace noise that is cut off ----------------------------------------------------------------
+# --- Truncated Laplace noise ----------------------------------------------------------------------
 
 
 @final
 @dataclass(frozen=True)
 class TruncatedLaplacePair(MirroredPair):
-    """Densities e^{−|x|}/N on [−a, a], N = 2(1 − e^{−a}), of P at 0 and of Q at d, 0 < d ≤ a.
+    """The density e^{−|x|}/N on [−a, a], N = 2(1 − e^{−a}), under P; shifted by d ≤ a under Q.
 
-    The loss is ∞ on [−a, d − a), where Q has no mass, d up to 0, d − 2x up to d, and −d up to a.
-    So {L > ε} is [−a, t), t = (d − ε)/2, for −d ≤ ε < d, and [−a, d − a) for ε ≥ d, of mass
-    m = e^{−a}(e^d − 1)/N.
-    Reflection x → d − x exchanges P and Q.
+    The loss is ∞ on [−a, d − a), where Q has no mass, d on [d − a, 0], d − 2x on [0, d], and −d on
+    [d, a]. So {L > ε} is [−a, t) with t = (d − ε)/2 if −d ≤ ε < d. If ε ≥ d, it is [−a, d − a),
+    whose P-mass is m = e^{−a}(e^d − 1)/N. Reflection x → d − x exchanges P and Q.
     """
 
     law_name = "truncated-laplace"
@@ -206,7 +212,7 @@ class TruncatedLaplacePair(MirroredPair):
         return end, whole, end * self.distance.ball().expm1() / whole
 
     def excess(self, epsilon: ExactReal) -> arb:
-        """Return (2(1 − e^{−t}) + e^{−a}(e^ε − 1))/N for ε ≤ d, m beyond."""
+        """Return (2(1 − e^{−t}) + e^{−a}(e^ε − 1))/N for ε < d, and m for ε ≥ d."""
         end, whole, m = self._constants()
         if epsilon >= self.distance:
             return m
@@ -215,7 +221,7 @@ class TruncatedLaplacePair(MirroredPair):
         return (end * rise - 2 * (-t).expm1()) / whole
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the masses of both sides of t."""
+        """Return the masses on both sides of t."""
         end, whole, m = self._constants()
         if epsilon >= self.distance:
             return Tails(m, 1 - m, arb(0), arb(1))
@@ -232,20 +238,20 @@ class TruncatedLaplacePair(MirroredPair):
         )
 
     def renyi(self, order: arb) -> arb:
-        """Return ∞."""
+        """Return ∞, because infinite loss has positive probability."""
         return arb.pos_inf()
 
     @property
     def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
+        """Return ρ = ∞ and the largest finite loss d."""
         return Known(rho=arb.pos_inf, finite_loss=self.distance.ball)
 
     def infinity_mass(self) -> arb:
-        """Return m."""
+        """Return m, the P-mass where Q has none."""
         return self._constants()[2]
 
     def describe_event(self, epsilon: ExactReal) -> str:
-        """Describe the half-line {L > ε}."""
+        """Describe the half-line {L > ε} in words."""
         return (
             "outcomes below the point where the density under P exceeds "
             f"e^{epsilon} times that under Q, which is {self.distance} scales higher"
@@ -254,10 +260,10 @@ class TruncatedLaplacePair(MirroredPair):
 
 @declared
 class TruncatedLaplace(SymmetricDensity):
-    """Release the true scalar answer plus noise of density ∝ e^{−|x|/b} on [−A, A].
+    """Release the true scalar answer plus noise with density ∝ e^{−|x|/b} on [−A, A].
 
-    Geng, Ding, Guo and Kumar (2020). The error is never above A, and the price is a δ: with
-    b = Δ/ε it is exactly (ε, δ)-DP for A = b ln(1 + (e^ε − 1)/(2δ)).
+    Geng, Ding, Guo and Kumar (2020). The error is at most A, at the cost of a δ > 0: for b = Δ/ε
+    and A = b ln(1 + (e^ε − 1)/(2δ)) the mechanism is exactly (ε, δ)-DP.
 
     Parameters
     ----------
@@ -270,8 +276,8 @@ class TruncatedLaplace(SymmetricDensity):
 
     Notes
     -----
-    The full shift is worst, as for every log-concave density: f(x − d)/f(x) increases with x where
-    it is defined, so the best event is a half-line, whose probability grows with the shift.
+    The full shift is worst, as for every log-concave density f: f(x − d)/f(x) increases in x where
+    it is defined, so the best event is a half-line, whose probability increases with the shift.
     """
 
     example = "TruncatedLaplace(scale=2, bound=20)"
@@ -286,7 +292,7 @@ class TruncatedLaplace(SymmetricDensity):
             raise expected("bound", self.bound, f"≥ sensitivity={self.sensitivity}")
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return two laws at the full distance."""
+        """Return the pair at distance `sensitivity`."""
         return WorstCase.symmetric(
             TruncatedLaplacePair(self.sensitivity / self.scale, self.bound / self.scale),
             "The density is log-concave, so the best event is a half-line, whose probability "
@@ -314,7 +320,7 @@ class TruncatedLaplace(SymmetricDensity):
         return self.scale.ball() - self.bound.ball() * self._rest()
 
     def quantile(self, probability: ExactReal) -> arb:
-        """Return ±b ln(1 − (1 − e^{−a})|2p − 1|), −A at 0 and A at 1."""
+        """Return −sgn(2p − 1) b ln(1 − (1 − e^{−a})|2p − 1|), a = A/b; −A at 0 and A at 1."""
         p = probability.rational
         if p in (0, 1):
             return self.bound.ball() if p else -self.bound.ball()
@@ -334,20 +340,20 @@ _ONE = ExactReal.of_rational(1)
 class Staircase(SymmetricDensity, FiniteLaws):
     """Release a real answer plus noise whose density is a geometric staircase.
 
-    With Δ the sensitivity and b = e^{−ε}, the density at x is a·b^{n(|x|/Δ)}/Δ where
-    n(y) = ⌊y⌋ + 1[y − ⌊y⌋ ≥ γ] counts steps of widths γ, 1 − γ, γ, … in turn, and
-    a = (1 − b)/(2(γ + b(1 − γ))) (Geng and Viswanath, "The Optimal Noise-Adding Mechanism in
-    Differential Privacy", 2016). It is ε-DP.
+    Let Δ be the sensitivity and b = e^{−ε}. The density at x is a·b^{n(|x|/Δ)}/Δ, where
+    n(y) = ⌊y⌋ + 1[y − ⌊y⌋ ≥ γ] increases by 1 after intervals of alternating lengths γ and 1 − γ,
+    and a = (1 − b)/(2(γ + b(1 − γ))) (Geng and Viswanath, "The Optimal Noise-Adding Mechanism in
+    Differential Privacy", 2016). The mechanism is ε-DP.
 
     Parameters
     ----------
     epsilon
         ε > 0, the largest privacy loss.
     gamma
-        γ in [0, 1]; 0 and 1 are the same law. `optimal_gamma` gives the best.
+        γ in [0, 1]; 0 and 1 give the same law. `optimal_gamma` returns the γ of least error.
     sensitivity
-        Δ > 0, the largest distance between the true answers on two neighbours (for whichever
-        relation it was computed).
+        Δ > 0, the largest distance between the true answers on two neighbours, for whichever
+        relation it was computed.
     """
 
     example = "Staircase(epsilon=1, gamma='0.4')"
@@ -360,7 +366,7 @@ class Staircase(SymmetricDensity, FiniteLaws):
     sensitivity: Positive = Positive(1)
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the pair at the full distance, where the loss is −ε, 0 or ε."""
+        """Return the pair at distance Δ, whose loss is −ε, 0 or ε."""
         return WorstCase.symmetric(
             FinitePair(self, 0),
             "For a shift s in (0, Δ], n increases and n(y + 1) = n(y) + 1, so the loss is −ε, 0 or "
@@ -371,14 +377,17 @@ class Staircase(SymmetricDensity, FiniteLaws):
         )
 
     def outcomes(self, index: int) -> Sequence[object]:
-        """Name the sets of outcomes x with loss ε, 0 and −ε, for true answers Δ and 0."""
+        """Describe the outcomes x of loss ε, 0 and −ε, for true answers Δ (P) and 0 (Q)."""
         gamma, distance = self.gamma, self.sensitivity
         cuts = [f"(1 - {gamma})*{distance}", f"{gamma}*{distance}"]
         near, far = cuts if gamma >= _HALF else cuts[::-1]
         return f"x >= {far}", f"{near} <= x < {far}", f"x < {near}"
 
     def masses(self, index: int) -> tuple[list[arb], list[arb]]:
-        """Return the masses of P and Q by loss; P(L = ε) = P(|noise| ≤ Δ/2)/(1 − b)."""
+        """Return the masses of the losses ε, 0, −ε under P and Q.
+
+        They follow from P(L = ε) = P(|noise| ≤ Δ/2)/(1 − b).
+        """
         b, gamma = self._ratio(), self.gamma.ball()
         half, fall = _HALF.ball(), self._fall()
         step = gamma + b * (1 - gamma)
@@ -395,7 +404,7 @@ class Staircase(SymmetricDensity, FiniteLaws):
         return [self.epsilon, ExactReal.of_rational(0), -self.epsilon]
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw the noise of `size` releases: sign, whole steps, which part, and where in it."""
+        """Draw the noise of `size` releases: its sign, ⌊|x|/Δ⌋, and the place within a period."""
         gamma, b = float(self.gamma), math.exp(-float(self.epsilon))
         whole = rng.geometric(-math.expm1(-float(self.epsilon)), size) - 1
         inner = rng.random(size) * (gamma + b * (1 - gamma)) < gamma
@@ -405,15 +414,15 @@ class Staircase(SymmetricDensity, FiniteLaws):
         return sign * (whole + part) * float(self.sensitivity)
 
     def lattice_sampler(self) -> LatticeSampler:
-        """Return staircase noise for every entry of an answer, on a lattice."""
+        """Return a sampler of staircase noise on a lattice, for every entry of an answer."""
         noise = StaircaseNoise(self.epsilon.ball, self.gamma.ball, self.sensitivity.ball)
         return LatticeSampler(noise, repeated=True)
 
     def variances(self) -> list[arb]:
         """Return [Δ² (b(1 + b)/(1 − b)² + (B/A) b/(1 − b) + C/A)].
 
-        A = γ + b(1 − γ), B = γ² + b(1 − γ²) and C = (γ³ + b(1 − γ³))/3 are the moments of the
-        first two steps.
+        Up to a common factor, A = γ + b(1 − γ), B/2 with B = γ² + b(1 − γ²), and
+        C = (γ³ + b(1 − γ³))/3 are the moments of order 0, 1 and 2 of the density on [0, Δ], Δ = 1.
         """
         b, fall = self._ratio(), self._fall()
         first, second, third = (self._moment(power) for power in (1, 2, 3))
@@ -421,12 +430,12 @@ class Staircase(SymmetricDensity, FiniteLaws):
         return [self.sensitivity.ball() ** 2 * spread]
 
     def mean_absolute_error(self) -> arb:
-        """Return E|noise| = Δ (b/(1 − b) + B/(2A)), in the terms of `variances`."""
+        """Return E|noise| = Δ (b/(1 − b) + B/(2A)), with A and B as in `variances`."""
         ratio = self._moment(2) / (2 * self._moment(1))
         return self.sensitivity.ball() * (self._ratio() / self._fall() + ratio)
 
     def quantile(self, probability: ExactReal) -> arb:
-        """Return the quantile, from P(noise > kΔ) = b^k/2 and the two slopes within a step."""
+        """Return the quantile, from P(noise > kΔ) = b^k/2 and the two densities in a period."""
         if probability < _HALF:
             return -self._upper_quantile(probability.ball(), probability.sign == 0)
         rest = _complement(probability)
@@ -437,7 +446,8 @@ class Staircase(SymmetricDensity, FiniteLaws):
         if unbounded:
             return arb.pos_inf()
         epsilon, b, gamma = self.epsilon.ball(), self._ratio(), self.gamma.ball()
-        # One step too few does no harm: the next step has the slope on which this one ends.
+        # If `whole` is one period too small, the result is the same: the distribution function
+        # continues with the slope with which this period ends.
         whole = ((-(2 * rest).log() / epsilon).lower()).floor().max(arb(0))
         height = self._fall() / (2 * self._moment(1))
         inside = _HALF.ball() - rest * (whole * epsilon).exp()
@@ -459,7 +469,7 @@ class Staircase(SymmetricDensity, FiniteLaws):
 
 
 def _complement(probability: ExactReal) -> arb:
-    """Return 1 − p, narrow also where p is near 1."""
+    """Return 1 − p, computed exactly if p is rational."""
     if probability.rational is not None:
         return ExactReal.of_rational(1 - probability.rational).ball()
     return 1 - probability.ball()
@@ -468,17 +478,17 @@ def _complement(probability: ExactReal) -> arb:
 def optimal_gamma(
     epsilon: Number, cost: Cost, *, relative_width: Fraction = RELATIVE_WIDTH
 ) -> Interval:
-    """Enclose the γ of least E|noise| ("absolute") or least variance ("variance").
+    """Enclose the γ that minimises E|noise| ("absolute") or the variance ("variance").
 
-    With b = e^{−ε}, E|noise| depends on γ through B/A = (b + (1 − b)γ²)/(b + (1 − b)γ), whose
-    only stationary point is γ = 1/(1 + e^{ε/2}); the derivative of the variance vanishes where
-    ((1 − b)γ + b)³ = b(1 + b)/2 (Geng and Viswanath 2016, for the ℓ1 and ℓ2 cost). Any rounding
-    of it is as private, and costs only the square of its distance.
+    Let b = e^{−ε}. E|noise| depends on γ through B/A = (b + (1 − b)γ²)/(b + (1 − b)γ), whose only
+    stationary point is γ = 1/(1 + e^{ε/2}). The derivative of the variance vanishes if
+    ((1 − b)γ + b)³ = b(1 + b)/2 (Geng and Viswanath 2016, for the ℓ1 and ℓ2 cost). A rounded γ is
+    ε-DP too, and increases the error only by a term of second order in the rounding.
 
     Raises
     ------
     InvalidInputError
-        If ε ≤ 0 or the cost is neither of the two.
+        If ε ≤ 0, or `cost` is neither "absolute" nor "variance".
     """
     eps = exact(epsilon, "epsilon")
     if eps.sign <= 0:
@@ -502,14 +512,13 @@ def optimal_gamma(
 @final
 @dataclass(frozen=True)
 class LogisticPair(MirroredPair):
-    """Two logistic laws of scale 1, P at t > 0 and Q at 0, densities f(x − t) and f(x).
+    """Two logistic laws of scale 1: P at t > 0 and Q at 0, with densities f(x − t) and f(x).
 
-    With u = 1/(1 + e^{−x}), the distribution function of Q, f(x) = u(1 − u), and the ratio of the
-    densities is e^t/V², V = u + e^t(1 − u). Under Q u is uniform on [0, 1], so V is uniform on
-    [1, e^t], and L = t − 2 ln V has on [−t, t] the density e^{−l/2}/(4 sinh(t/2)); under P it has
-    the density e^{l/2}/(4 sinh(t/2)). All that is asked follows by integration:
-    H(ε) = (1 − e^{(ε−t)/2})²/(1 − e^{−t}) for |ε| ≤ t.
-    Reflection x → t − x exchanges P and Q.
+    Let u = 1/(1 + e^{−x}) be the distribution function of Q. Then f(x) = u(1 − u), and the ratio of
+    the densities is e^t/V² with V = u + e^t(1 − u). Under Q, u is uniform on [0, 1], so V is
+    uniform on [1, e^t], and L = t − 2 ln V has density e^{−l/2}/(4 sinh(t/2)) on [−t, t]. Under P
+    its density is e^{l/2}/(4 sinh(t/2)). The closed forms follow by integration, such as
+    H(ε) = (1 − e^{(ε−t)/2})²/(1 − e^{−t}) for |ε| ≤ t. Reflection x → t − x exchanges P and Q.
     """
 
     law_name = "logistic"
@@ -522,9 +531,9 @@ class LogisticPair(MirroredPair):
         return ((epsilon.ball() - t) / 2).expm1() ** 2 / -(-t).expm1()
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return (1 − r)/N, (1 − s)r/N, (1 − r)s/N and (1 − s)/N with N = 1 − e^{−t}.
+        """Return (1 − r)/N, (1 − s)r/N, (1 − r)s/N and (1 − s)/N, where N = 1 − e^{−t}.
 
-        r = e^{(ε−t)/2} and s = e^{−(ε+t)/2} are exchanged by reflection.
+        Reflection exchanges r = e^{(ε−t)/2} and s = e^{−(ε+t)/2}.
         """
         if epsilon >= self.distance:
             return Tails(arb(0), arb(1), arb(0), arb(1))
@@ -536,9 +545,9 @@ class LogisticPair(MirroredPair):
         return Tails(upper, lower * high.exp(), upper * low.exp(), lower)
 
     def renyi(self, order: arb) -> arb:
-        """Return ln M/(a − 1), M = E_Q[e^{aL}] = sinh((a − ½)t)/((2a − 1) sinh(t/2)).
+        """Return D_a = ln M/(a − 1), M = E_Q[e^{aL}] = sinh((a − ½)t)/((2a − 1) sinh(t/2)).
 
-        D_1 is the derivative of ln M at a = 1, t coth(t/2) − 2.
+        D_1 = t coth(t/2) − 2 is the derivative of ln M at a = 1.
         """
         t, twice = self.distance.ball(), 2 * order - 1
         if order == 1:
@@ -548,11 +557,11 @@ class LogisticPair(MirroredPair):
 
     @property
     def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
+        """Return the largest loss t."""
         return Known(max_loss=lambda: self.distance)
 
     def describe_event(self, epsilon: ExactReal) -> str:
-        """Describe the half-line {L > ε}."""
+        """Describe the half-line {L > ε} in words."""
         return (
             "outcomes beyond the point where the density around the true answer under P, which is "
             f"{self.distance} scales higher, exceeds e^{epsilon} times that under Q"
@@ -563,23 +572,23 @@ class LogisticPair(MirroredPair):
 class Logistic(SymmetricDensity):
     """Release the true scalar answer plus logistic noise, density e^{−x/s}/(s(1 + e^{−x/s})²).
 
-    Exactly sensitivity/s-DP. Its loss is bounded like that of Laplace noise but has no atoms, so δ
-    falls to 0 quadratically where ε nears the largest loss.
+    The mechanism is exactly (sensitivity/s)-DP. Its loss is bounded, as that of Laplace noise, but
+    has no atoms, so δ(ε) decreases to 0 quadratically as ε approaches the largest loss.
 
     Parameters
     ----------
     scale
         s > 0; the standard deviation is πs/√3.
     sensitivity
-        The largest distance between the true answers on two neighbours (for whichever relation it
-        was computed).
+        The largest distance between the true answers on two neighbours, for whichever relation it
+        was computed.
 
     Notes
     -----
-    The full shift is worst. The density is log-concave, so f(x − d)/f(x) increases with x for every
-    d > 0, and the best event against the shift d is a half-line:
-    H_d(ε) = max over c of P(Z ≥ c − d) − e^ε P(Z ≥ c), where each term increases with d. A shift by
-    −d is the mirror image of a shift by d.
+    The full shift is worst. *Proof.* The density f is log-concave, so f(x − d)/f(x) increases in x
+    for every d > 0, and the best event that distinguishes the shift d from no shift is a half-line:
+    H_d(ε) = max over c of P(Z ≥ c − d) − e^ε P(Z ≥ c). Each term increases with d. A shift by −d is
+    the mirror image of a shift by d.
     """
 
     example = "Logistic(scale=2)"
@@ -589,7 +598,7 @@ class Logistic(SymmetricDensity):
     sensitivity: Positive = Positive(1)
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return two logistic laws at the full distance."""
+        """Return the pair of logistic laws at distance `sensitivity`."""
         return WorstCase.symmetric(
             LogisticPair(self.sensitivity / self.scale),
             "The density is log-concave, so the best event is a half-line, whose probability "
@@ -601,9 +610,10 @@ class Logistic(SymmetricDensity):
         return rng.logistic(0.0, float(self.scale), size)
 
     def inverse_noise(self) -> InverseNoise:
-        """Return |noise| = s(E + ln(2 − e^{−E})), of slope at most 2: P(noise ≥ x) = 1/(1 + e^x).
+        """Return |noise| as a function of an exponential variable E: s(E + ln(2 − e^{−E})).
 
-        ln(2e^y − 1) is the x with 1/(1 + e^x) = e^{−y}/2.
+        For s = 1, P(noise ≥ x) = 1/(1 + e^x), which equals e^{−y}/2 at
+        x = ln(2e^y − 1) = y + ln(2 − e^{−y}). The derivative of x in y is at most 2.
         """
         return InverseNoise(self.scale, _magnitude, _magnitude_ball, 2.0, _logistic_survival)
 
@@ -616,7 +626,7 @@ class Logistic(SymmetricDensity):
         return 2 * self.scale.ball() * arb(2).log()
 
     def quantile(self, probability: ExactReal) -> arb:
-        """Return s ln(p/(1 − p)), −∞ at 0 and +∞ at 1."""
+        """Return s ln(p/(1 − p)); −∞ at 0 and +∞ at 1."""
         p = probability.rational
         if p in (0, 1):
             return arb.pos_inf() if p else arb.neg_inf()

@@ -17,21 +17,11 @@ from typing import final
 from flint import arb
 
 from dpassay.accountant.budget.calibrate import calibrate
-from dpassay.accountant.budget.target import (
-    MOST_RELEASES,
-    Target,
-    Width,
-    decided,
-    largest_count,
-)
+from dpassay.accountant.budget.target import MOST_RELEASES, Target, Width, decided, largest_count
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.validate import exact_list, integer
-from dpassay.accountant.errors import (
-    NotApplicableError,
-    UndecidedError,
-    expected,
-)
+from dpassay.accountant.errors import NotApplicableError, UndecidedError, expected
 from dpassay.accountant.mechanisms.wrappers.channel import RandomizedResponse
 from dpassay.accountant.mechanisms.wrappers.composed import Composed
 from dpassay.accountant.mechanisms.wrappers.sampling import PoissonSubsampled

@@ -16,11 +16,7 @@ from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.core.validate import Positive, Probability, Real
-from dpassay.accountant.errors import (
-    InvalidInputError,
-    NotApplicableError,
-    UndecidedError,
-)
+from dpassay.accountant.errors import InvalidInputError, NotApplicableError, UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal, in_short
 from dpassay.accountant.numbers.interval import START_PRECISION, Interval, ball, enclose, sign
 from dpassay.accountant.numbers.precision import ctx

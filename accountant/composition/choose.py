@@ -58,10 +58,7 @@ from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import COMPOSED_WIDTH, GRID_WIDTH, Interval, ball
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.allocation import RandomAllocationPair
-from dpassay.accountant.pairs.discrete import (
-    DiscreteGaussianPair,
-    is_long,
-)
+from dpassay.accountant.pairs.discrete import DiscreteGaussianPair, is_long
 from dpassay.accountant.pairs.finite import FinitePair, finite
 from dpassay.accountant.pairs.invert import (
     ends,

@@ -17,12 +17,7 @@ from flint import arb, arb_mat
 from dpassay.accountant.budget.calibrate import calibrate
 from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho, Target
 from dpassay.accountant.core.validate import integer
-from dpassay.accountant.counting.counters import (
-    BinaryTree,
-    BridgedTree,
-    KaryTree,
-    LinearCounter,
-)
+from dpassay.accountant.counting.counters import BinaryTree, BridgedTree, KaryTree, LinearCounter
 from dpassay.accountant.counting.grids import Digits, Grids, Tree
 from dpassay.accountant.counting.square_root import SquareRootFactorization
 from dpassay.accountant.errors import expected

@@ -13,11 +13,7 @@ from dpassay.accountant.core.arrays import Array, NDArray, np
 from dpassay.accountant.core.validate import Integer, Positive, declared
 from dpassay.accountant.counting.counters import MOST_LISTED, LinearCounter
 from dpassay.accountant.counting.grids import Rows
-from dpassay.accountant.counting.noise import (
-    NoiseProcess,
-    NoiseSource,
-    finite,
-)
+from dpassay.accountant.counting.noise import NoiseProcess, NoiseSource, finite
 from dpassay.accountant.errors import NotApplicableError, expected
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.precision import ctx

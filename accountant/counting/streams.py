@@ -19,11 +19,7 @@ from typing import Any, final
 from dpassay.accountant import notation
 from dpassay.accountant.core.arrays import ArrayLike, NDArray, np
 from dpassay.accountant.core.randomness import SECURE, Randomness
-from dpassay.accountant.counting.counters import (
-    BridgedTree,
-    LinearCounter,
-    TreeCounter,
-)
+from dpassay.accountant.counting.counters import BridgedTree, LinearCounter, TreeCounter
 from dpassay.accountant.counting.grids import Grids, Tree
 from dpassay.accountant.counting.noise import (
     NoiseProcess,
@@ -34,10 +30,7 @@ from dpassay.accountant.counting.noise import (
     rows,
     unpacked,
 )
-from dpassay.accountant.counting.square_root import (
-    SquareRootFactorization,
-    SquareRootNoise,
-)
+from dpassay.accountant.counting.square_root import SquareRootFactorization, SquareRootNoise
 from dpassay.accountant.errors import DpassayError, InvalidInputError, NotApplicableError, expected
 
 __all__ = ["Saved", "Snapshot", "StateFile", "StreamCounter", "continued", "counter_of"]

@@ -2,16 +2,12 @@
 
 from collections.abc import Mapping
 
-from dpassay.accountant.counting.count_noise import (
-    BoundedCountNoise as BoundedCountNoise,
-)
+from dpassay.accountant.counting.count_noise import BoundedCountNoise as BoundedCountNoise
 from dpassay.accountant.counting.counters import BinaryTree as BinaryTree
 from dpassay.accountant.counting.counters import BridgedTree as BridgedTree
 from dpassay.accountant.counting.counters import KaryTree as KaryTree
 from dpassay.accountant.counting.matrix import BufferedToeplitz as BufferedToeplitz
-from dpassay.accountant.counting.matrix import (
-    MatrixMechanism as MatrixMechanism,
-)
+from dpassay.accountant.counting.matrix import MatrixMechanism as MatrixMechanism
 from dpassay.accountant.counting.square_root import (
     SquareRootFactorization as SquareRootFactorization,
 )
@@ -26,33 +22,21 @@ from dpassay.accountant.geometry.spaces import L2Ball as L2Ball
 from dpassay.accountant.geometry.spaces import SparseBox as SparseBox
 from dpassay.accountant.mechanisms.additive.additive_noise import AdditiveNoise as AdditiveNoise
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian as Gaussian
-from dpassay.accountant.mechanisms.additive.integers import (
-    DiscreteGaussian as DiscreteGaussian,
-)
-from dpassay.accountant.mechanisms.additive.integers import (
-    DiscreteLaplace as DiscreteLaplace,
-)
+from dpassay.accountant.mechanisms.additive.integers import DiscreteGaussian as DiscreteGaussian
+from dpassay.accountant.mechanisms.additive.integers import DiscreteLaplace as DiscreteLaplace
 from dpassay.accountant.mechanisms.additive.integers import IntegerNoise as IntegerNoise
 from dpassay.accountant.mechanisms.additive.integers import Skellam as Skellam
-from dpassay.accountant.mechanisms.additive.integers import (
-    TruncatedGeometric as TruncatedGeometric,
-)
+from dpassay.accountant.mechanisms.additive.integers import TruncatedGeometric as TruncatedGeometric
 from dpassay.accountant.mechanisms.additive.laplace import Laplace as Laplace
 from dpassay.accountant.mechanisms.additive.laplace import Logistic as Logistic
 from dpassay.accountant.mechanisms.additive.laplace import Staircase as Staircase
-from dpassay.accountant.mechanisms.additive.laplace import (
-    TruncatedLaplace as TruncatedLaplace,
-)
+from dpassay.accountant.mechanisms.additive.laplace import TruncatedLaplace as TruncatedLaplace
 from dpassay.accountant.mechanisms.additive.laplace_vector import LaplaceVector as LaplaceVector
 from dpassay.accountant.mechanisms.selection.candidates import (
     ExponentialMechanism as ExponentialMechanism,
 )
-from dpassay.accountant.mechanisms.selection.candidates import (
-    PermuteAndFlip as PermuteAndFlip,
-)
-from dpassay.accountant.mechanisms.selection.candidates import (
-    ReportNoisyMax as ReportNoisyMax,
-)
+from dpassay.accountant.mechanisms.selection.candidates import PermuteAndFlip as PermuteAndFlip
+from dpassay.accountant.mechanisms.selection.candidates import ReportNoisyMax as ReportNoisyMax
 from dpassay.accountant.mechanisms.selection.quantile import PrivateQuantile as PrivateQuantile
 from dpassay.accountant.mechanisms.selection.tests import AboveThreshold as AboveThreshold
 from dpassay.accountant.mechanisms.selection.tests import (
@@ -60,9 +44,7 @@ from dpassay.accountant.mechanisms.selection.tests import (
 )
 from dpassay.accountant.mechanisms.selection.tests import GaussianThreshold as GaussianThreshold
 from dpassay.accountant.mechanisms.selection.tests import LaplaceThreshold as LaplaceThreshold
-from dpassay.accountant.mechanisms.selection.tests import (
-    PartitionSelection as PartitionSelection,
-)
+from dpassay.accountant.mechanisms.selection.tests import PartitionSelection as PartitionSelection
 from dpassay.accountant.mechanisms.shapes.correlated import CorrelatedGaussian as CorrelatedGaussian
 from dpassay.accountant.mechanisms.shapes.correlated import (
     DiscreteCorrelatedGaussian as DiscreteCorrelatedGaussian,
@@ -80,28 +62,20 @@ from dpassay.accountant.mechanisms.shapes.general_gaussian import GeneralGaussia
 from dpassay.accountant.mechanisms.shapes.general_gaussian import (
     MatrixVariateGaussian as MatrixVariateGaussian,
 )
-from dpassay.accountant.mechanisms.shapes.general_gaussian import (
-    RankOneGaussian as RankOneGaussian,
-)
+from dpassay.accountant.mechanisms.shapes.general_gaussian import RankOneGaussian as RankOneGaussian
 from dpassay.accountant.mechanisms.wrappers.among import ShuffledAmong as ShuffledAmong
 from dpassay.accountant.mechanisms.wrappers.bounded import Bounded as Bounded
 from dpassay.accountant.mechanisms.wrappers.channel import Channel as Channel
-from dpassay.accountant.mechanisms.wrappers.channel import (
-    RandomizedResponse as RandomizedResponse,
-)
+from dpassay.accountant.mechanisms.wrappers.channel import RandomizedResponse as RandomizedResponse
 from dpassay.accountant.mechanisms.wrappers.channel import Rappor as Rappor
 from dpassay.accountant.mechanisms.wrappers.channel import SubsetSelection as SubsetSelection
 from dpassay.accountant.mechanisms.wrappers.channel import Tabulated as Tabulated
 from dpassay.accountant.mechanisms.wrappers.channel import UnaryEncoding as UnaryEncoding
 from dpassay.accountant.mechanisms.wrappers.composed import Composed as Composed
 from dpassay.accountant.mechanisms.wrappers.composed import Guaranteed as Guaranteed
-from dpassay.accountant.mechanisms.wrappers.sampling import (
-    MixtureOfGaussians as MixtureOfGaussians,
-)
+from dpassay.accountant.mechanisms.wrappers.sampling import MixtureOfGaussians as MixtureOfGaussians
 from dpassay.accountant.mechanisms.wrappers.sampling import PoissonSubsampled as PoissonSubsampled
-from dpassay.accountant.mechanisms.wrappers.sampling import (
-    RandomAllocation as RandomAllocation,
-)
+from dpassay.accountant.mechanisms.wrappers.sampling import RandomAllocation as RandomAllocation
 from dpassay.accountant.mechanisms.wrappers.sampling import (
     SampledWithoutReplacement as SampledWithoutReplacement,
 )

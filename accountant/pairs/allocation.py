@@ -12,21 +12,11 @@ from typing import final
 
 from flint import acb, acb_mat, arb, arb_series
 
-from dpassay.accountant.core.pair import (
-    Known,
-    Pair,
-    Tails,
-    rho_bound,
-)
+from dpassay.accountant.core.pair import Known, Pair, Tails, rho_bound
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers import solve
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.numbers.interval import (
-    COMPOSED_WIDTH,
-    START_PRECISION,
-    ball,
-    within,
-)
+from dpassay.accountant.numbers.interval import COMPOSED_WIDTH, START_PRECISION, ball, within
 from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.numbers.solve import rough_log_peak
 from dpassay.accountant.pairs.gaussian import GaussianPair

@@ -50,10 +50,7 @@ from dpassay.accountant.numbers.solve import fraction, halved
 from dpassay.accountant.numbers.theta import upper_tail
 from dpassay.accountant.pairs.allocation import RandomAllocationPair
 from dpassay.accountant.pairs.between import Between
-from dpassay.accountant.pairs.discrete import (
-    DiscreteGaussianPair,
-    log_spread,
-)
+from dpassay.accountant.pairs.discrete import DiscreteGaussianPair, log_spread
 from dpassay.accountant.pairs.gaussian import GaussianPair, normal_cdf
 from dpassay.accountant.pairs.invert import hockey_stick, most, to_width
 from dpassay.accountant.pairs.subsampled import GaussianMixturePair, Mixture, SubsampledPair

@@ -17,24 +17,12 @@ from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.asking import Drawable
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.validate import probability
-from dpassay.accountant.errors import (
-    InvalidInputError,
-    UndecidedError,
-    expected,
-    forgiving,
-)
+from dpassay.accountant.errors import InvalidInputError, UndecidedError, expected, forgiving
 from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact, floats_in_short, in_short
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.questions.profile import at_least_zero
-from dpassay.accountant.training.schemes import (
-    OWN,
-    REPLACED,
-    SCHEMES,
-    TRUNCATED,
-    Loop,
-    scheme,
-)
+from dpassay.accountant.training.schemes import OWN, REPLACED, SCHEMES, TRUNCATED, Loop, scheme
 
 _CLOSE, _CLOSEST = 0.99, 1 - 1e-7
 """Least fraction of the budget that the noise found may use; the second one where evaluating a run

@@ -6,13 +6,7 @@ import math
 
 import pytest
 
-from dpassay import (
-    DiscreteLaplace,
-    Gaussian,
-    estimate_beta,
-    estimate_delta,
-    estimate_epsilon,
-)
+from dpassay import DiscreteLaplace, Gaussian, estimate_beta, estimate_delta, estimate_epsilon
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError

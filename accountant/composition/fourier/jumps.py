@@ -56,11 +56,7 @@ from dpassay.accountant.composition.fourier.measure import (
 )
 from dpassay.accountant.composition.fourier.saddle import Strip
 from dpassay.accountant.composition.losses.bounds import Mixture
-from dpassay.accountant.composition.losses.transform import (
-    Cut,
-    MixtureTransform,
-    Transform,
-)
+from dpassay.accountant.composition.losses.transform import Cut, MixtureTransform, Transform
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import ball

@@ -25,12 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 from flint import arb
 
 from dpassay.accountant.composition.losses import bounds
-from dpassay.accountant.composition.losses.bounds import (
-    BY_EXCESS,
-    ROOT_2PI,
-    Mixture,
-    distinct,
-)
+from dpassay.accountant.composition.losses.bounds import BY_EXCESS, ROOT_2PI, Mixture, distinct
 from dpassay.accountant.core.arrays import NDArray, np
 from dpassay.accountant.errors import UndecidedError
 

@@ -15,14 +15,7 @@ from flint import acb, arb
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.arrays import Array, ArrayLike, np
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import (
-    Known,
-    MirroredPair,
-    Pair,
-    Tails,
-    WorstCase,
-    rho_bound,
-)
+from dpassay.accountant.core.pair import Known, MirroredPair, Pair, Tails, WorstCase, rho_bound
 from dpassay.accountant.core.randomness import Randomness
 from dpassay.accountant.core.validate import Integer, OneOf, Positive, Switch, declared
 from dpassay.accountant.errors import NotApplicableError, expected

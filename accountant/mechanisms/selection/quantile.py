@@ -45,11 +45,7 @@ from dpassay.accountant.core.randomness import Randomness
 from dpassay.accountant.core.validate import Positive, Rational, Real, Relation, declared
 from dpassay.accountant.errors import AdjacencyError, expected
 from dpassay.accountant.mechanisms.additive.laplace import Logistic
-from dpassay.accountant.mechanisms.selection.candidates import (
-    RARER,
-    ChoicePair,
-    TwoCandidates,
-)
+from dpassay.accountant.mechanisms.selection.candidates import RARER, ChoicePair, TwoCandidates
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, ball, enclose
 from dpassay.accountant.release import sampling

@@ -21,10 +21,7 @@ from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.pairs.rank_one import RankOnePair
-from dpassay.accountant.release.lattice import (
-    LatticeSampler,
-    coloured,
-)
+from dpassay.accountant.release.lattice import LatticeSampler, coloured
 
 
 @declared

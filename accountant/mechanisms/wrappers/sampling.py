@@ -47,9 +47,7 @@ from dpassay.accountant.mechanisms.wrappers.composed import (
 )
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.precision import cached_property, ctx
-from dpassay.accountant.pairs.allocation import (
-    RandomAllocationPair,
-)
+from dpassay.accountant.pairs.allocation import RandomAllocationPair
 from dpassay.accountant.pairs.between import Between
 from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
 from dpassay.accountant.pairs.gaussian import GaussianPair

@@ -10,12 +10,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from dpassay import (
-    Composed,
-    Gaussian,
-    PoissonSubsampled,
-    epsilon,
-)
+from dpassay import Composed, Gaussian, PoissonSubsampled, epsilon
 from dpassay.accountant.composition.losses.bounds import Mixture, log_tilted
 from dpassay.accountant.core.adjacency import Direction
 from dpassay.accountant.questions import guarantees, profile

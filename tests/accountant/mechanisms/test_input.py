@@ -12,10 +12,7 @@ import pytest
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import AdjacencyError, InvalidInputError, NotApplicableError
-from dpassay.accountant.mechanisms import (
-    DESCRIPTIONS,
-    Composed,
-)
+from dpassay.accountant.mechanisms import DESCRIPTIONS, Composed
 from dpassay.accountant.notation import parse, parse_description
 from tests.tables import rows
 

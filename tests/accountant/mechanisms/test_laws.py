@@ -24,12 +24,7 @@ from mpmath import mpf
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.errors import DpassayError
-from dpassay.accountant.mechanisms import (
-    CorrelatedGaussian,
-    IntegerNoise,
-    Laplace,
-    RankOneGaussian,
-)
+from dpassay.accountant.mechanisms import CorrelatedGaussian, IntegerNoise, Laplace, RankOneGaussian
 from dpassay.accountant.notation import parse
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import Interval, enclose

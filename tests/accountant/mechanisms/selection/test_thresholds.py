@@ -12,11 +12,7 @@ from scipy.stats import binomtest, norm
 
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.errors import InvalidInputError
-from dpassay.accountant.mechanisms import (
-    GaussianThreshold,
-    LaplaceThreshold,
-    PartitionSelection,
-)
+from dpassay.accountant.mechanisms import GaussianThreshold, LaplaceThreshold, PartitionSelection
 from dpassay.accountant.questions import profile, tradeoff
 
 ADDED = Adjacency.ADD_REMOVE

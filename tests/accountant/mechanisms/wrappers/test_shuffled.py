@@ -9,10 +9,7 @@ import numpy as np
 import pytest
 from mpmath import exp, mp, mpf
 
-from dpassay.accountant.mechanisms import (
-    RandomizedResponse,
-    Shuffled,
-)
+from dpassay.accountant.mechanisms import RandomizedResponse, Shuffled
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.questions import profile
 from tests.accountant.mechanisms.wrappers.histograms import law, worst_of_all

@@ -1,4 +1,8 @@
-"""Random allocation: a record takes part in one of t Gaussian steps."""
+"""Random allocation: a record takes part in one of t Gaussian steps, chosen uniformly.
+
+The profiles of one epoch, and of several epochs with Gaussian releases, are computed by Fourier
+sums of moments in ball arithmetic. The comments before each section have the proofs.
+"""
 
 from __future__ import annotations
 
@@ -22,93 +26,96 @@ from dpassay.accountant.numbers.solve import rough_log_peak
 from dpassay.accountant.pairs.gaussian import GaussianPair
 
 # --- Moments E_P W^{−z}, Re z = ½, of a mean of lognormal variables, in balls ---------------------
-# W = (1/t) Σ X_j of t independent X = e^{μZ − μ²/2} under Q, Z standard normal, EX = 1. P is the
-# law with μ added to one of the Z, chosen uniformly, and dP/dQ = W. With ψ(λ) = E e^{−λX/t} and
-# ψ₁(λ) the same with Z + μ for Z, φ(λ) := E_P e^{−λW} = ψ^{t−1} ψ₁. Let v = μ²/t and z = ½ + iτ
-# with τ ≥ 0.
+# Under Q, W = (1/t) Σ X_j with t independent X_j = e^{μZ_j − μ²/2}, Z_j standard normal, E X_j = 1.
+# P is the law with μ added to one Z_j, chosen uniformly; dP/dQ = W. Let ψ(λ) = E e^{−λX/t}, and
+# ψ₁(λ) the same with Z + μ for Z. Then φ(λ) := E_P e^{−λW} = ψ^{t−1} ψ₁. Let v = μ²/t and
+# z = ½ + iτ with τ ≥ 0. E without a subscript is E_Q.
 #
-# *Integral.* Γ(z) E_P W^{−z} = ∫ λ^{z−1} φ(λ) dλ from 0 to ∞. |φ| ≤ 1 in the right half-plane, and
-# falls faster than every power there (see *End*), so that the path may be turned to λ = ie^u:
+# *Integral.* Γ(z) E_P W^{−z} = ∫ λ^{z−1} φ(λ) dλ from 0 to ∞. In the right half-plane |φ| ≤ 1, and
+# φ decays there faster than every power (see *End*), so the path may be rotated to λ = ie^u:
 #
 #     M(τ) := ∫ e^{uz} φ(ie^u) du = e^{−iπz/2} Γ(z) E_P W^{−z}     for all real τ.
 #
-# *Decay.* Z̄ = ΣZ_j/t is normal with variance 1/t and independent of the Z_j − Z̄, so that
-# ln W = μZ̄ + R with R independent of Z̄: |E_P W^{−z}| = |E W^{1−z}| is at most
+# *Decay.* Z̄ = ΣZ_j/t is normal with variance 1/t and independent of all Z_j − Z̄. So
+# ln W = μZ̄ + R with R independent of Z̄, and |E_P W^{−z}| = |E W^{1−z}| is at most
 # e^{−vτ²/2} E W^½ ≤ e^{−vτ²/2} (EW)^½ = e^{−vτ²/2}.
-# As |Γ(½ + iτ)|² = π/cosh πτ,
+# Since |Γ(½ + iτ)|² = π/cosh πτ,
 #
-#     |M(τ)| ≤ √(2π) e^{−vτ²/2},   and e^{−π|τ|} times that for τ < 0.
+#     |M(τ)| ≤ √(2π) e^{−vτ²/2} for τ ≥ 0,   and e^{−π|τ|} times that for τ < 0.
 #
-# *Rule.* By Poisson's formula the sum h Σ_k e^{kh z} φ(ie^{kh}) over all integers is
-# Σ_m M(τ + mR), R = 2π/h. For 0 ≤ τ ≤ T < R the terms with m ≠ 0 add up to at most
+# *Trapezoidal rule.* By Poisson summation h Σ_k e^{kh z} φ(ie^{kh}) over all integers k is
+# Σ_m M(τ + mR), R = 2π/h. For 0 ≤ τ ≤ T < R the terms with m ≠ 0 sum to at most
 #
 #     √(2π) (q/(1 − q) + e^{−π(R−T) − v(R−T)²/2}/(1 − e^{−πR})),   q = e^{−vR²/2}.
 #
-# *Start.* Up to u₀ = k₀h the terms are those of φ(ir) = Σ_{j<J} (−ir)^j E_P W^j/j! + ρ, |ρ| ≤ r^J
-# E_P W^J/J!: geometric series. With m_j = E(X/t)^j = e^{j(j−1)μ²/2} t^{−j} the moments are
+# *Start.* For u ≤ u₀ = k₀h use the Taylor expansion φ(ir) = Σ_{j<J} (−ir)^j E_P W^j/j! + ρ with
+# |ρ| ≤ r^J E_P W^J/J!; the sums over k are then geometric series. With
+# m_j = E(X/t)^j = e^{j(j−1)μ²/2} t^{−j} the moments are
 #
 #     E_P W^{j−1} = E W^j = j! [x^j] (Σ_i m_i x^i/i!)^t.
 #
-# *End.* For real η with 0 < ω = μη ≤ π/2, ψ(ir) is ∫ n(x − iη) exp(−ire^{−iω} e^{μx−μ²/2}/t) dx, n
-# the normal density, by moving the line, and ψ₁(ir) the same with n(x − iη − μ); hence |φ(ir)| ≤
-# e^{tη²/2} E_P e^{−ρW} = e^{tη²/2} E We^{−ρW}, ρ = r sin ω. There e^{−ρW} ≤ (n/(eρW))^n for every n
-# > 1, and E W^{−r} ≤ e^{rμ²/2 + r²v/2} for r > 0, as W ≥ e^{μZ̄ − μ²/2} by the inequality of the
-# means (`log_least`). What is beyond u₁ = k₁h is at most
+# *End.* Let n be the normal density, and η real with 0 < ω = μη ≤ π/2. Shifting the line of
+# integration gives ψ(ir) = ∫ n(x − iη) exp(−ire^{−iω} e^{μx−μ²/2}/t) dx, and ψ₁(ir) the same with
+# n(x − iη − μ). Hence |φ(ir)| ≤ e^{tη²/2} E_P e^{−ρW} = e^{tη²/2} E We^{−ρW}, ρ = r sin ω. Here
+# e^{−ρW} ≤ (n/(eρW))^n for every real n > 1, and E W^{−r} ≤ e^{rμ²/2 + r²v/2} for r > 0, because
+# W ≥ e^{μZ̄ − μ²/2} by the inequality of arithmetic and geometric means (`log_least`). The terms
+# beyond u₁ = k₁h are at most
 #
 #     e^{tη²/2} (n/(e sin ω))^n e^{(n−1)μ²/2 + (n−1)²v/2} e^{−(n−½)u₁}/(n − ½).
 #
-# *ψ and ψ₁* at ie^{kh} are trapezium sums of the same integrals with η = a, of step g = lh/μ with a
-# whole l, so that e^{kh + μx} is a power of e^h: exponentials are shared by all k. In the strip
-# |Im x| < a, 2aμ < π, they are at most 1: the error is at most (e^{2a²} + 1)/(e^{2πa/g} − 1)
-# (Trefethen and Weideman 2014, Theorem 5.1), and what is beyond |x| = Ng > μ at most
-# e^{a²/2} erfc((Ng − μ)/√2).
+# *ψ and ψ₁* at ie^{kh} are trapezoidal sums of these integrals with η = a. The step is g = lh/μ
+# with an integer l, so e^{kh + μx} is a power of e^h and all k share the exponentials. In the strip
+# |Im x| < a, 2aμ < π, the exponentials have modulus at most 1. So the discretisation error is at
+# most (e^{2a²} + 1)/(e^{2πa/g} − 1) (Trefethen and Weideman 2014, Theorem 5.1), and the truncation
+# error beyond |x| = Ng > μ is at most e^{a²/2} erfc((Ng − μ)/√2).
 #
-# Steps, ends and orders are chosen by floats; nothing that is proved rests on that.
+# Floats choose the steps, the ends and the orders; no proof depends on these choices.
 
 HALF = Fraction(1, 2)
-"""Re z: |Γ| has a closed form on this line."""
+"""Re z; on this line |Γ| has a closed form."""
 MOST_ORDER = 128
-"""Largest j of E_P W^{j−1}: more shorten the path hardly, and their logarithms grow as j²."""
+"""Largest order j of a moment E_P W^{j−1}. Higher moments hardly shorten the path, and their
+logarithms grow as j²."""
 _GUARD = 12
-"""Bits for the rounding of sums, besides those of the largest terms."""
+"""Bits of precision for the rounding of sums, beyond those for the largest terms."""
 _TALLEST = 3.0
-"""The largest a: weights grow to e^{a²/2}."""
+"""Largest a; the weights grow to e^{a²/2}."""
 _INSIDE = 0.999
-"""Share of the widest strip that is used: floats round far less than the rest."""
+"""Fraction of the widest strip that is used, so that float rounding cannot leave the strip."""
 _TURNS = 60
-"""Angles ω that are tried for the end, down to a billionth."""
+"""Number of angles ω tried for the end of the path; the least is about 1e-9."""
 _MEAN_LOGNORMAL_POWERS = tuple(2.0 ** (i / 2) for i in range(1, 30))
-"""The n that are tried for the end."""
+"""Exponents n tried for the end of the path."""
 _MEAN_LOGNORMAL_MOST_TERMS = 20_000_000
-"""Terms of all sums for ψ at most: some seconds."""
+"""Largest number of terms in all sums for ψ; these take a few seconds."""
 
 
 @final
 @dataclass(frozen=True)
 class MeanLognormal:
-    """W = (1/t) Σ X_j of t independent X = e^{μZ − μ²/2}."""
+    """W = (1/t) Σ X_j with t = `steps` independent X_j = e^{μZ_j − μ²/2}."""
 
     mu: ExactReal
     steps: int
 
     @property
     def variance(self) -> float:
-        """The v of e^{−vτ²/2}, about."""
+        """The variance v = μ²/t of μZ̄, as a float."""
         return float(self.mu) ** 2 / self.steps
 
     def log_least(self, r: arb) -> arb:
-        """Return a bound of ln E W^{−r}, r > 0."""
+        """Return an upper bound of ln E W^{−r} for r > 0."""
         square = self.mu.ball() ** 2
         return r * square / 2 + r * r * square / (2 * self.steps)
 
     def moments(self, order: int = MOST_ORDER) -> tuple[arb, ...]:
-        """Return E W^j, j ≤ order, to the precision."""
+        """Return E W^j for 0 ≤ j ≤ order, at flint's current precision."""
         return _moments(self, order, ctx.prec)
 
     def on_line(self, period: Fraction, count: int, bits: int) -> list[acb]:
-        """Return E_P W^{−z} for z = ½ + 2πij/period, j ≤ count, with errors of about 2^−bits.
+        """Return E_P W^{−z} at z = ½ + 2πij/period, 0 ≤ j ≤ count, with errors of about 2^−bits.
 
-        Raises UndecidedError where the sums are too long.
+        Raises UndecidedError if the sums are too long.
         """
         plan = _Plan(self, period, count, bits)
         with ctx.workprec(plan.precision):
@@ -129,7 +136,7 @@ def _moments(of: MeanLognormal, order: int, precision: int) -> tuple[arb, ...]:
 
 @final
 class _Plan:
-    """The steps and ends of all sums."""
+    """The steps and ends of all sums for the moments of one W, and these sums."""
 
     def __init__(self, of: MeanLognormal, period: Fraction, count: int, bits: int) -> None:
         self.of, self.period, self.count = of, period, count
@@ -158,7 +165,7 @@ class _Plan:
         widest = 2 * math.pi * self.high / fall * mu  # step of ψ, in units of u
         rate = max(math.sqrt(2 * wanted / v), self.top + wanted / math.pi, 2 * math.pi / widest)
         self.points = math.ceil(float(period) * rate / (2 * math.pi))
-        """P/h: values at 2πj/P are those of a discrete transform of so many points."""
+        """Number of points P/h of the discrete Fourier transform that gives the values at 2πj/P."""
         self.step = period / self.points
         h = float(self.step)
         self.last = math.ceil(end / h)
@@ -170,11 +177,11 @@ class _Plan:
         )
         terms = [start * j + logs[j + 1] - math.lgamma(j + 1) for j in range(self.order)]
         self.lost = math.ceil(max(terms) / _LOG_2)
-        """Bits that alternating terms of φ lose."""
+        """Bits lost to cancellation in the alternating Taylor terms of φ."""
         self.first = min(math.floor(start / h), self.last - 1)
         self.stride = max(1, math.floor(widest / h))
         self.reach = math.ceil((math.sqrt(2 * fall) + mu) * mu / (self.stride * h))
-        """N: terms of ψ on each side of 0."""
+        """N, the number of terms of ψ on each side of 0."""
         if (self.last - self.first) * (2 * self.reach + 1) > _MEAN_LOGNORMAL_MOST_TERMS:
             raise UndecidedError(
                 f"A random allocation of {t} steps takes sums of {self.last - self.first} times "
@@ -182,7 +189,7 @@ class _Plan:
             )
 
     def moments(self, sums: list[acb]) -> list[acb]:
-        """Return the moments on the line, from the sums of `sums`."""
+        """Return the moments on the line, from the values that `sums` returns."""
         period, h, order = ball(self.period), ball(self.step), self.order
         known, start, weight = self.of.moments(), self.first * h, acb(1)
         taylor = []
@@ -203,7 +210,7 @@ class _Plan:
         return found
 
     def _error(self, h: arb, moment: arb) -> arb:
-        """Return the bound of the errors of the rule and of both ends, for |Im z| ≤ T."""
+        """Return an upper bound of the errors of the rule, the start and the end for 0 ≤ τ ≤ T."""
         mu, t = self.of.mu.ball(), self.of.steps
         v, pi, rate = mu * mu / t, arb.pi(), 2 * arb.pi() / h
         rest = rate - 2 * pi * self.count / ball(self.period)
@@ -222,7 +229,7 @@ class _Plan:
         return bound
 
     def sums(self) -> list[acb]:
-        """Return h Σ e^{kh z} φ(ie^{kh}) over first < k ≤ last, at all points of the transform."""
+        """Return h Σ e^{kh z} φ(ie^{kh}) over first < k ≤ last, at all frequencies 2πj/P."""
         h = ball(self.step)
         folded = [acb(0)] * self.points
         for i, (psi, own) in enumerate(self._transforms(), self.first + 1):
@@ -231,7 +238,7 @@ class _Plan:
         return [each * self.points for each in acb.dft(folded, inverse=True)]
 
     def _transforms(self) -> list[tuple[acb, acb]]:
-        """Return ψ(ie^{kh}) and ψ₁ there, for first < k ≤ last."""
+        """Return ψ and ψ₁ at ie^{kh} for first < k ≤ last."""
         mu, h = self.of.mu.ball(), ball(self.step)
         a = arb(self.high)
         g, reach, stride = self.stride * h / mu, self.reach, self.stride
@@ -253,7 +260,7 @@ class _Plan:
         error += (a * a / 2).exp() * ((g * reach - mu) / arb(2).sqrt()).erfc()
         doubtful = acb(arb(0, error.upper()), arb(0, error.upper()))
         found = [(doubtful, doubtful)] * (self.last - self.first)
-        for start in range(min(stride, len(found))):  # a convolution of every stride-th term
+        for start in range(min(stride, len(found))):  # convolutions of every stride-th term
             terms = each[start::stride]
             turns = acb.dft(terms + [acb(0)] * (size - len(terms)))
             psi, own = (
@@ -266,77 +273,83 @@ class _Plan:
 
 
 # --- Several epochs of random allocation, and Gaussian releases: one sum on a vertical line -------
-# S = Σ k_i ln W_i + G under Q: W_i the mean of lognormal variables of a random allocation
-# (`dpassay.accountant.pairs.allocation`), G ~ N(−m/2, m) the loss of Gaussian releases, m = Σ k
-# μ², all independent; w = e^S is the density of P. With z = ½ + iτ,
+# The loss is S = Σ (sum of k_i independent copies of ln W_i) + G under Q. W_i is the mean of
+# lognormal variables of a random allocation (above), and G ~ N(−m/2, m) is the loss of the Gaussian
+# releases, m = Σ k μ²; all are independent. w = e^S is the density dP/dQ. With z = ½ + iτ,
 #
 #     M(z) = E_Q w^{1−z} = e^{−z(1−z)m/2} Π (E W_i^{1−z})^{k_i},  |M(z)| ≤ M(½) e^{−Vτ²/2},  M(½) ≤
 #     1,
 #
-# V = m + Σ k_i v_i. For K = e^x the three functions of x
+# where V = m + Σ k_i v_i. For K = e^x, the three functions of x
 #
 #     e^{−x/2} E min(w, K),   e^{−x/2} P(S ≤ x),   e^{x/2} Q(S > x)
 #
-# have the Fourier transforms M(z)/(z(1 − z)), M(z)/z and M(z)/(1 − z) at the frequency τ. So by
-# Poisson's formula, for each of them, f, and every period p,
+# have the Fourier transforms M(z)/(z(1 − z)), M(z)/z and M(z)/(1 − z) at the frequency τ. By
+# Poisson summation, for each of these functions f and every period p,
 #
 #     Σ_m f(x + mp) = (1/p)(F_0 + 2 Re Σ_{j≥1} F_j e^{2πijx/p}),   F_j at τ = 2πj/p.
 #
-# *Beyond j = N* the sum is at most M(½) e^{−VT²/2}/π times 1/T for the first function, 1/(VT²) for
-# the others, T = 2πN/p: by the integrals of e^{−Vτ²/2}/τ² and e^{−Vτ²/2}/τ from T on.
+# *Truncation.* The terms with j > N sum to at most M(½) e^{−VT²/2}/π times 1/T for the first
+# function and 1/(VT²) for the others, where T = 2πN/p. This follows from the integrals of
+# e^{−Vτ²/2}/τ² and e^{−Vτ²/2}/τ over τ ≥ T.
 #
-# *m ≥ 1.* At X = x + mp the first two are e^{−X/2}, less E(w − e^X)⁺ or P(S > X) times that, and
-# the third is e^{X/2} Q(S > X): by Markov's inequality, and (w − K)⁺ ≤ w^a K^{1−a}, all these are
-# at most Λ_a e^{−(a−½)X} with Λ_a = E w^a, a ≥ 2.
+# *Aliases with m ≥ 1.* Put X = x + mp. The first two functions are e^{−X/2} minus e^{−X/2} times
+# E(w − e^X)⁺ or P(S > X), and the third is e^{X/2} Q(S > X). By Markov's inequality, and
+# (w − K)⁺ ≤ w^a K^{1−a}, the differences and the third function are at most Λ_a e^{−(a−½)X}, with
+# Λ_a = E w^a, a ≥ 2.
 #
-# *m ≤ −1.* There the first and the third are e^{X/2}, less E(1 − we^{−X})⁺ or Q(S ≤ X) times that,
-# the second is e^{−X/2} P(S ≤ X) ≤ e^{X/2} Q(S ≤ X): all at most E w^{−r} e^{(r+½)X} for r > 0.
-# Here ln E w^{−r} ≤ rD/2 + r²V/2, D = m + Σ k_i μ_i².
+# *Aliases with m ≤ −1.* The first and the third function are e^{X/2} minus e^{X/2} times
+# E(1 − we^{−X})⁺ or Q(S ≤ X), and the second is e^{−X/2} P(S ≤ X) ≤ e^{X/2} Q(S ≤ X). The
+# differences and the second function are at most E w^{−r} e^{(r+½)X} for every r > 0, where
+# ln E w^{−r} ≤ rD/2 + r²V/2, D = m + Σ k_i μ_i².
 #
-# Geometric series have these sums. For the loss S of (P, Q) H(ε) is 1 − E min(w, e^ε), for −S of
-# (Q, P) it is 1 − e^ε E min(w, e^{−ε}). What cancels there is paid for in bits.
+# The sums over m are geometric series. For the loss S of (P, Q), H(ε) = 1 − E min(w, e^ε); for the
+# loss −S of (Q, P), H(ε) = 1 − e^ε E min(w, e^{−ε}). The precision is raised by the bits that these
+# differences lose.
 
 _LOG_2 = math.log(2)
 _USUAL_BITS = 66
-"""Bits at flint's first precision: 42 of a usual width, as ε is relatively less certain than δ."""
+"""Accuracy of δ in bits at flint's start precision. A usual width needs 42 bits; the others are for
+ε, whose relative error is larger than that of δ."""
 _FIRST_LOST = 44
-"""Bits that are lost at first: those of δ = 1e-12 and a few."""
+"""First guess of the bits lost to cancellation: those of δ = 1e-12 and a few."""
 _BLOCK = 32
-"""Bits that are added at a time, at least."""
+"""Least number of bits added at a time."""
 LEAST_BITS = 128
-"""Bits at least: usual answers, bounds and estimates share a line."""
+"""Least precision in bits, so that usual answers, bounds and estimates share a line."""
 _SUM_STEPS = 3
-"""Bits are rounded up to so many leading ones, so that questions share a line."""
+"""Precisions are rounded up to about this many leading bits, so that questions share a line."""
 _MOST_LOST = 500
-"""Bits that a difference may lose."""
+"""Largest number of bits that a difference may lose."""
 _SUM_ROUGH = 64
-"""Bits of estimates, nearly those of usual answers, which share their lines."""
+"""Precision of estimates in bits; close to that of usual answers, whose lines they share."""
 _USUAL = -28.0
-"""ln δ of usual questions, whose ε share a line."""
+"""ln δ of usual questions; their values of ε share a line."""
 _POWERS = tuple(2.0 ** (i / 4) for i in range(-4, 60))
-"""The r that are tried: others have higher bounds by a few per cent."""
+"""Exponents r that are tried; the optimal r lowers the bounds by a few per cent only."""
 _TINY = 1e-30
-"""What is less is only bounded in an estimate."""
+"""Value of H below which an estimate is only an upper bound."""
 _ESTIMATE_BITS = 40
-"""Bits of an estimate of ε: proofs beside it fail if it is off by more than their width."""
+"""Accuracy of an estimate of ε in bits; a proof around it fails if its error exceeds the width."""
 _ZERO = ExactReal.of_rational(0)
 _FAR_BELOW, _LEAST_LOG = 6.0, -600.0
-"""How far below ln δ ln H is not followed, and the least number whose exponential floats hold."""
+"""Distance below ln δ at which ln H is cut off in a search, and the least such value, whose
+exponential is still a float."""
 
 
 @final
 @dataclass(frozen=True)
 class AllocationSum:
-    """The law of S, by its independent terms with their counts."""
+    """The law of the loss S, given by its independent terms and their counts."""
 
     means: tuple[tuple[MeanLognormal, int], ...]
     normals: tuple[tuple[GaussianPair, int], ...] = ()
 
     def hockey_stick(self, epsilon: ExactReal, *, mixed_first: bool, floor: float = 0.0) -> arb:
-        """Return H(ε) of S under P, or of −S under Q, for any real ε, to the precision.
+        """Return H(ε) of (P, Q), or of (Q, P) with the mixture last, for any real ε.
 
-        To a width that is asked for, where it is. What is below a floor, or about 1e-150, is
-        bounded, and not known more closely. Raises UndecidedError where sums are too long.
+        The result has the relative accuracy of `_wanted`, except below `floor` or about 1e-150,
+        where it may be only a bound. Raises UndecidedError if the sums are too long.
         """
         at = epsilon if mixed_first else -epsilon
         wanted, lost = _wanted(), self._first_lost(at)
@@ -351,9 +364,9 @@ class AllocationSum:
             lost += max(short, _BLOCK)
 
     def tails(self, epsilon: ExactReal, *, mixed_first: bool) -> Tails:
-        """Return P(S > ε) and so on, or those of −S with Q first.
+        """Return the tails of S at ε, or those of −S with the mixture last.
 
-        Two are 1 minus the others, all to the precision of 1, not relative to themselves.
+        Errors are absolute, not relative: two of the tails are 1 minus the others.
         """
         at = epsilon if mixed_first else -epsilon
         bits = _wanted() + self._first_lost(at)
@@ -371,7 +384,7 @@ class AllocationSum:
         return low, high
 
     def bound(self, epsilon: ExactReal, *, mixed_first: bool) -> arb:
-        """Return an upper bound of H(ε): what one line says, or what the moments of w do."""
+        """Return an upper bound of H(ε) by one line, or by the moments of w if that fails."""
         try:
             found = self.hockey_stick(epsilon, mixed_first=mixed_first, floor=1.0)
         except UndecidedError:
@@ -380,17 +393,20 @@ class AllocationSum:
         return found.upper().min(arb(1))
 
     def _above(self, x: arb) -> arb:
-        """Return a bound of P(S > x), hence of Q(S > x) for x ≥ 0, and of E_Q(e^S − e^x)⁺."""
+        """Return an upper bound of P(S > x) and E_Q(e^S − e^x)⁺, and of Q(S > x) for x ≥ 0."""
         logs = (log - (a - 1) * x for a, log in self.log_moments.items())
         return _smallest(logs).exp().upper()
 
     def _least(self, x: arb) -> arb:
-        """Return a bound of Q(S ≤ x), hence of P(S ≤ x) for x ≤ 0, and of E_Q(1 − e^{S−x})⁺."""
+        """Return an upper bound of Q(S ≤ x) and E_Q(1 − e^{S−x})⁺, and of P(S ≤ x) for x ≤ 0."""
         logs = (self.log_least(r) + r * x for r in _POWERS)
         return _smallest(logs).exp().upper()
 
     def _excess(self, at: ExactReal, bits: int, *, mixed_first: bool) -> arb:
-        """Return E(w − e^x)⁺, or E(1 − we^{−x})⁺; e^x times that is e^x − 1 more."""
+        """Return E(w − e^x)⁺ with the mixture first, else E(1 − we^{−x})⁺.
+
+        They are related by e^x E(1 − we^{−x})⁺ = e^x − 1 + E(w − e^x)⁺.
+        """
         x, tiny = at.ball(), arb(2) ** (-bits)
         if x > self.usual and (rest := self._above(x)) < tiny:
             above = arb(0).union(rest)
@@ -411,7 +427,7 @@ class AllocationSum:
         return self._line(at, bits).tails(at)
 
     def estimate_log_delta(self, epsilon: float, *, mixed_first: bool) -> float | None:
-        """Return ln H(ε), or at least that where it is tiny; None where it is not known soon."""
+        """Return an estimate of ln H(ε), an upper bound if it is tiny; None if it takes long."""
         at = ExactReal.of_rational(Fraction(epsilon))
         with ctx.workprec(_SUM_ROUGH), within():
             try:
@@ -422,9 +438,10 @@ class AllocationSum:
         return float(log.mid()) if log.is_finite() else None
 
     def estimate_epsilon(self, log_delta: float, *, mixed_first: bool) -> float | None:
-        """Return the ε with ln H(ε) = log_delta < 0, from few bits; None where they are lost.
+        """Return an estimate of the ε with ln H(ε) = log_delta < 0, or None if none is found.
 
-        H(ε) ≥ 1 − e^ε says from where on, the moments say up to where.
+        The search interval begins at ln(1 − δ), since H(ε) ≥ 1 − e^ε, and ends at the bound that
+        the moments give.
         """
         if not log_delta < 0:
             return None
@@ -442,7 +459,7 @@ class AllocationSum:
         return None
 
     def largest_epsilon(self, log_delta: float) -> float:
-        """Return a bound of the ε with ln H(ε) = log_delta, from the moments."""
+        """Return an upper bound, by the moments, of the ε with ln H(ε) = log_delta."""
         return min(
             (float(log.mid()) - log_delta + rough_log_peak(a - 1)) / (a - 1)
             for a, log in self.log_moments.items()
@@ -450,7 +467,7 @@ class AllocationSum:
 
     @cached_property
     def log_moments(self) -> dict[int, arb]:
-        """Logarithms of Λ_a for whole a ≥ 2."""
+        """The logarithms of Λ_a for integers a from 2 to `MOST_ORDER`."""
         with ctx.workprec(START_PRECISION):
             known = [(mean.moments(), count) for mean, count in self.means]
             half = self.square() / 2
@@ -461,33 +478,33 @@ class AllocationSum:
 
     @cached_property
     def _drift(self) -> arb:
-        """D."""
+        """D = m + Σ k_i μ_i²."""
         with ctx.workprec(START_PRECISION):
             terms = (count * mean.mu.ball() ** 2 for mean, count in self.means)
             return sum(terms, start=self.square())
 
     @cached_property
     def variance(self) -> arb:
-        """V."""
+        """V = m + Σ k_i v_i."""
         with ctx.workprec(START_PRECISION):
             terms = (count * mean.mu.ball() ** 2 / mean.steps for mean, count in self.means)
             return sum(terms, start=self.square())
 
     def log_least(self, r: float) -> arb:
-        """Return a bound of ln E w^{−r}, r > 0."""
+        """Return an upper bound of ln E w^{−r} for r > 0."""
         return (r * self._drift + arb(r) ** 2 * self.variance) / 2
 
     def square(self) -> arb:
-        """Return m, to the current precision."""
+        """Return m, at flint's current precision."""
         return sum((count * pair.mu() ** 2 for pair, count in self.normals), start=arb(0))
 
     @cached_property
     def usual(self) -> float:
-        """The largest size of x that usual questions have, about."""
+        """About the largest |x| of usual questions."""
         return min((float(log.mid()) - _USUAL) / (a - 1) for a, log in self.log_moments.items())
 
     def _first_lost(self, at: ExactReal) -> int:
-        """Return the bits by which e^{|x|/2} exceeds a small δ, at first."""
+        """Return a first guess of the bits that the difference for H loses at x."""
         return _FIRST_LOST + math.ceil(min(abs(float(at)) / (2 * _LOG_2), _MOST_LOST))
 
     def _line(self, at: ExactReal, bits: int) -> _Line:
@@ -499,7 +516,7 @@ class AllocationSum:
 
 
 def _wanted() -> int:
-    """Return the bits that are wanted: a raised precision is meant."""
+    """Return the accuracy in bits: flint's precision if it was raised, else at most the usual."""
     return ctx.prec if ctx.prec > START_PRECISION else min(ctx.prec, _USUAL_BITS)
 
 
@@ -509,13 +526,13 @@ def _smallest(logs: Iterable[arb]) -> arb:
 
 @functools.lru_cache(maxsize=16)
 def line(of: AllocationSum, reach: float, bits: int) -> _Line:
-    """Return the line for all |x| up to a reach."""
+    """Return the line that serves all |x| up to `reach`."""
     return _Line(of, reach, bits)
 
 
 @final
 class _Line:
-    """The transforms at 2πj/p, j ≤ N, for all |x| up to a reach, with errors of about 2^−bits."""
+    """The transforms M at τ = 2πj/p, 0 ≤ j ≤ N, for all |x| ≤ reach, to about 2^−bits."""
 
     def __init__(self, of: AllocationSum, reach: float, bits: int) -> None:
         self.of = of
@@ -553,7 +570,10 @@ class _Line:
         return self._rows(lambda z: z), self._rows(lambda z: 1 - z)
 
     def _rows(self, divisor: Callable[[acb], acb]) -> acb_mat:
-        """Return the terms in rows of a square: balls grow with every rotation of a sum."""
+        """Return the terms as rows of a square matrix.
+
+        Then each sum is a double sum with few successive rotations; balls grow with each of them.
+        """
         pairs = zip(self.moments, self.points, strict=True)
         with ctx.workprec(self.precision):
             terms = [moment / divisor(z) for moment, z in pairs]
@@ -581,7 +601,10 @@ class _Line:
         return (-x / 2 - half).exp() / (1 - (-half).exp())
 
     def _sums(self, x: arb, power: int, *functions: acb_mat) -> list[arb]:
-        """Return (1/p)(F_0 + 2 Re Σ F_j e^{2πijx/p}) of terms like τ^−power, with errors."""
+        """Return (1/p)(F_0 + 2 Re Σ F_j e^{2πijx/p}) with its error, for F that decay as τ^−power.
+
+        The Gaussian factor e^{−Vτ²/2} multiplies that power.
+        """
         period, error = ball(self.period), self._error(x, power).upper()
         width, turn = functions[0].nrows(), acb(0, 2 * arb.pi() * x / period)
         near = acb_mat(width, 1, [(turn * j).exp() for j in range(width)])
@@ -592,7 +615,7 @@ class _Line:
         ]
 
     def _error(self, x: arb, power: int) -> arb:
-        """Return the bound of what lies beyond N, and of what is not known of m ≠ 0."""
+        """Return an upper bound of the truncation error and of the unknown parts of the aliases."""
         period, half = ball(self.period), ball(HALF)
         top, spread = 2 * arb.pi() * self.count / period, self.of.variance
         error: arb = self.moments[0].real * (-spread * top**2 / 2).exp() / arb.pi()
@@ -606,21 +629,20 @@ class _Line:
         return error
 
 
-# --- A record in one of t Gaussian steps, chosen uniformly, against none --------------------------
+# --- The pair of a record in one of t Gaussian steps, chosen uniformly, and no record -------------
 # W = dP/dQ = (1/t) Σ_j e^{μ Z_j − μ²/2} for P = (1/t) Σ_j N(μ e_j, I) and Q = N(0, I), with
-# independent standard normal Z_j under Q. Its profile and that of several epochs, whose losses ln W
-# add up, are integrals of its moments (`dpassay.accountant.pairs.allocation`): those of several
-# epochs, alone or with Gaussian noise, are one sum on a line
-# (`dpassay.accountant.composition.allocations`).
+# independent standard normal Z_j under Q. The losses ln W of several epochs add up, so the profile
+# of one epoch and of several, alone or with Gaussian releases
+# (`dpassay.accountant.composition.allocations`), is a sum on a line as above.
 
 _MOST_ORDER = 400
-"""Largest order whose moment is a coefficient of a power series."""
+"""Largest order of a Rényi divergence, whose moment is a coefficient of a power series."""
 
 
 @final
 @dataclass(frozen=True)
 class RandomAllocationPair(Pair):
-    """P = (1/t) Σ N(μ e_j, I) against Q = N(0, I), t ≥ 2; or the reverse, with the mixture last."""
+    """P = (1/t) Σ N(μ e_j, I) and Q = N(0, I), t = `steps` ≥ 2; reversed if not `mixed_first`."""
 
     law_name = "random-allocation"
 
@@ -630,7 +652,7 @@ class RandomAllocationPair(Pair):
 
     @property
     def mean(self) -> MeanLognormal:
-        """W under Q."""
+        """The law of W under Q."""
         return MeanLognormal(self.mu, self.steps)
 
     @cached_property
@@ -642,29 +664,29 @@ class RandomAllocationPair(Pair):
         return self._sum.hockey_stick(epsilon, mixed_first=self.mixed_first)
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the tails of ±ln W: to the precision, but not relative to themselves."""
+        """Return the tails of ln W, or of −ln W with the mixture last; errors are absolute."""
         return self._sum.tails(epsilon, mixed_first=self.mixed_first)
 
     @property
     def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
+        """Return bounds, ρ where it is known, and starting points for searches."""
         ask = functools.partial
         return Known(
             bound=ask(self._sum.bound, mixed_first=self.mixed_first),
             log_delta=ask(self._sum.estimate_log_delta, mixed_first=self.mixed_first),
             epsilon=ask(self._sum.estimate_epsilon, mixed_first=self.mixed_first),
-            # t^{1−a} e^{a(a−1)μ²/2} ≤ E W^a ≤ e^{a(a−1)μ²/2}
+            # D_a/a → μ²/2, since t^{1−a} e^{a(a−1)μ²/2} ≤ E W^a ≤ e^{a(a−1)μ²/2}
             rho=lambda: rho_bound(self) if self.mixed_first else None,
-            # of one step, as Rényi divergences are jointly quasi-convex
+            # ρ of one step, since Rényi divergences are jointly quasi-convex
             rho_bound=lambda: self.mu.ball() ** 2 / 2,
-            # what comes within about a second
+            # reached within about a second
             width=lambda: COMPOSED_WIDTH,
         )
 
     def renyi(self, order: arb) -> arb:
-        """Return ln E_Q W^a/(a − 1) at an integer a ≥ 2, mixture first.
+        """Return D_a = ln E_Q W^a/(a − 1) at an integer order a ≥ 2, with the mixture first.
 
-        Raises NotApplicableError elsewhere.
+        Raises NotApplicableError at other orders, above `_MOST_ORDER`, and with the mixture last.
         """
         whole = order.unique_fmpz() if order.is_exact() else None
         if not self.mixed_first or whole is None or not 2 <= whole <= _MOST_ORDER:
@@ -677,7 +699,7 @@ class RandomAllocationPair(Pair):
         return self.mean.moments(a)[a].log() / (a - 1)
 
     def max_loss(self) -> arb:
-        """Return infinity: W takes all positive values."""
+        """Return +∞: ln W is unbounded in both directions."""
         return arb.pos_inf()
 
     def reverse(self) -> RandomAllocationPair:
@@ -685,7 +707,7 @@ class RandomAllocationPair(Pair):
         return RandomAllocationPair(self.mu, self.steps, not self.mixed_first)
 
     def describe_event(self, epsilon: ExactReal) -> str:
-        """Describe {L > ε}."""
+        """Describe the event {L > ε}."""
         sign = ">" if self.mixed_first else "<"
         at = epsilon if self.mixed_first else -epsilon
         return f"the outputs with (1/{self.steps})*sum(exp(mu*z_j - mu^2/2)) {sign} exp({at})"

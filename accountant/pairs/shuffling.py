@@ -1,4 +1,7 @@
-"""Shuffled reports, and batches of a shuffled epoch."""
+"""Shuffled batches of an epoch (a lower bound of ε) and shuffled reports (bounds on both sides).
+
+The comments before each section define the mathematics and have the proofs.
+"""
 
 from __future__ import annotations
 
@@ -23,51 +26,53 @@ from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 from dpassay.accountant.pairs.gaussian import normal_cdf
 
 # --- A lower bound of ε for shuffled fixed batches, from one dataset and one event ----------------
-# N records are put into an order anew in each of E epochs and cut into t = ⌊N/B⌋ batches of B, the
-# r = N − tB last ones being dropped or in a smaller batch. All gradients lie on a line, in units of
-# the clipping norm: that of one record is 1 under P and 0 under Q, all others are −1. A full batch
-# sum is −B, and in the record's batch −B + 2 under P, −B + 1 under Q. With noise N(0, σ²) and
+# In each of E epochs N records are put in a new random order and divided into t = ⌊N/B⌋ batches of
+# B; the last r = N − tB records are dropped or form a smaller batch. Consider gradients on a line,
+# in units of the clipping norm: one record has 1 under P and 0 under Q, all others have −1. The sum
+# of a full batch is −B, except −B + 2 under P and −B + 1 under Q for the batch of that record. With
+# noise N(0, σ²) on each sum,
 #
 #     A = {some full batch has a noisy sum above c − B},
 #     1 − P(A) = (1 − r/N) Φ((c − 2)/σ) Φ(c/σ)^{t−1} + (r/N) Φ(c/σ)^t,
 #
-# and the same with c − 1 for Q, epochs being independent, S = {A in at least k of E epochs} has
-# binomial tails. A guarantee (ε, δ) demands P(S) ≤ e^ε Q(S) + δ, that is, ε ≥ ln((P(S) − δ)/Q(S));
-# and as much for the complement of S with P and Q exchanged. (A record that is replaced, or added,
-# may have 2 and 0 for 2 and 1.) (For E = 1 this is the bound of Chua, Ghazi, Kamath, Kumar,
-# Manurangsi, Sinha and Zhang 2024.) c and k are chosen by floats, and the bound is a ball for
-# whatever they are.
+# and Q(A) is the same with c − 1 for c − 2. Epochs are independent, so S = {A in at least k of E
+# epochs} has binomial tails. An (ε, δ) guarantee requires P(S) ≤ e^ε Q(S) + δ, that is,
+# ε ≥ ln((P(S) − δ)/Q(S)); and the same for the complement of S with P and Q exchanged. (For a
+# record that is replaced or added, the shifts may be 2 and 0 instead of 2 and 1.) For E = 1 this is
+# the bound of Chua, Ghazi, Kamath, Kumar, Manurangsi, Sinha and Zhang 2024. Floats choose c and k;
+# the bound is then computed in ball arithmetic, and is valid for any choice.
 
 _PRECISION = 192
-"""Bits of sums whose terms cancel."""
+"""Precision in bits of sums whose terms cancel."""
 _GRID = 400
-"""Values of c that are tried, twice: over all of them, and beside the best one."""
+"""Number of values of c on each of two grids: one over the whole range, one around the best c."""
 _MOST_VALUES = 4_000_000
-"""Values of c and k together: memory."""
+"""Largest number of pairs (c, k), which limits memory."""
 _CERTAIN = 1e-15
-"""How near to 1 a probability may be in floats, so that its logarithm is finite."""
+"""Least distance of a float probability from 1, so that the logarithm of its complement is finite.
+"""
 
 
 @final
 @dataclass(frozen=True)
 class ShuffledBatches:
-    """E epochs of batches of B of N records, each in an order of its own, with noise σ."""
+    """E epochs of N records in batches of B, shuffled anew in each epoch, with noise N(0, σ²)."""
 
     sigma: ExactReal
     batch: int
     size: int
     epochs: int
     full: int | None = None
-    """The full batches that are looked at; None for all."""
+    """Number of full batches that the event considers; None for all."""
     moves: tuple[int, int] = (2, 1)
-    """By how much more than another record the one adds to a sum, under P and under Q."""
+    """Shifts of the sum of the record's batch relative to other batches, under P and under Q."""
 
     @property
     def _looked_at(self) -> int:
         return self.size // self.batch if self.full is None else self.full
 
     def lower(self, delta: ExactReal) -> tuple[arb, str]:
-        """Return a lower bound of ε(δ), at least ln(1 − δ), and the event that gives it."""
+        """Return a lower bound of ε(δ), at least ln(1 − δ), and a description of its event."""
         c, k, added = self._chosen(float(delta))
         with ctx.workprec(_PRECISION):
             p, q = (self._tail(self._exceeds(Fraction(c), x), k, below=added) for x in self.moves)
@@ -85,21 +90,21 @@ class ShuffledBatches:
         return found, event.replace("have batch", "have a batch")
 
     def _exceeds(self, c: Fraction, shift: int) -> arb:
-        """Return the probability of A where the record adds `shift` to the sum of its batch."""
+        """Return P(A) if the record shifts the sum of its batch by `shift`."""
         t, sigma = self._looked_at, self.sigma.ball()
         rest = ball(1 - Fraction(t * self.batch, self.size))
         other, own = (normal_cdf((ball(c) - x) / sigma) for x in (0, shift))
         return 1 - other ** (t - 1) * ((1 - rest) * own + rest * other)
 
     def _tail(self, each: arb, k: int, *, below: bool) -> arb:
-        """Return the probability of at least k, or of fewer, events of E."""
+        """Return the probability of at least k events in E epochs, or of fewer if `below`."""
         most = self.epochs
         if below:
             return (1 - each).beta_lower(most - k + 1, k, regularized=True)
         return each.beta_lower(k, most - k + 1, regularized=True)
 
     def _chosen(self, delta: float) -> tuple[float, int, bool]:
-        """Return c, k and whether the complement is taken, by floats."""
+        """Return c, k and whether to use the complement of S; found in floats."""
         sigma = float(self.sigma)
         reach = sigma * (math.sqrt(-2 * math.log(max(delta, 1e-300))) + 3)
         low, high = 2 - reach, 2 + reach
@@ -112,7 +117,7 @@ class ShuffledBatches:
         return best[1:]
 
     def _on(self, grid: NDArray[Any], delta: float) -> list[tuple[float, float, int, bool]]:
-        """Return the best (ε, c, k, complement) of a grid, for S and for its complement."""
+        """Return the best (ε, c, k, complement) on a grid of c, for S and for its complement."""
         most, t, sigma = self.epochs, self._looked_at, float(self.sigma)
         rest = 1 - t * self.batch / self.size
         k = np.arange(most + 1)
@@ -140,78 +145,84 @@ def _normals(x: NDArray[Any]) -> NDArray[Any]:
     return np.array([math.erfc(-each / math.sqrt(2)) / 2 for each in x.tolist()])
 
 
-# --- Bounds of what the shuffled reports of many users tell of one of them, from both sides -------
-# Each of n users publishes one report, made by a randomiser that is ε₀-DP, and only how many
-# reports there are of each kind is seen. User 1 changes from record a to b; R_a, R_b are the laws
-# of the report. Let E = e^{ε₀}, x = e^ε and q = E/(E + 1).
+# --- Bounds on both sides of the privacy loss of one user among many shuffled reports -------------
+# Each of n users publishes one report, produced by an ε₀-DP randomiser, and only the number of
+# reports of each kind is visible. User 1 changes from record a to b; R_a and R_b are the laws of
+# the report. Let E = e^{ε₀}, x = e^ε and q = E/(E + 1).
 #
-# **Above, by clones** (Feldman, McMillan and Talwar 2021, Theorem 3.1). There are laws Q_a, Q_b
-# with R_a = q Q_a + (1 − q) Q_b and R_b = (1 − q) Q_a + q Q_b (both are ≥ 0 as R_a ≤ E R_b ≤ E²
-# R_a). If the law of every other report is at least γ(Q_a + Q_b), each other user sends, with
-# probability 2γ, a report of Q_a or Q_b, of either by a fair coin. Tell who does, and what the rest
-# sends. What is left are C + 1 reports, C ~ Bin(n − 1, 2γ), of which S ~ Bin(C, ½) others and
-# perhaps user 1 are of Q_a: given C = c, with F_c(j) = P(S ≥ j),
+# **Upper bound, by clones** (Feldman, McMillan and Talwar 2021, Theorem 3.1). There are laws Q_a
+# and Q_b with R_a = q Q_a + (1 − q) Q_b and R_b = (1 − q) Q_a + q Q_b; they are nonnegative because
+# R_a ≤ E R_b ≤ E² R_a. Suppose that the law of every other report is at least γ(Q_a + Q_b). Then
+# each other user is, with probability 2γ, a clone, whose report is drawn from Q_a or Q_b by a fair
+# coin. Reveal which users are clones and the reports of the rest; this can only increase δ. The
+# remaining C + 1 reports are those of C ~ Bin(n − 1, 2γ) clones and of user 1. The number of clones
+# with Q_a is S ~ Bin(C, ½). Given C = c, with F_c(j) = P(S ≥ j),
 #
-#     δ_c = max over J of (q − x(1 − q)) F_c(J − 1) + ((1 − q) − x q) F_c(J),   δ ≤ E δ_C.
+#     δ_c = max over J of (q − x(1 − q)) F_c(J − 1) + ((1 − q) − x q) F_c(J),   δ ≤ E δ_C
 #
-# The ratio of both laws rises with the number A of reports of Q_a, and exceeds x where
-# A > (c + 1) θ, θ = (xE − 1)/((E − 1)(x + 1)). One more clone is one more coin: δ_c falls with c.
-# γ = 1/(2E) always will do, as the law of a report is ≥ max(R_a, R_b)/E ≥ (R_a + R_b)/(2E), and
-# Q_a + Q_b = R_a + R_b.
+# (E δ_C is the expectation of δ_C). The likelihood ratio increases with the number A of reports
+# from Q_a, and exceeds x if A > (c + 1) θ, θ = (xE − 1)/((E − 1)(x + 1)). δ_c decreases with c,
+# because a further clone adds only an independent coin. γ = 1/(2E) is always valid: the law of a
+# report is at least max(R_a, R_b)/E ≥ (R_a + R_b)/(2E), and Q_a + Q_b = R_a + R_b.
 #
-# *Randomised response* of k categories, p = 1/(E + k − 1): every report is at least p of each
-# category. User 1's report is neither a nor b with probability (k − 2)p, for a and for b: tell
-# when. Else it is of Q_a or Q_b, the reports a and b, and γ = p: δ ≤ (E + 1) p · E δ_C.
+# *Randomised response* with k categories, p = 1/(E + k − 1): every report has probability at least
+# p for each category. The report of user 1 is neither a nor b with probability (k − 2)p, under both
+# R_a and R_b; reveal whether it is. Otherwise it is from Q_a or Q_b, the point masses at a and b,
+# and γ = p. So δ ≤ (E + 1) p · E δ_C.
 #
-# *Reports of sets* whose loss is ε₀, 0 or −ε₀, such as unary encodings: the same, with p the chance
-# of a report of loss ε₀ under R_b, and of −ε₀ under R_a. Q_a and Q_b are the laws of those reports,
-# under R_a and R_b alike, as their ratio is E or 1/E; elsewhere R_a = R_b. The law of any report is
-# at least R_a/E = pQ_a on the former, and R_b/E = pQ_b on the latter.
+# *Reports of sets* whose loss is ε₀, 0 or −ε₀, such as unary encodings: the same, with p the
+# probability of the loss ε₀ under R_b, and of −ε₀ under R_a. Q_a and Q_b are the conditional laws
+# of reports of loss ε₀ and −ε₀; they are the same under R_a and R_b, whose ratio is E or 1/E there.
+# Elsewhere R_a = R_b. The law of any report is at least R_a/E = pQ_a on the former and R_b/E = pQ_b
+# on the latter reports.
 #
-# *Numbers in a range with Laplace noise*, ε₀ the length of the range in noise scales. (After Wang,
-# Peng, Li, Lyu and Yang 2023, "Privacy amplification via shuffling: unified, simplified, and
-# tightened", whose variation-ratio reduction splits R_a and R_b so.) Let a and b be t scales apart,
-# F = e^t and β = 1 − e^{−t/2} the total variation of R_a and R_b. Q_a and Q_b are their
-# differences, (R_a − R_b)⁺/β and (R_b − R_a)⁺/β. With α = β/(F − 1), where R_a > R_b,
+# *Numbers in a range with Laplace noise*; ε₀ is the length of the range in noise scales. The
+# decomposition is the variation-ratio reduction of Wang, Peng, Li, Lyu and Yang 2023, "Privacy
+# amplification via shuffling: unified, simplified, and tightened". Let a and b be t scales apart,
+# F = e^t, and let β = 1 − e^{−t/2} be the total variation distance of R_a and R_b. Put
+# Q_a = (R_a − R_b)⁺/β, Q_b = (R_b − R_a)⁺/β and α = β/(F − 1). Where R_a > R_b,
 #
 #     R_a − Fα Q_a = R_b − α Q_a = (F R_b − R_a)/(F − 1) ≥ 0,
 #
-# and as much elsewhere. So R_a = Fα Q_a + α Q_b + W and R_b = α Q_a + Fα Q_b + W with the same W:
-# tell when user 1's report is of W. The law of any report is at least R_a/E, or R_b/E, and
-# R_a ≥ Fα Q_a: γ = Fα/E, and δ ≤ (F + 1) α · E δ_C. What is left grows with β and falls with α and
-# γ: (F + 1) α δ_c = max over J of β (F_c(J − 1) − x F_c(J)) − (x − 1) α (F_c(J − 1) + F_c(J)). As t
-# grows, β and γ grow and α falls. So of all t in an interval β and α at its end and γ at its start
-# are a bound, and intervals are halved. (The largest t need not be worst: with more coins, all of
-# them told, a small t tells less by each and is hidden by fewer.)
+# and likewise elsewhere. So R_a = Fα Q_a + α Q_b + W and R_b = α Q_a + Fα Q_b + W with the same W;
+# reveal whether the report of user 1 is from W. The law of any report is at least R_a/E and R_b/E,
+# and R_a ≥ Fα Q_a. So γ = Fα/E is valid and δ ≤ (F + 1) α · E δ_C. This bound increases with β and
+# decreases with α and γ, since (F + 1) α δ_c is the maximum over J of
+# β (F_c(J − 1) − x F_c(J)) − (x − 1) α (F_c(J − 1) + F_c(J)). As t grows, β and γ grow and α falls.
+# So β and α at the upper end of an interval and γ at its lower end bound δ for all t in it;
+# intervals are subdivided until the bound is good. (The largest t need not be the worst one: a
+# smaller t has a smaller effect but also fewer clones.)
 #
-# **Below, by datasets.** Others all hold a, all b, or all a third category, so that their reports
-# have one law G. Reports are counted in three kinds: a, b and all else; of sets, those of loss ε₀,
-# −ε₀ and 0; of numbers, those below a cut, above another, and between. With h_o the reports of the
-# kind o, P(h)/Q(h) = Σ h_o R_a(o)/G(o) / Σ h_o R_b(o)/G(o) (module `among`), which exceeds x where
+# **Lower bound, by datasets.** All other users hold a, or all hold b, or all hold a third category,
+# so all their reports have one law G. The reports are counted in three kinds: a, b and all others;
+# for sets, those of loss ε₀, −ε₀ and 0; for numbers, those below one cut, above another, and
+# between them. With h_o reports of kind o, P(h)/Q(h) = Σ h_o R_a(o)/G(o) / Σ h_o R_b(o)/G(o)
+# (module `among`). It exceeds x if
 #
 #     Σ_o h_o w_o > 0,  w_o = (R_a(o) − x R_b(o))/G(o);
 #
-# for each number of the last kind from some number J of the first on. Any event is a lower bound,
-# so that floats may choose J, and the cuts.
+# that is, given the number of reports of the last kind, if the number of the first kind is at least
+# some J. Every event gives a lower bound, so floats may choose J and the cuts.
 #
-# (For every ε₀-DP randomiser the bound from below is the larger of those of two and three
-# categories, and that from above has γ = 1/(2E). That clones with γ = 1/(E + 1) are enough for all
-# of them was published and withdrawn: Feldman, McMillan and Talwar 2022, errata.)
+# (For an arbitrary ε₀-DP randomiser the lower bound is the larger one of those for two and three
+# categories, and the upper bound has γ = 1/(2E). The claim that clones with γ = 1/(E + 1) suffice
+# for all randomisers was published and withdrawn: Feldman, McMillan and Talwar 2022, errata.)
 
 _LARGEST = 30.0
-"""ε₀ up to which a first step is chosen by its exponential."""
+"""Largest ε₀ of which the exponential is taken for the first step of a search."""
 _BITS = 192
-"""Bits of the sums: few digits are lost where tails are subtracted."""
+"""Precision of the sums in bits; few are lost where tails are subtracted."""
 _NEGLIGIBLE = arb(2) ** -90
-"""The part of a sum that may be left out of it (an upper bound has it added)."""
+"""Relative size of the terms that a sum may omit; an upper bound adds a bound of them."""
 _WIDE = 13
-"""Standard deviations above the mean at which the numbers of clones begin: e^−84 is beyond."""
+"""Number of standard deviations above the mean at which sums over the number of clones begin; the
+probability beyond is about e^−84."""
 _MORE = 20
-"""Clones besides: where the deviation is small, the law is not normal."""
+"""Further clones, for laws of small variance, which are not close to normal."""
 _CUTS = 24
-"""Parts of the range of numbers, at whose ends it may be cut."""
+"""Number of parts of the range of numbers, at whose ends the cuts may lie."""
 _LOOSE = 2.0**-3
-"""Relative looseness, about, of the δ of an interval of distances that is not halved."""
+"""Approximate relative error of δ at which an interval of distances t is no longer subdivided."""
 
 
 _REFUSAL = (
@@ -223,25 +234,26 @@ _REFUSAL = (
 @final
 @dataclass(frozen=True)
 class ShuffledReports(MirroredPair):
-    """Neighbours of n shuffled reports: of k categories, or (k = 0) of any ε₀-DP randomiser.
+    """The worst pair of n shuffled reports, known between two bounds.
 
-    Or, if `numbers`, of numbers in a range of ε₀ noise scales with Laplace noise.
-
-    They are their own reverse: a user may change from a to b or from b to a.
+    The reports are randomised responses with k = `of` categories; for k = 0 they may come from any
+    ε₀-DP randomiser; with `report` they are sets; with `numbers` they are numbers in a range of ε₀
+    noise scales with Laplace noise. The pair is its own reverse, because a user may change from a
+    to b or from b to a.
     """
 
     law_name = "shuffled-reports"
 
     epsilon: ExactReal
     of: int
-    """The categories k."""
+    """The number of categories k, 0 for an arbitrary randomiser."""
     users: int
     report: FiniteLaws | None = None
-    """Of reports of sets: their laws by the losses ε₀, 0 and −ε₀."""
+    """For reports of sets: the probabilities of the losses ε₀, 0 and −ε₀."""
     numbers: bool = False
 
     def excess(self, epsilon: ExactReal) -> arb:
-        """Return a ball around both bounds."""
+        """Return a ball that contains both bounds of δ(ε)."""
         return self.lower(epsilon).lower().max(arb(0)).union(self.upper(epsilon).upper())
 
     def lower(self, epsilon: ExactReal) -> arb:
@@ -253,20 +265,20 @@ class ShuffledReports(MirroredPair):
         return _either_side(self, epsilon, lambda at: _upper(self, at))
 
     def _best(self, at: ExactReal) -> OthersAlike:
-        """Return the datasets whose event shows most, for 0 ≤ ε < ε₀."""
+        """Return the datasets and the event with the largest lower bound, for 0 ≤ ε < ε₀."""
         known = [OthersAlike(self, self.of or 2, held, at) for held in (0, 1)]
         if self.of != 2 and self.report is None and not self.numbers:
             known.append(OthersAlike(self, self.of or 3, 2, at))
         return max(known, key=lambda others: float(others.excess().mid()))
 
     def _attained(self, epsilon: ExactReal) -> FinitePair:
-        """Return the event that shows most, and its complement."""
+        """Return the pair of the best event and its complement, at ε or at 0 if ε ∉ [0, ε₀)."""
         inside = epsilon.sign >= 0 and epsilon < self.epsilon
         return FinitePair(self._best(epsilon if inside else ExactReal.of_rational(0)), 0)
 
     @property
     def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
+        """Return the largest loss, the attained pair and the inverse."""
         return Known(
             refusal=_REFUSAL,
             max_loss=lambda: self.epsilon,
@@ -275,9 +287,9 @@ class ShuffledReports(MirroredPair):
         )
 
     def _inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
-        """Enclose ε(δ) by where both bounds pass δ; UndecidedError where that is too wide."""
+        """Enclose ε(δ) between the roots of both bounds; raise UndecidedError if it is too wide."""
         odds = math.exp(min(float(self.epsilon), _LARGEST))
-        # about the μ of randomised response among others who are all alike
+        # roughly the μ of randomised response when all other users hold the same record
         step = Fraction(min(float(self.epsilon) / 2, (odds - 1) / math.sqrt(self.users * odds)))
         return inverse_between(
             (self.lower, self.upper),
@@ -292,18 +304,21 @@ class ShuffledReports(MirroredPair):
 @final
 @dataclass(frozen=True)
 class OthersAlike(FiniteLaws):
-    """Reports among others who all hold the same: the event of the module at an ε, or all else."""
+    """An event and its complement, for shuffled reports of users who all hold the same record.
+
+    The event is that of the lower bound above, at ε = `at`.
+    """
 
     pair: ShuffledReports
     categories: int
-    """Those of randomised response that stands for any randomiser."""
+    """Number of categories of randomised response, an example of an arbitrary randomiser."""
     held: int
-    """What the others hold: what user 1 leaves (0), what it turns to (1), or a third (2)."""
+    """The record of all other users: the old one of user 1 (0), its new one (1), or a third (2)."""
     at: ExactReal
-    """The ε, 0 ≤ ε < ε₀, at which the event is chosen."""
+    """The ε at which the event is chosen, 0 ≤ ε < ε₀."""
 
     def excess(self) -> arb:
-        """Return P − e^ε Q of the event."""
+        """Return P(S) − e^ε Q(S) of the event S."""
         p, q = _event(self)
         return p - self.at.ball().exp() * q
 
@@ -313,7 +328,7 @@ class OthersAlike(FiniteLaws):
         return [p, 1 - p], [q, 1 - q]
 
     def outcomes(self, index: int) -> Sequence[object]:
-        """Say who reports, and which histograms make up the event."""
+        """Describe the dataset and the event."""
         held = ("the one that the user leaves", "the one that it turns to", "a third")[self.held]
         kinds = "of the two categories"
         if self.pair.report is not None:
@@ -326,7 +341,7 @@ class OthersAlike(FiniteLaws):
 
     @property
     def laws(self) -> tuple[Balls, Balls, Balls]:
-        """R_a, R_b and G of the three kinds; of two, none is of the last kind."""
+        """R_a, R_b and G on the three kinds; with two kinds, the last one has probability 0."""
         if self.pair.numbers:
             first, second = _cut(self.cuts, self.pair.epsilon.ball().exp())
         else:
@@ -339,10 +354,10 @@ class OthersAlike(FiniteLaws):
 
     @cached_property
     def cuts(self) -> tuple[Fraction, Fraction]:
-        """Those of a grid by which w varies most, in noise scales from a: by floats."""
+        """The two cuts on a grid with the largest Σ w²G, in noise scales from a, by floats."""
         whole, x = float(self.pair.epsilon), math.exp(float(self.at))
         found, best = (0.0, 0.0), -math.inf
-        grid = [whole * i / _CUTS for i in range(_CUTS)]  # all certainly in the range
+        grid = [whole * i / _CUTS for i in range(_CUTS)]  # all within the range
         for low, high in combinations_with_replacement(grid, 2):
             near, far = (math.exp(-y) / 2 for y in (low, high))
             start, end = (math.exp(y - whole) / 2 for y in (low, high))
@@ -355,7 +370,7 @@ class OthersAlike(FiniteLaws):
 
 
 def _either_side(pair: ShuffledReports, epsilon: ExactReal, value: Bound) -> arb:
-    """Return H at any ε by that at 0 ≤ ε < ε₀: H(ε) = 1 − e^ε + e^ε H(−ε), and 0 from ε₀ on."""
+    """Return H at any ε from values on [0, ε₀): H(ε) = 1 − e^ε + e^ε H(−ε), H = 0 for ε ≥ ε₀."""
     if epsilon.sign < 0:
         x = epsilon.ball().exp()
         return 1 - x + x * _either_side(pair, -epsilon, value)
@@ -363,7 +378,7 @@ def _either_side(pair: ShuffledReports, epsilon: ExactReal, value: Bound) -> arb
 
 
 def _three_kinds(pair: ShuffledReports, categories: int) -> Balls:
-    """Return the chances of the losses ε₀, 0 and −ε₀, under P."""
+    """Return the probabilities of the losses ε₀, 0 and −ε₀ under R_a."""
     if pair.report is not None:
         return pair.report.masses(0)[0]
     odds = pair.epsilon.ball().exp()
@@ -372,7 +387,7 @@ def _three_kinds(pair: ShuffledReports, categories: int) -> Balls:
 
 
 def _cut(cuts: tuple[Fraction, Fraction], odds: arb) -> tuple[Balls, Balls]:
-    """Return the chances of numbers below, between and above cuts, for noise at 0 and at ln E."""
+    """Return the probabilities below, between and above the cuts, for noise centred at 0 and ε₀."""
     near, far = (ball(-y).exp() / 2 for y in cuts)
     first, second = (ball(y).exp() / (2 * odds) for y in cuts)
     between = (arb(0), arb(0)) if cuts[0] == cuts[1] else (near - far, second - first)
@@ -381,9 +396,11 @@ def _cut(cuts: tuple[Fraction, Fraction], odds: arb) -> tuple[Balls, Balls]:
 
 @lru_cache(maxsize=256)
 def _event(others: OthersAlike) -> tuple[arb, arb]:
-    """Return P and Q of the event: of numbers m of the last kind in a window, and J of the first.
+    """Return the probabilities of the event under P and under Q.
 
-    The report of user 1 is one more of the first kind, of the second, or of the last.
+    The sum runs over the number m of the other users' reports of the last kind, from a large m
+    down to where the terms are negligible. For each m the event requires at least J reports of the
+    first kind; the report of user 1 adds one to the first, the second or the last kind.
     """
     with ctx.workprec(_BITS):
         first, second, law = others.laws
@@ -415,10 +432,11 @@ def _event(others: OthersAlike) -> tuple[arb, arb]:
 def _tails(
     others: int, top: int, share: arb, least: Callable[[int], int]
 ) -> Iterator[tuple[int, arb, arb, arb]]:
-    """Yield (m, F(J'), F(J), F(J − 1)), m = top, …, 0, with J = least(m) and J' = least(m + 1).
+    """Yield (m, F(J'), F(J), F(J − 1)) for m = top, …, 0, with J = least(m) and J' = least(m + 1).
 
-    F is the upper tail of Bin(others − m, share); F(J') is left out, as 0, for m = top. J falls
-    with m. As m falls by 1, F(J) rises by share times f(J − 1): no terms are subtracted.
+    F is the upper tail of Bin(others − m, share); for m = top, F(J') is replaced by 0. J must not
+    increase as m decreases. When m decreases by 1, F(J) increases by share·f(J − 1), with f the
+    probability mass function, so no terms are subtracted.
     """
     place, above = max(least(top), 0), arb(0)
     tail, point = _tail(others - top, place, share), _mass(others - top, place - 1, share)
@@ -438,7 +456,7 @@ def _tails(
 
 @lru_cache(maxsize=256)
 def _upper(pair: ShuffledReports, epsilon: ExactReal) -> arb:
-    """Return the bound by clones, for 0 ≤ ε < ε₀."""
+    """Return the upper bound by clones, for 0 ≤ ε < ε₀."""
     with ctx.workprec(_BITS):
         x, odds, others = epsilon.ball().exp(), pair.epsilon.ball().exp(), pair.users - 1
         if pair.numbers:
@@ -448,12 +466,15 @@ def _upper(pair: ShuffledReports, epsilon: ExactReal) -> arb:
             return _clones(odds, x, others, anyone)
         p = _three_kinds(pair, pair.of)[2]
         found = (odds + 1) * p * _clones(odds, x, others, p)
-        # where p exceeds 1/(2E), this is the better bound
+        # for p > 1/(2E) the first bound is the better one
         return found if p > anyone else found.min(_clones(odds, x, others, anyone))
 
 
 def _of_numbers(pair: ShuffledReports, x: arb) -> arb:
-    """Return the bound for Laplace noise: the largest of intervals of t, halved where it is."""
+    """Return the upper bound for Laplace noise: the largest over intervals of t.
+
+    The interval with the largest bound is subdivided until that bound is tight enough.
+    """
     whole = pair.epsilon.ball()
 
     def bound(low: Fraction, high: Fraction) -> tuple[float, arb, Fraction, Fraction, float]:
@@ -469,18 +490,18 @@ def _of_numbers(pair: ShuffledReports, x: arb) -> arb:
     while True:
         size, found, low, high, loose = cells.pop(cells.index(max(cells, key=lambda cell: cell[0])))
         if loose < _LOOSE or size == -math.inf:
-            for cell in cells:  # of two that floats do not tell apart, either may be the largest
+            for cell in cells:  # floats may not distinguish the two largest cells
                 found = found.max(cell[1])
-            return found.min(1 - (x / whole.exp()).sqrt())  # that of one report
+            return found.min(1 - (x / whole.exp()).sqrt())  # δ of a single report
         middle = (low + 3 * high) / 4
         cells += [bound(low, middle), bound(middle, high)]
 
 
 def _clones(odds: arb, x: arb, others: int, gamma: arb) -> arb:
-    """Return an upper bound of E δ_C for C ~ Bin(n − 1, 2γ)."""
+    """Return an upper bound of the expectation of δ_C for C ~ Bin(others, 2γ)."""
     truth = odds / (odds + 1)
-    gain = truth - x * (1 - truth)  # by how much P exceeds x Q where user 1's report is of Q_a
-    loss = x * truth - (1 - truth)  # by how much x Q exceeds P where it is of Q_b
+    gain = truth - x * (1 - truth)  # P − xQ if the report of user 1 is from Q_a
+    loss = x * truth - (1 - truth)  # xQ − P if it is from Q_b
     theta = (x * odds - 1) / ((odds - 1) * (x + 1))
     low, high = fraction(theta.lower()), fraction(theta.upper())
     share, total, last = 2 * gamma, arb(0), arb(0)
@@ -488,7 +509,7 @@ def _clones(odds: arb, x: arb, others: int, gamma: arb) -> arb:
     for c, place, tail, point in _coins(top, lambda c: min(math.floor((c + 1) * high), c) + 1):
         weight = _mass(others, c, share) if c == top else last
         each = gain * (tail + point) - loss * tail
-        if place > 1 and math.floor((c + 1) * low) + 1 < place:  # it may be the place before
+        if place > 1 and math.floor((c + 1) * low) + 1 < place:  # the best J may be one less
             before = point * (place - 1) / (c - place + 2)
             each = each.max(gain * (tail + point + before) - loss * (tail + point))
         total += weight * each
@@ -506,7 +527,8 @@ def _clones(odds: arb, x: arb, others: int, gamma: arb) -> arb:
 def _coins(top: int, least: Callable[[int], int]) -> Iterator[tuple[int, int, arb, arb]]:
     """Yield (c, J, F_c(J), f_c(J − 1)) for c = top, …, 0, with J = least(c) in 1, …, c + 1.
 
-    f_c is the law of the heads among c fair coins. J falls by 1 or not at all as c does, and
+    f_c is the probability mass function of the number of heads of c fair coins, F_c its upper tail.
+    When c decreases by 1, J must stay or decrease by 1, and
 
         F_{c−1}(J) = F_c(J) − h,   F_{c−1}(J − 1) = F_c(J) + h,   h = f_c(J − 1) (c − J + 1)/c.
     """
@@ -523,13 +545,13 @@ def _coins(top: int, least: Callable[[int], int]) -> Iterator[tuple[int, int, ar
         else:
             tail, point = tail + step, 2 * point * (place - 1) / c
             place -= 1
-        if place > c:  # J > (c − 1) + 1: from here on nothing is left
+        if place > c:  # J > (c − 1) + 1: all further tails are 0
             return
     yield 0, place, tail, point
 
 
 def _top(trials: int, share: arb) -> int:
-    """Return a number that Bin(trials, share) hardly ever exceeds."""
+    """Return a number that Bin(trials, share) exceeds with negligible probability."""
     mean = trials * float(share.mid())
     return min(trials, int(mean) + _WIDE * (math.isqrt(int(mean)) + 1) + _MORE)
 
@@ -543,7 +565,7 @@ def _mass(trials: int, hits: int, share: arb) -> arb:
 
 
 def _tail(trials: int, least: int, share: arb) -> arb:
-    """Return P(Bin(trials, share) ≥ least): terms, and a geometric series above what is left."""
+    """Return P(Bin(trials, share) ≥ least); a geometric series bounds the terms left out."""
     if least <= 0:
         return arb(1)
     total, term = arb(0), _mass(trials, least, share)
@@ -557,7 +579,10 @@ def _tail(trials: int, least: int, share: arb) -> arb:
 
 
 def _beyond(trials: int, hits: int, share: arb, mass: arb) -> arb:
-    """Return an upper bound of P(Bin > hits), whose mass at `hits` is known: ratios fall."""
+    """Return an upper bound of P(Bin > hits), given the mass at `hits`.
+
+    The ratios of successive masses decrease, so a geometric series bounds the tail.
+    """
     if hits == trials:
         return arb(0)
     ratio = (trials - hits) * share / ((hits + 1) * (1 - share))
@@ -565,6 +590,6 @@ def _beyond(trials: int, hits: int, share: arb, mass: arb) -> arb:
 
 
 def _under(trials: int, hits: int, share: arb, mass: arb) -> arb:
-    """Return an upper bound of P(Bin < hits), whose mass at hits − 1 is `mass`."""
+    """Return an upper bound of P(Bin < hits), given `mass`, the probability of hits − 1."""
     ratio = (hits - 1) * (1 - share) / ((trials - hits + 2) * share)
     return mass / (1 - ratio) if ratio < 1 else arb(1)

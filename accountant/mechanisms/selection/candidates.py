@@ -1,4 +1,4 @@
-"""One of some candidates: exponential mechanism, permute-and-flip, report noisy max."""
+"""Selection of one of several candidates: exponential mechanism, permute-and-flip, noisy max."""
 
 from __future__ import annotations
 
@@ -37,39 +37,42 @@ from dpassay.accountant.pairs.own_density import OwnDensityPair
 from dpassay.accountant.release import sampling
 from dpassay.accountant.release.comparisons import place_of_largest
 
-# --- What the selections of one of several candidates share ---------------------------------------
+# --- Base class of selections ---------------------------------------------------------------------
 
 WITHIN = 1 - 1e-12
-"""Scores in floats move by this share of the sensitivity, lest they move by more."""
+"""Share of the sensitivity by which float scores move, so that rounding cannot exceed it."""
 _LEAST_CANDIDATES = 2
-"""A selection is among two candidates at least."""
+"""Smallest number of candidates."""
 
 
 class Choice(Mechanism, ABC):
-    """A mechanism that reports one of several candidates, by their scores."""
+    """A mechanism that selects one of several candidates by their scores."""
 
     @abstractmethod
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Select a candidate by its index, exactly: no rounding changes a probability.
+        """Draw `times` indices of selected candidates, exactly: no probability is rounded.
 
-        The value: the scores, one for each candidate.
+        `value` has one score for each candidate.
         """
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw selections among candidates of the same score, two where any number is possible."""
+        """Draw selections among candidates of equal scores: two if their number is not fixed."""
         return self.release([0] * getattr(self, "candidates", 2), size, rng=rng)
 
     def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw selections with some scores."""
+        """Draw `size` selections for the scores `answer`."""
         return self.release(answer, size, rng=rng)
 
     def variances(self) -> list[arb]:
-        """Raise NotApplicableError: candidates are names."""
+        """Raise NotApplicableError, because candidates are not numbers."""
         raise NotApplicableError(f"{type(self).__name__} selects a candidate: it has no variance.")
 
 
 def read_scores(scores: ArrayLike) -> list[ExactReal]:
-    """Return the scores exactly; raise InvalidInputError for one, or one that is not finite."""
+    """Return the scores as exact numbers.
+
+    Raises InvalidInputError for fewer than two scores, or a score that is not finite.
+    """
     given = list(scores) if isinstance(scores, (list, tuple)) else _listed(scores)
     if len(given) < _LEAST_CANDIDATES:
         raise expected("scores", given, "to be a list of at least two numbers")
@@ -84,14 +87,14 @@ def _listed(scores: ArrayLike) -> list[Any]:
     return values
 
 
-# --- The choice between two noisy scores: pairs that neighbours of every selection have -----------
+# --- Selection between two noisy scores: attained pairs, which give lower bounds ------------------
 
 STEPS = 8
-"""Steps in which a score may stand behind, from 0 to the whole move."""
+"""Number of steps of the initial gap between two scores, from 0 to their relative move t."""
 
 
 def _laplace(x: arb, ratio: arb) -> arb:
-    """Return P(X − rY ≥ x) for x ≥ 0, X and Y Laplace variables of scale 1."""
+    """Return P(X − rY ≥ x) for x ≥ 0 and independent X, Y ~ Lap(1)."""
     if ratio == 1:
         return (2 + x) * (-x).exp() / 4
     square = ratio**2
@@ -103,17 +106,17 @@ _TAILS: dict[str, Callable[[arb, arb], arb]] = {
     "Laplace": _laplace,
     "Gaussian": lambda x, _: normal_cdf(-x / arb(2).sqrt()),
 }
-"""P(X − Y ≥ x) for x ≥ 0: the tail of the difference of two noises."""
+"""P(X − Y ≥ x) for x ≥ 0, where X and Y are the noises of the two scores."""
 
 
 @final
 @dataclass(frozen=True)
 class TwoCandidates(FiniteLaws):
-    """Which of two noisy scores is larger: the first gains t units of noise on the second.
+    """The larger of two noisy scores, where the first score gains t on the second from Q to P.
 
-    Of n steps, under Q pair number i has the first score it/n behind, under P (n − i)t/n ahead. Of
-    Gumbel noise its losses are s and s − t, s = (2i + 1)t/(2n + 2). The other way round it is pair
-    n − i.
+    In pair i = 0, …, n the first score is it/n behind under Q, and (n − i)t/n ahead under P, in
+    units of the noise. For Gumbel noise the pairs are instead chosen by their losses, which are s
+    and s − t with s = (2i + 1)t/(2n + 2). Pair i reversed is pair n − i with candidates exchanged.
 
     Parameters
     ----------
@@ -122,9 +125,9 @@ class TwoCandidates(FiniteLaws):
     distance
         t > 0.
     ratio
-        The scale of the second noise, for Laplace noise.
+        The scale of the second noise relative to the first, for Laplace noise.
     steps
-        n, of which there are n + 1 pairs.
+        n; there are n + 1 pairs.
     """
 
     noise: str
@@ -134,11 +137,11 @@ class TwoCandidates(FiniteLaws):
 
     @property
     def pairs(self) -> tuple[FinitePair, ...]:
-        """All of them."""
+        """The n + 1 pairs."""
         return tuple(FinitePair(self, i) for i in range(self.steps + 1))
 
     def divergence(self, order: arb) -> arb:
-        """Return their largest D_order, a lower bound, to few digits."""
+        """Return the largest Rényi divergence of the pairs, a lower bound, at low precision."""
         with ctx.workprec(START_PRECISION):
             found = arb(0)
             for pair in self.pairs:
@@ -146,11 +149,11 @@ class TwoCandidates(FiniteLaws):
             return found
 
     def outcomes(self, index: int) -> Sequence[object]:
-        """Name the candidates."""
+        """Return the names of the two candidates."""
         return "the one that rises", "the other one"
 
     def masses(self, index: int) -> tuple[Balls, Balls]:
-        """Return P(X − Y < a) and the rest at a = (8 − i)t/8 and at a = −it/8."""
+        """Return (P(X − Y < a), P(X − Y ≥ a)), at a = (n − i)t/n under P and −it/n under Q."""
         t, ratio = self.distance.ball(), self.ratio.ball()
         if self.noise == "Gumbel":
             s = t * (2 * index + 1) / (2 * self.steps + 2)
@@ -161,53 +164,54 @@ class TwoCandidates(FiniteLaws):
         return [1 - ahead, ahead], [behind, 1 - behind]
 
     def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
-        """Return s and s − t of Gumbel noise."""
+        """Return s and s − t for Gumbel noise, else None."""
         if self.noise != "Gumbel":
             return None, None
         share = Fraction(2 * index + 1, 2 * self.steps + 2)
         return [ExactReal.of_rational(part) * self.distance for part in (share, share - 1)]
 
     def is_mirrored(self, index: int) -> bool:
-        """Whether both are as far apart under P as under Q."""
+        """Whether Q is P with the candidates exchanged: the gap is t/2 under both."""
         return 2 * index == self.steps
 
 
 # --- The exponential mechanism --------------------------------------------------------------------
 
 RARER = 2
-"""ln of how much rarer the second candidate is in an attack: rarer ones take more samples."""
+"""ln of the odds against the second candidate in an attack; a larger value needs more samples."""
 
 
 @final
 @dataclass(frozen=True)
 class ChoicePair(MirroredPair):
-    """The largest of the profiles of all pairs of a choice by noisy scores, at distance t.
+    """The supremum of the profiles of all neighbours of a selection by noisy scores.
 
-    What is exchanged with an event is its complement, with scores exchanged.
+    Between neighbours two scores move relative to each other by at most t units of noise.
+    Exchanging P and Q maps an event to its complement with the moves of the scores exchanged.
 
-    **Gumbel noise**, or the exponential mechanism: all pairs whose loss lies in an interval of
-    length t. Let Q be a law on finitely many outcomes, 0 ≤ x_i ≤ t, and P_i = Q_i e^{x_i}/Z with
-    Z = Σ Q_i e^{x_i}. P(S) − e^ε Q(S) is largest with x = t on S and 0 elsewhere, as that raises
-    P(S) and leaves Q; so only p = Q(S) counts: P(S) = p e^t/(1 + p(e^t − 1)). The best p has
-    1 + p(e^t − 1) = e^{(t−ε)/2}, and there
+    **Gumbel noise** (exponential mechanism): all pairs whose loss lies in an interval of length t.
+    Let Q be a law on finitely many outcomes, 0 ≤ x_i ≤ t, and P_i = Q_i e^{x_i}/Z with
+    Z = Σ Q_i e^{x_i}. For an event S, P(S) − e^ε Q(S) is largest if x = t on S and 0 elsewhere,
+    which maximises P(S) and leaves Q unchanged. So only p = Q(S) matters:
+    P(S) = p e^t/(1 + p(e^t − 1)). At the optimal p, 1 + p(e^t − 1) = e^{(t−ε)/2}, and
 
         H(ε) = (1 − e^{(ε−t)/2})²/(1 − e^{−t}) for |ε| ≤ t,
 
-    the profile of logistic noise at distance t (`LogisticPair`). The errors (Q(S), 1 − P(S)) of the
-    tests S are the points of its trade-off function, one for each p: each is attained. But no one
-    pair is worst everywhere. Of the divergences the largest is returned, and each has its own p:
-    with Y = e^x in [1, e^t], E_Q[Y^a]/E_Q[Y]^a is, at a given mean of Y, largest where Y is 1 or
-    e^t (t ↦ t^a is convex), and so is E_Q[Y ln Y].
+    which is the profile of logistic noise at distance t (`LogisticPair`). The errors
+    (Q(S), 1 − P(S)) for all p are the points of its trade-off function, and each is attained. But
+    no single pair is worst everywhere. The Rényi divergence is the supremum over all pairs, which
+    has another p for each order. Let Y = e^x in [1, e^t]. For a given mean of Y, convexity implies
+    that E_Q[Y^a]/E_Q[Y]^a and E_Q[Y ln Y] are largest if Y takes only the values 1 and e^t.
 
-    **Exponential noise**, or permute-and-flip: the profile is that of Laplace noise
-    (`PermuteAndFlip`). Of divergences only bounds are known: that of Laplace noise, and those of
-    two candidates.
+    **Exponential noise** (permute-and-flip): the profile is that of Laplace noise
+    (`PermuteAndFlip`). Divergences are only bounded: above by that of Laplace noise, below by those
+    of two candidates.
 
-    **Gaussian noise** of k candidates: an upper bound, the least of two. One is H of the vector of
-    noisy scores, whose divergences are bounds too; for ε ≥ 0 the other is k − 1 times H of one
-    score at distance t. For a set S of s < k candidates P(S) − e^ε Q(S) is at most the sum over its
-    candidates, and one of them is chosen, given the noise of the others, where its own noise
-    exceeds a number that moves by at most t.
+    **Gaussian noise**, k candidates: the smaller of two upper bounds. One is H of the vector of
+    noisy scores, whose divergences are upper bounds too. The other, for ε ≥ 0, is k − 1 times H of
+    one score at distance t: for a set S of fewer than k candidates, P(S) − e^ε Q(S) is at most the
+    sum over its candidates. Given the noise of the others, a candidate is selected if its own noise
+    exceeds a threshold, which moves by at most t.
 
     Parameters
     ----------
@@ -216,7 +220,7 @@ class ChoicePair(MirroredPair):
     distance
         t > 0.
     candidates
-        k ≥ 2, of Gaussian noise.
+        k ≥ 2, used for Gaussian noise only.
     """
 
     scores: str
@@ -225,7 +229,7 @@ class ChoicePair(MirroredPair):
 
     @cached_property
     def noise(self) -> LogisticPair | LaplacePair | GaussianPair:
-        """Additive noise with this profile; of Gaussian scores that of their vector."""
+        """The pair of additive noise with this profile; for Gaussian noise, of the score vector."""
         if self.scores == "Gumbel":
             return LogisticPair(self.distance)
         if self.scores == "Exponential":
@@ -234,7 +238,7 @@ class ChoicePair(MirroredPair):
 
     @property
     def farthest(self) -> ExactReal:
-        """How far the vector of noisy scores moves, less what is common: half rise, half fall."""
+        """The largest ℓ2 norm of the centred moves of the scores: half rise by t, half stay."""
         k = self.candidates
         return self.distance * ExactReal.of_root(Fraction(k // 2 * (k - k // 2), k))
 
@@ -243,22 +247,23 @@ class ChoicePair(MirroredPair):
         return GaussianPair(Gaussian(1, self.distance), None)
 
     def excess(self, epsilon: ExactReal) -> arb:
-        """Return that of the noise, or the least of both bounds."""
+        """Return H(ε) of `noise`, or the smaller one of both bounds for Gaussian noise."""
         value = self.noise.hockey_stick(epsilon)
         if self.scores != "Gaussian":
             return value
         return value.min((self.candidates - 1) * self._one.hockey_stick(epsilon))
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return those of the noise: of the pair that is worst at ε."""
+        """Return the tails of `noise`, which are those of the worst pair at ε."""
         return self.noise.tails(epsilon)
 
     def renyi(self, order: arb) -> arb:
-        """Return the largest D_a, a wide ball up to that of Laplace noise, or that of the vector.
+        """Return the supremum of D_a (Gumbel), an enclosure (Exponential) or a bound (Gaussian).
 
-        With b = e^t − 1, A = e^{at} − 1 and the moment (1 + pA)/(1 + pb)^a, the best p is
-        (A − ab)/((a − 1)Ab), where 1 + pA = (A − b)/((a − 1)b) and 1 + pb = a(A − b)/((a − 1)A);
-        for a = 1 it has 1 + p(e^t − 1) = u = t/(1 − e^{−t}), and D_1 = u − 1 − ln u.
+        For Gumbel noise let b = e^t − 1 and A = e^{at} − 1. The moment (1 + pA)/(1 + pb)^a is
+        largest at p = (A − ab)/((a − 1)Ab), where 1 + pA = (A − b)/((a − 1)b) and
+        1 + pb = a(A − b)/((a − 1)A). For a = 1 the best p satisfies
+        1 + p(e^t − 1) = u = t/(1 − e^{−t}), and D_1 = u − 1 − ln u.
         """
         if self.scores == "Gaussian":
             return self.noise.renyi(order)
@@ -276,7 +281,7 @@ class ChoicePair(MirroredPair):
 
     @property
     def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
+        """Return closed forms and bounds of ε, ρ and the largest loss."""
         if self.scores == "Gaussian":
             return Known(rho=self.noise.known.rho)
         if self.scores == "Gumbel":
@@ -288,15 +293,15 @@ class ChoicePair(MirroredPair):
             )
         return Known(
             inverse=self.noise.known.inverse,
-            # from two candidates up to Laplace noise
+            # between the values of two candidates and of Laplace noise
             rho=lambda: self.renyi(arb(1)).union(rho_bound(self)),
             rho_bound=lambda: rho_bound(self.noise),
-            # rare events of two candidates come near it
+            # approached by rare events with two candidates
             max_loss=lambda: self.distance,
         )
 
     def law(self) -> dict[str, object]:
-        """Return "bounded-range", "noisy-maximum" or "gaussian-choice", and the distance."""
+        """Return the law as JSON: "bounded-range", "noisy-maximum" or "gaussian-choice", and t."""
         name = {"Gumbel": "bounded-range", "Exponential": "noisy-maximum"}.get(self.scores)
         found: dict[str, object] = {
             "law": name or "gaussian-choice",
@@ -305,7 +310,7 @@ class ChoicePair(MirroredPair):
         return found if name else found | {"candidates": self.candidates}
 
     def describe_event(self, epsilon: ExactReal) -> str:
-        """Describe the candidates whose scores rise."""
+        """Describe the candidates in the best event, whose scores rise."""
         if self.scores == "Gumbel":
             return (
                 "the candidates whose scores rise most, where their probability under Q is "
@@ -320,17 +325,17 @@ class ChoicePair(MirroredPair):
 
 
 class ChoiceByEpsilon(Choice, ABC):
-    """A choice whose ε says how fast probabilities rise with scores: exactly ε-DP.
+    """A selection that is exactly ε-DP, with noise scaled to ε.
 
-    Between neighbours the units of noise by which two scores differ move by at most ε.
+    Between neighbours the difference of two scores moves by at most ε units of noise.
     """
 
     noise_argument = "epsilon"
     noise_grows = False
     noise: ClassVar[str]
-    """That of a score, as of `TwoCandidates`."""
+    """The noise of a score, as named in `TwoCandidates`."""
     additive: ClassVar[type[Logistic] | type[Laplace]]
-    """Noise of a number that has the same profile at scale 1/ε."""
+    """The additive mechanism for a number that has the same profile at scale 1/ε."""
     reason: ClassVar[str]
     """Why the pairs of `ChoicePair` are worst."""
 
@@ -340,21 +345,21 @@ class ChoiceByEpsilon(Choice, ABC):
 
     @property
     def dominated_by(self) -> Mechanism:
-        """The noise of a number that has this profile."""
+        """The additive mechanism for a number that has the same profile."""
         return self.additive(ExactReal.of_rational(1) / self.epsilon)
 
     def attained(self) -> tuple[Pair, ...]:
-        """Return the pairs of two candidates."""
+        """Return pairs of laws with two candidates."""
         return TwoCandidates(self.noise, self.epsilon).pairs
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return all pairs of scores at once."""
+        """Return the supremum over all neighbours as one pair."""
         return WorstCase.symmetric(ChoicePair(self.noise, self.epsilon), self.reason)
 
     def exponents(self, scores: ArrayLike) -> list[arb]:
-        """Return ε(u_i − max u)/(2Δ), or of Δ where monotone.
+        """Return ε(u_i − max u)/(2Δ), or ε(u_i − max u)/Δ if the scores are monotone.
 
-        Raises InvalidInputError for fewer than two scores, or one that is not finite.
+        Raises InvalidInputError for fewer than two scores, or a score that is not finite.
         """
         known = [score.ball() for score in read_scores(scores)]
         factor = self.epsilon.ball() / (self.sensitivity.ball() * (1 if self.monotone else 2))
@@ -364,30 +369,31 @@ class ChoiceByEpsilon(Choice, ABC):
 
 @declared
 class ExponentialMechanism(ChoiceByEpsilon):
-    """Select candidate i with a probability proportional to e^{εu_i/(2Δ)}, or to e^{εu_i/Δ}.
+    """Select candidate i with probability proportional to e^{εu_i/(2Δ)}, or e^{εu_i/Δ} if monotone.
 
-    McSherry and Talwar (2007). It is ε-DP for any number of candidates, and no better.
+    McSherry and Talwar (2007). The mechanism is exactly ε-DP for any number of candidates.
 
     Parameters
     ----------
     epsilon
         ε > 0.
     sensitivity
-        Δ > 0: no score u_i differs by more between neighbours.
+        Δ > 0, the largest change of a score u_i between neighbours.
     monotone
-        Whether all scores change in the same direction, such as counts when a record is added:
-        then Δ in place of 2Δ is enough.
+        Whether all scores change in the same direction, as counts do if a record is added. Then Δ
+        replaces 2Δ.
 
     Notes
     -----
-    Between neighbours the exponents move by amounts in an interval of length ε, and any amounts in
-    it occur with any probabilities of two candidates (of more, in the limit of low scores). So the
-    profile is that of all pairs of *bounded range* ε (Durfee and Rogers 2019), for any number of
-    candidates from two on. Which scores are worst depends on where the profile is asked.
+    Between neighbours the exponents move by amounts in an interval of length ε. With two candidates
+    any such amounts occur with any probabilities; with more candidates this holds in the limit of
+    low scores of the others. So the profile is that of all pairs of *bounded range* ε (Durfee and
+    Rogers 2019), for any number of candidates ≥ 2. The worst scores depend on the ε' at which δ(ε')
+    is evaluated.
 
-    A base measure changes none of this: weights w_i e^{au_i} are the choice by u_i + ln(w_i)/a, and
-    these scores move between neighbours as the u_i do. On a line the weights may depend on the
-    records: `PrivateQuantile`.
+    A base measure w changes nothing: probabilities proportional to w_i e^{au_i} are a selection by
+    the scores u_i + ln(w_i)/a, which move between neighbours as the u_i do. `PrivateQuantile` is a
+    selection on a line, where the weights may depend on the records.
     """
 
     example = "ExponentialMechanism(epsilon=1)"
@@ -406,25 +412,26 @@ class ExponentialMechanism(ChoiceByEpsilon):
     def probabilities(self, scores: ArrayLike) -> list[arb]:
         """Return the probability of each candidate, at flint's current precision.
 
-        Raises InvalidInputError for fewer than two scores, or one that is not finite.
+        Raises InvalidInputError for fewer than two scores, or a score that is not finite.
         """
         weights = [exponent.exp() for exponent in self.exponents(scores)]
         total = sum(weights, start=arb(0))
         return [weight / total for weight in weights]
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Invert the distribution function."""
+        """Draw `times` selections exactly, by inversion of the distribution function."""
 
         def cumulative() -> list[arb]:
             return list(accumulate(self.probabilities(value)))[:-1]
 
-        cumulative()  # bad scores are named before anything is drawn
+        cumulative()  # raises for invalid scores before anything is drawn
         return sampling.indices_by_inversion(cumulative, times, rng=rng)
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return scores of two candidates, each moved by Δ at most: worst at ε = 0, and above it.
+        """Return scores of two candidates, each moved by at most Δ.
 
-        The second candidate is e^`RARER` times rarer in the latter.
+        The first pair is worst at ε = 0. In the second pair, which is worse at larger ε, the second
+        candidate is e^`RARER` times rarer.
         """
         half = WITHIN * float(self.sensitivity) / 2
         first = (0.0, 0.0) if self.monotone else (half, -half)
@@ -433,37 +440,39 @@ class ExponentialMechanism(ChoiceByEpsilon):
         return [([first[0], by - half], [first[1], by + half]) for by in below]
 
 
-# --- Permute-and-flip: report the noisy maximum, with exponential noise ---------------------------
+# --- Permute-and-flip: report noisy max with exponential noise ------------------------------------
 
 
 @declared
 class PermuteAndFlip(ChoiceByEpsilon):
-    """Go through candidates in random order; take i with probability e^{ε(u_i − max u)/(2Δ)}.
+    """Visit the candidates in random order; select i with probability e^{ε(u_i − max u)/(2Δ)}.
 
-    McKenna and Sheldon (2020). The choice is that of the largest u_i + (2Δ/ε)E_i with independent
-    exponential E_i (Ding, Kifer, Steinke, Wang, Xiao and Zhang 2021). It is ε-DP.
+    McKenna and Sheldon (2020). The law of the selection is that of the largest u_i + (2Δ/ε)E_i with
+    independent standard exponential E_i (Ding, Kifer, Steinke, Wang, Xiao and Zhang 2021). The
+    mechanism is ε-DP.
 
     Parameters
     ----------
     epsilon
         ε > 0.
     sensitivity
-        Δ > 0: no score u_i differs by more between neighbours.
+        Δ > 0, the largest change of a score u_i between neighbours.
     monotone
-        Whether all scores change in the same direction: then Δ in place of 2Δ is enough.
+        Whether all scores change in the same direction. Then Δ replaces 2Δ.
 
     Notes
     -----
-    Its trade-off function is exactly that of Laplace noise at distance ε, for any number of
-    candidates. Count scores in units of the noise and let S be a set of candidates, M_S the largest
-    noisy score in S, and M the largest of the others. Against Q the law P(S) is largest where all
-    of S rises, and the others fall, as far as they may: M_S − M moves by ε. With
-    p(t) = P(M_S + t > M) two facts hold. The largest of independent exponentials has a hazard rate
-    of at most 1: past x at least one of them is, and that one exceeds x + s with probability
-    e^{−s}. So p(t + s) ≤ e^s p(t), and, with the roles of S and the others exchanged,
-    1 − p(t) ≤ e^s(1 − p(t + s)): p′ ≤ min(p, 1 − p). The distribution function F of Laplace noise
-    has F′ = min(F, 1 − F), hence p(t + ε) ≤ F(F⁻¹(p(t)) + ε), the most that Laplace noise lets a
-    test reach. Two candidates attain it everywhere: the difference of two exponentials is Laplace.
+    The trade-off function is exactly that of Laplace noise at distance ε, for any number of
+    candidates. *Proof.* Measure scores in units of the noise. Let S be a set of candidates, M_S the
+    largest noisy score in S, and M the largest of the others. For given Q, P(S) is largest if all
+    scores in S rise and all others fall as far as they can, so that M_S − M moves by ε. Let
+    p(t) = P(M_S + t > M). The maximum of independent shifted exponentials has hazard rate at most
+    1: if it exceeds x, one of them does, and this one exceeds x + s with conditional probability at
+    least e^{−s}. So p(t + s) ≤ e^s p(t). Exchanging S and the others gives
+    1 − p(t) ≤ e^s(1 − p(t + s)). Together, p′ ≤ min(p, 1 − p). The distribution function F of
+    Laplace noise satisfies F′ = min(F, 1 − F). Hence p(t + ε) ≤ F(F⁻¹(p(t)) + ε), which is the
+    largest power of a test under Laplace noise. Two candidates attain it everywhere, because the
+    difference of two exponentials is Laplace. ∎
     """
 
     example = "PermuteAndFlip(epsilon=1)"
@@ -480,7 +489,7 @@ class PermuteAndFlip(ChoiceByEpsilon):
     monotone: Switch = Switch(False)
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Flip the coin of every candidate, and go through them in random order."""
+        """Draw `times` selections exactly: flip all coins, then visit them in random order."""
         count = len(self.exponents(value))
 
         @cache
@@ -500,60 +509,63 @@ class PermuteAndFlip(ChoiceByEpsilon):
         return found
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return scores of two candidates, each moved by Δ at most: equal, and crossing."""
+        """Return scores of two candidates that start equal, or that exchange their order."""
         move = WITHIN * float(self.sensitivity)
         down = 0.0 if self.monotone else -move
         return [([0.0, 0.0], [move, down]), ([0.0, (move - down) / 2], [move, (move + down) / 2])]
 
 
-# --- Report noisy max: the index of the largest of some scores with independent noise -------------
+# --- Report noisy max: the index of the largest score after adding independent noise --------------
 
 _DIFFERENCE = "(1+abs(x))*exp(-abs(x))/4"
-"""The density of the difference of two Laplace variables of scale 1."""
+"""The density of the difference of two independent Lap(1) variables."""
 _LEAST = Fraction(1, 10**9)
-"""Distances, and their reciprocals, below which its integrals are too long."""
+"""Smallest distance t, and smallest 1/t, for which integrals of this density are fast enough."""
 
 
 @declared
 class ReportNoisyMax(Choice):
-    """Add independent noise to the score of each candidate, and report which one is the largest.
+    """Add independent noise to the score of each candidate, and report the index of the largest.
 
-    Dwork and Roth (2014), section 3.3. Let t be the largest move between two scores in units of
-    the noise. With Gumbel noise it is the exponential mechanism, with exponential noise
-    permute-and-flip: both exact, and t-DP. With Laplace noise it is t-DP for any number of
-    candidates. With Laplace or Gaussian noise the profile is exact for two candidates, and lies
-    between two bounds for more: that of two of them, and that of a noise that dominates.
+    Dwork and Roth (2014), section 3.3. Let t be the largest relative move of two scores between
+    neighbours, in units of the noise. With Gumbel noise this is the exponential mechanism, and with
+    exponential noise permute-and-flip; both profiles are exact, and both mechanisms are t-DP. With
+    Laplace noise it is t-DP for any number of candidates. With Laplace or Gaussian noise the
+    profile is exact for two candidates. For more candidates it is enclosed, from below by two
+    candidates and from above by dominating additive noise.
 
     Parameters
     ----------
     noise
         "Laplace", "Gaussian", "Exponential" or "Gumbel".
     scale
-        The standard deviation of Gaussian noise, and the scale of every other noise: the mean of
-        exponential noise, b in e^{−|x|/b} and in e^{−e^{−x/b}}.
+        The standard deviation of Gaussian noise, the mean of exponential noise, and b for the
+        Laplace density ∝ e^{−|x|/b} and the Gumbel distribution function e^{−e^{−x/b}}.
     candidates
-        How many there are, ≥ 2; they do not depend on the data.
+        The number of candidates, ≥ 2, which does not depend on the data.
     sensitivity
-        Δ > 0: no score differs by more between neighbours.
+        Δ > 0, the largest change of a score between neighbours.
     monotone
-        Whether all scores change in the same direction: two of them then move by at most Δ against
-        each other, otherwise by 2Δ.
+        Whether all scores change in the same direction. Then the relative move of two scores is at
+        most Δ, otherwise 2Δ.
 
     Notes
     -----
-    *Of two candidates* the difference of both noises decides, moved by t: a law with one mode, so
-    that the full move is worst.
+    *Two candidates.* The selection depends on the difference of the two noises, shifted by t. Its
+    law is unimodal, so the full move is worst.
 
-    *Laplace noise at distance t dominates.* Count scores in units of the noise, and let F be the
-    distribution function of Laplace noise. Whatever the noise of the others, a set of candidates
-    wins if one of it, of noise z_i, has z_i ≥ c_i; where the set is s further ahead, if one has
-    z_i ≥ c_i − s. Given the latter, the first such i has z_i ≥ c_i with a chance of e^{−s} or more.
-    So the probability p(s) that the set wins has p′ ≤ p, and, with the others in the role of the
-    set, p′ ≤ 1 − p, as for `PermuteAndFlip`: p(t) ≤ F(F⁻¹(p(0)) + t).
+    *Laplace noise, upper bound.* Laplace noise at distance t dominates. Measure scores in units of
+    the noise, and let F be the distribution function of Laplace noise. Fix the noise of all
+    candidates outside a set. The set wins if the noise z_i of one of its candidates satisfies
+    z_i ≥ c_i. If all its scores rise by s, it wins if some z_i ≥ c_i − s. Given this, the first
+    such i has z_i ≥ c_i with probability at least e^{−s}. So the probability p(s) that the set wins
+    satisfies p′ ≤ p. Exchanging the set and the others gives p′ ≤ 1 − p. As for `PermuteAndFlip`,
+    it follows that p(t) ≤ F(F⁻¹(p(0)) + t).
 
-    *Gaussian noise.* A move of all scores by the same amount changes no choice. What is left of the
-    moves of k scores is longest where half of them rise by t: √(⌊k/2⌋⌈k/2⌉/k) t, the distance of
-    the vector of noisy scores. At large ε `ChoicePair` has a closer bound.
+    *Gaussian noise, upper bound.* A common move of all scores does not change the selection. The
+    remaining move of k scores is longest if ⌊k/2⌋ of them rise by t; its norm is
+    √(⌊k/2⌋⌈k/2⌉/k) t, the distance of the vector of noisy scores. For large ε the bound of
+    `ChoicePair` is tighter.
     """
 
     example = "ReportNoisyMax(noise='Gaussian', scale=2, candidates=10)"
@@ -567,13 +579,13 @@ class ReportNoisyMax(Choice):
 
     @property
     def distance(self) -> ExactReal:
-        """How far two scores move against each other in units of the noise, t."""
+        """t, the largest relative move of two scores in units of the noise."""
         move = self.sensitivity * ExactReal.of_rational(1 if self.monotone else 2)
         return move / self.scale
 
     @property
     def dominated_by(self) -> Mechanism:
-        """Noise whose trade-off function is below every one of this: of several releases too."""
+        """Additive noise that dominates the selection, in compositions too."""
         unit = ExactReal.of_rational(1) / self.distance
         if self.noise == "Gumbel":
             return Logistic(unit)
@@ -583,18 +595,18 @@ class ReportNoisyMax(Choice):
         return Gaussian(self.scale, vector.farthest * self.scale)
 
     def attained(self) -> tuple[Pair, ...]:
-        """Return those of two candidates, the others far below."""
+        """Return pairs of laws with two candidates, approached if all others are far below."""
         return TwoCandidates(self.noise, self.distance).pairs
 
     def same(self) -> ExponentialMechanism | PermuteAndFlip | None:
-        """Return the selection that has the same law, if there is one."""
+        """Return the equal ExponentialMechanism or PermuteAndFlip, None for other noise."""
         given = self.distance, self.sensitivity, self.monotone
         if self.noise == "Gumbel":
             return ExponentialMechanism(*given)
         return PermuteAndFlip(*given) if self.noise == "Exponential" else None
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return all pairs of scores at once."""
+        """Return one pair that stands for all neighbours: exact, or with lower and upper bounds."""
         same = self.same()
         if same is not None:
             return same.worst_case(adjacency)
@@ -618,7 +630,7 @@ class ReportNoisyMax(Choice):
         )
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Draw noise until it tells which score is the largest."""
+        """Draw `times` selections exactly: noise is refined until the largest score is certain."""
         known = read_scores(value)
         if len(known) != self.candidates:
             raise expected(
@@ -632,11 +644,11 @@ class ReportNoisyMax(Choice):
         return place_of_largest(lambda: [u.ball() for u in scores], law, times, rng=rng)
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw what equal scores give."""
+        """Draw selections for equal scores."""
         return self.outputs([0] * self.candidates, size, rng=rng)
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return equal scores of which half rise and half fall, and one that catches up."""
+        """Return equal scores of which half rise and half fall, and scores where one catches up."""
         k, move = self.candidates, WITHIN * float(self.sensitivity)
         down = 0.0 if self.monotone else -move
         half = [move] * (k // 2) + [down] * (k - k // 2)
@@ -644,10 +656,10 @@ class ReportNoisyMax(Choice):
         return [([0.0] * k, half), (behind, [behind[0] + move] + [down] * (k - 1))]
 
     def chance_of_best(self, distance: arb) -> arb:
-        """Return P(the best is chosen) where the others are all so many units of noise below it.
+        """Return the probability that the best candidate is selected if all n others are d below.
 
-        Of Laplace or Gaussian noise: ∫ f(x) F(x + d)^n dx, n others. Of Laplace noise the parts
-        below −d and above 0 have closed forms.
+        d is `distance`, in units of the noise. The probability is ∫ f(x) F(x + d)^n dx, for Laplace
+        or Gaussian noise. For Laplace noise the parts x < −d and x > 0 have closed forms.
         """
         n, half = self.candidates - 1, arb("0.5")
         if self.noise == "Laplace":

@@ -1,31 +1,33 @@
-"""A quantile of numbers in a range: the exponential mechanism on intervals of a line.
+"""Private quantiles of numbers in a range, by the exponential mechanism on intervals of a line.
 
-Of n numbers in [L, U] let N(y) be how many are at most y. The p-quantile is where N(y) − pn changes
-sign. The mechanism draws y in [L, U] with the density in proportion to e^{−r|N(y) − pn|},
-r = ε/(2Δ): the exponential mechanism with the score −|N(y) − pn| and the lengths of intervals as
-its base measure (Smith 2011; diffprivlib's `quantile`, with Δ = 1). Δ is the most by which a score
-changes: 1 if a record is replaced, and max(p, 1 − p) if it is added or removed.
+For n numbers in [L, U] let N(y) be the number of those ≤ y. The p-quantile is the point where
+N(y) − pn changes sign. The mechanism draws y in [L, U] with density proportional to
+e^{−r|N(y) − pn|}, r = ε/(2Δ). This is the exponential mechanism with score −|N(y) − pn| and
+Lebesgue base measure (Smith 2011; `quantile` of diffprivlib, with Δ = 1). Δ is the sensitivity of
+the score: 1 under replace-one, max(p, 1 − p) under add/remove.
 
-*Its profile is exactly that of all pairs of bounded range ε* (`ChoicePair`), for any range
-[L, U] and any p in (0, 1). At most: no score changes by more than Δ, so the exponents change by
-amounts in [−ε/2, ε/2], an interval of length ε. With m = N(y) − pn, a record more at x turns |m|
-into |m − p| where y < x and into |m + 1 − p| elsewhere; one replaced turns it into |m|, or on an
-interval into |m + 1| or |m − 1|. The proof of
-`ChoicePair` holds for densities too.
+*The profile is exactly that of all pairs of bounded range ε* (`ChoicePair`), for any range [L, U]
+and any p in (0, 1).
 
-At least: here are neighbours with two levels of the exponents, ε apart, and any probability of the
-first level, which is that of y < c, c in (L, U).
+*Upper bound.* Let m = N(y) − pn. Adding a record at x changes |m| to |m − p| if y < x, else to
+|m + 1 − p|. Replacing a record changes |m| to |m + 1| or |m − 1| on an interval and nowhere else.
+So no score changes by more than Δ, and the exponents change by amounts in [−ε/2, ε/2], an interval
+of length ε. The proof of `ChoicePair` applies to densities too.
 
-- Replace one, n ≥ 1/min(p, 1 − p): n − 1 records at c, and one that moves from L to U. Below c,
-  N goes from 1 to 0, and |1 − pn| = pn − 1 to pn; above, from n to n − 1, and (1 − p)n to
-  (1 − p)n − 1. So one score falls by 1, and the other rises by 1.
-- Add one, p ≥ 1/2, n ≥ p/(1 − p): n records at c, and one more at U. N stays, and pn grows by p:
-  below c |m| = pn grows by p, above m = (1 − p)n ≥ p falls by p.
-- Add one, p < 1/2, n ≥ (1 − p)/p: n records at c, and one more at L. m grows by 1 − p: below c
-  from −pn ≤ −(1 − p), so |m| falls by 1 − p; above from (1 − p)n, so it grows by as much.
+*Lower bound.* The following neighbours change the exponents by two constants that differ by ε, one
+on {y < c} and one on {y > c}, for any c in (L, U).
 
-In each case the ratio of both lengths, (c − L)/(U − c), is any positive number, and so are the odds
-of both levels. With fewer records than that, known to everybody, the profile may be smaller.
+- Replace-one, n ≥ 1/min(p, 1 − p): n − 1 records are at c, and one moves from L to U. Below c, N
+  changes from 1 to 0 and |m| from pn − 1 to pn. Above c, N changes from n to n − 1 and |m| from
+  (1 − p)n to (1 − p)n − 1. So one score decreases by 1 and the other increases by 1.
+- Add/remove, p ≥ 1/2, n ≥ p/(1 − p): n records are at c, and one is added at U. N is unchanged, and
+  pn increases by p. Below c, |m| = pn increases by p; above c, m = (1 − p)n ≥ p decreases by p.
+- Add/remove, p < 1/2, n ≥ (1 − p)/p: n records are at c, and one is added at L. m increases by
+  1 − p. Below c it was −pn ≤ −(1 − p), so |m| decreases by 1 − p; above c it was (1 − p)n, so |m|
+  increases by 1 − p.
+
+In each case the ratio of lengths (c − L)/(U − c) can be any positive number, and so can the odds of
+the two events. If n is public and smaller than required here, the profile may be smaller.
 """
 
 from __future__ import annotations
@@ -51,40 +53,41 @@ from dpassay.accountant.numbers.interval import Interval, ball, enclose
 from dpassay.accountant.release import sampling
 
 _CELLS = 1 << 32
-"""Cells of the range: the records and the output are rounded to them."""
+"""Number of cells of the range to which records and outputs are rounded."""
 _MOST_RECORDS = 10**6
-"""Records of a worst dataset, at most: of an extreme quantile it has as many as 1/p."""
+"""Limit on the records of a worst dataset; an extreme quantile needs about 1/p of them."""
 
 
 @declared
 class PrivateQuantile(Mechanism):
-    """Release a quantile of numbers in a range, as near in rank as ε allows.
+    """Release a quantile of numbers in a range by the exponential mechanism.
 
-    A number y between two neighbouring records has a density in proportion to e^{−ε|k − pn|/(2Δ)},
-    where k of the n records are at most y: the exponential mechanism with the base measure of
-    lengths. Δ is 1 for a record that is replaced, and max(p, 1 − p) for one that is added or
-    removed. It is exactly ε-DP, and its profile is that of `ExponentialMechanism(epsilon)`.
+    The density of the output y is proportional to e^{−ε|k − pn|/(2Δ)}, where k of the n records are
+    ≤ y. Δ is 1 under replace-one and max(p, 1 − p) under add/remove. The mechanism is exactly ε-DP,
+    and its profile is that of `ExponentialMechanism(epsilon)`.
 
     Parameters
     ----------
     epsilon
         ε > 0.
     lower, upper
-        The range, lower < upper; it must not depend on the data. Records outside count as at its
-        nearer end.
+        The range, lower < upper, which must not depend on the data. Records outside are moved to
+        the nearer end.
     adjacency
-        The relation that ε is for: "add-remove" or "replace-one".
+        The relation for which ε holds: "add-remove" or "replace-one".
     probability
-        p in (0, 1), rational; 1/2, the default, is the median.
+        p in (0, 1), rational. The default, 1/2, is the median.
 
     Notes
     -----
-    The proof, with the neighbours that attain the profile, heads the source file. The number of
-    records is not public: the worst datasets have 1/min(p, 1 − p) records or one less.
+    The proof, with neighbours that attain the profile, is in
+    `dpassay.accountant.mechanisms.selection.quantile`. The number of records is not public; the
+    worst datasets have 1/min(p, 1 − p) records or one less.
 
-    `release` rounds each record down to one of 2³² cells of the range, draws the interval between
-    two of them by inversion of its exact distribution function, and a cell in it at random. So it
-    has exactly the law of the mechanism on the rounded records, rounded to the middles of cells.
+    `release` rounds each record down to one of 2³² equal cells of the range. It draws the interval
+    between two records by inversion of the exact distribution function, and then a cell of this
+    interval uniformly. So the output has exactly the law of the mechanism on the rounded records,
+    rounded to the middles of cells.
     """
 
     example = "PrivateQuantile(epsilon=1, lower=0, upper=100, adjacency='add-remove')"
@@ -111,21 +114,24 @@ class PrivateQuantile(Mechanism):
 
     @property
     def sensitivity(self) -> Fraction:
-        """Δ, the most by which a score changes."""
+        """Δ, the largest change of a score between neighbours."""
         p = self.probability
         return max(p, 1 - p) if self.adjacency is Adjacency.ADD_REMOVE else Fraction(1)
 
     @property
     def dominated_by(self) -> Mechanism:
-        """Logistic noise."""
+        """Logistic noise of scale 1/ε, which has the same profile."""
         return Logistic(ExactReal.of_rational(1) / self.epsilon)
 
     def attained(self) -> tuple[Pair, ...]:
-        """Return those of two levels."""
+        """Return the pairs in which the exponents change by two constants, ε apart."""
         return TwoCandidates("Gumbel", self.epsilon).pairs
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return all pairs of bounded range ε; raise AdjacencyError for the other relation."""
+        """Return the supremum over all pairs of bounded range ε.
+
+        Raises AdjacencyError unless the relation is that of the mechanism.
+        """
         if require(adjacency, self) is not self.adjacency:
             raise AdjacencyError(
                 f"This PrivateQuantile has its epsilon for {self.adjacency.value}, not for "
@@ -139,10 +145,10 @@ class PrivateQuantile(Mechanism):
         )
 
     def intervals(self, data: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return the first cell, the number of cells, and the rank of each interval of a law.
+        """Return the first cell, the number of cells and the rank of each interval.
 
-        `data` is a list of finite numbers, which may be empty; the interval of rank k has k records
-        below it. Raises InvalidInputError for anything else.
+        `data` is a list of finite numbers, which may be empty. The interval of rank k has k records
+        below it. Raises InvalidInputError for other data.
         """
         try:
             records = np.asarray(data, dtype=np.float64)
@@ -165,9 +171,9 @@ class PrivateQuantile(Mechanism):
         return [b - a for a, b in pairwise([arb(0), *sums, arb(1)])]
 
     def mean_rank_error(self, data: ArrayLike) -> Interval:
-        """Enclose E|k − pn|: by how many records a release misses the quantile on average.
+        """Enclose E|k − pn|, the mean absolute rank error in records.
 
-        It is for planning, with data that are public or made up: the number itself is not private.
+        The result is not private: use public or synthetic data.
         """
         misses = self._misses(self.intervals(data)[2], data)
 
@@ -179,7 +185,7 @@ class PrivateQuantile(Mechanism):
         return enclose(mean)
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Draw an interval by inversion, and one of its cells; the value: a list of numbers."""
+        """Draw `times` quantiles of a list of numbers: an interval by inversion, then a cell."""
         starts, lengths, ranks = self.intervals(value)
         misses = self._misses(ranks, value)
         drawn = sampling.indices_by_inversion(
@@ -194,19 +200,20 @@ class PrivateQuantile(Mechanism):
         return middles
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw what no records give: uniform numbers."""
+        """Draw quantiles of an empty list, which are uniform in the range."""
         return self.release([], size, rng=rng)
 
     def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw quantiles of some records."""
+        """Draw `size` quantiles of the records `answer`."""
         return self.release(answer, size, rng=rng)
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return neighbours that are worst at ε = 0, and others above it; none of very long lists.
+        """Return neighbours that are worst at ε = 0, and neighbours that are worse at larger ε.
 
-        As many others as the proof allows are at L (`below`) and at U (all but `upto`), so that few
-        are at c and the two levels are close. The odds of these are e^{ε/2} and e^{−ε/2}, and with
-        the first level e^`RARER` times rarer.
+        As many of the other records as the proof allows are at L (`below`) and at U (all but
+        `upto`), so few are at c and the scores on both sides of c are close. The odds of {y < c}
+        are e^{ε/2} and e^{−ε/2} in the first pair, and e^`RARER` times smaller in the second. The
+        list is empty if the datasets would have more than `_MOST_RECORDS` records.
         """
         p, low, high = self.probability, float(self.lower), float(self.upper)
         others = math.ceil(1 / min(p, 1 - p)) - 1
@@ -236,12 +243,12 @@ class PrivateQuantile(Mechanism):
         return found
 
     def _misses(self, ranks: Array, data: ArrayLike) -> list[int]:
-        """Return |k − pn| for ranks k, times the denominator of p."""
+        """Return |k − pn| for each rank k, multiplied by the denominator of p."""
         p, n = self.probability, len(np.asarray(data))
         return [abs(rank * p.denominator - p.numerator * n) for rank in ranks.tolist()]
 
     def _cumulative(self, lengths: Array, misses: list[int]) -> list[arb]:
-        """Return the distribution function at the ends of intervals, without the last one, 1."""
+        """Return the distribution function at the right ends of all intervals but the last."""
         unit = ball(2 * self.sensitivity * self.probability.denominator)
         rate, least = self.epsilon.ball() / unit, min(misses)
         weights = (

@@ -1,45 +1,52 @@
-"""Products of any pairs by two laws on a lattice of losses, in floats with proved errors.
+"""Compose arbitrary pairs: bracket the product's profile with two laws on a grid of losses.
 
-Each factor is asked for its tails alone (`tails`). Below are proved: two laws of one pair; their
-sums; what is bounded of losses above the lattice.
+The engine needs only the tails of each factor (`tails`). It computes in floats with proved error
+bounds. The proofs are here and at the heads of the sections: two laws for one pair (below), their
+sums (*The sum of many losses*), and losses above the grid (*Large losses*).
 
-# Two laws of one pair
+# Two laws for one pair
 
-One has a profile above H, one below.
+A *law on the losses* l_n = origin + step·n is a list of masses m_n ≥ 0 and a mass m_∞ ≥ 0 at
+infinity. As a function of z = e^ε, with z_n = e^{l_n}, its profile is
+m_∞ + Σ m_n (1 − z/z_n)⁺: convex, non-increasing, and linear between the z_n. Conversely, a function
+of this kind with slopes −γ_n on (z_n, z_{n+1}) has the masses m_n = z_n (γ_{n−1} − γ_n).
 
-A law on losses l_n = origin + step·n is a list of masses m_n ≥ 0 and a mass m_∞ ≥ 0 at infinity;
-its profile, as a function of z = e^ε, is m_∞ + Σ m_n (1 − z/z_n)⁺ with z_n = e^{l_n}: convex,
-non-increasing, straight between the z_n. Conversely the slopes −γ_n on (z_n, z_{n+1}) of such a
-function are those of the masses m_n = z_n (γ_{n−1} − γ_n).
+Each pair, with profile H, gets two laws: one whose profile is at least H, and one whose profile is
+at most H.
 
-*Products.* If H_i lies below (above) the profile of the law m_i for all real ε, i = 1, …, k, then
-the profile of the product lies below (above) that of the convolution: replace one factor after the
-other in H(ε) = E_rest[H_i(ε − L_rest)] + P(L_rest = ∞), a mean over nonnegative masses. They need
-not add up to 1.
+*Products.* Statement: if for i = 1, …, k the profile H_i lies below (above) the profile of the law
+m_i at every real ε, then the profile of the product lies below (above) that of the convolution of
+the m_i. Proof: replace one factor after another in H(ε) = E_rest[H_i(ε − L_rest)] + P(L_rest = ∞),
+which is a mean with nonnegative weights. The masses need not sum to 1.
 
-*Above* (connect the dots; Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022). H is convex in z,
-1 at z = 0 and non-increasing. So is the greatest convex function through or below the points
-(0, 1), (z_n, H_n + e_n), with e_n ≥ 0, and it lies above H, since H is convex and below them. Its
-last value becomes m_∞.
+*Upper law* (connect the dots; Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022). Statement: for
+any e_n ≥ 0, the greatest convex function that does not exceed the values 1 at z = 0 and H_n + e_n
+at z_n lies above H. Proof: H is convex in z and lies below these points. Like H, the function is
+non-increasing and 1 at z = 0. Its last value becomes m_∞.
 
-*Below.* P(A) − zQ(A) ≤ H(z) for every event A. Each cell (z_n, z_{n+1}) has such a line, of the
-event A_n = {L > l_n + step/2}; at a grid point take the lower one of the lines on both sides. The
-chords lie below the lines, so does the greatest convex function below these values. Up to the
-lowest loss on the grid, in cells before any mass, and in the next one unless an atom is on its
-left or the line falls too much, it is that of all losses on the grid: what H lacks there, it lacks
-at all smaller losses. Cells beyond all of them have the level P(L = ∞).
+*Lower law.* For every event A the line P(A) − zQ(A) lies below H(z). Each cell (z_n, z_{n+1}) takes
+the line of the event A_n = {L > l_n + step/2}; each grid point takes the lower value of the lines
+of its two cells. Statement: the greatest convex function below these values lies below H. Proof: on
+each cell it lies below the chord of the values, and the chord lies below the line of the cell. Two
+kinds of cells have other lines:
 
-Where the loss has a density both err by O(step²) per release; an atom between grid points is
-merged with what surrounds it, by the convex function below the values.
+- The first cells use the line of the event that the loss is on the grid, because a deficit there
+  lowers the bound at all smaller z too. These are the cells before any mass, and the next one
+  unless there is an atom on its left or the line falls too much.
+- Cells whose line would fall below P(L = ∞), beyond all finite losses, use this constant.
 
-*Cut.* With an event B_i for each factor the product is that of the laws outside the B_i, and a rest
-that is bounded below (*Large losses*). B = {L > l_N}, nearly, lies within the best events at
-z ≤ z_N: there what is outside has the profile H(z) − (P(B) − zQ(B)), and none beyond. All lines
-lose P(B) − zQ(B).
+If the loss has a density, both laws have an error of O(step²) per release. The lower law merges an
+atom between grid points with the mass around it, by taking the greatest convex function.
 
-*Floats.* The convex functions come from an isotonic regression of slopes, which nothing is proved
-of; the masses are floats, their profile is summed again with a bound of its rounding errors, and
-multiplied by a factor that puts it on its side of all the values.
+*Cut.* Given an event B_i for each factor, the product splits into the laws outside the B_i and a
+remainder, which *Large losses* bounds. B = {L > l_N}, nearly, is a subset of the best events at
+z ≤ z_N. So the law outside B has the profile H(z) − (P(B) − zQ(B)) there, and profile 0 at larger
+z. Each line is lowered by P(B) − zQ(B).
+
+*Floats.* An isotonic regression of the slopes computes the convex functions; nothing is proved
+about it. The resulting masses are floats. Their profile is summed again, with a bound on its
+rounding errors, and the masses are multiplied by a factor that puts the profile on the right side
+of all the values.
 """
 
 from __future__ import annotations
@@ -68,19 +75,21 @@ from dpassay.accountant.numbers.solve import log_peak, rough_log_peak, shortened
 from dpassay.accountant.pairs.subsampled import SubsampledPair
 
 _HARDLY_ANY = 4e-15
-"""A mass that floats hardly distinguish from 0: no more is between the grid's start and there."""
+"""A mass near the resolution of floats: cells with no more mass than this before their middle, from
+the start of the grid on, count as empty."""
 _MARGIN = 32 * UNIT
-"""Relative rounding errors of z_n, of its differences and of a mass, together."""
+"""Relative rounding error of z_n, of differences of the z_n and of a mass, together."""
 _SLIVER = 1e-6
-"""Share of a cell: an atom so near to the right of a grid point counts as being on it."""
+"""Share of a cell: an atom this close to the right of a grid point counts as being on it."""
 _MOST_LEFT = 0.99
-"""Share of a value that the line of all losses must leave at the end of its last cell: all later
-values are below that."""
+"""The line of all losses must keep more than this share of a cell's value at the end of its last
+cell: no later value can exceed it there."""
 _MOST_MENDED = 0.5
-"""A profile that misses its values by more than this share is given up: nothing is known."""
+"""The least correction factor of a lower law. A profile that needs a smaller one is given up."""
 _ROUNDS, _FEW = 16, 64
-"""Rounds of pooling all values, at most, and values in the wrong order that are pooled one by one:
-an atom between points joins a neighbour a round, some thousand in all."""
+"""The maximal number of rounds that pool all values, and the number of values in the wrong order
+below which they are pooled one by one. An atom between points joins one neighbour a round, some
+thousand in all."""
 
 
 @final
@@ -97,35 +106,35 @@ class GridLaw:
 @final
 @dataclass(frozen=True, eq=False)
 class Place:
-    """The grid points origin + step·n, for increasing integers n: cells may differ in width."""
+    """The grid points origin + step·n for an increasing list of integers n; widths may differ."""
 
     origin: float
     step: float
     index: Array
     cut: bool = False
-    """Whether the losses above the last point are left out."""
+    """Whether losses above the last point are left out."""
 
     @property
     def gaps(self) -> Array:
-        """The distances of neighbours."""
+        """The widths of the cells."""
         return self.step * np.diff(self.index)
 
     @property
     def reach(self) -> float:
-        """A bound of the sizes that go into a loss."""
+        """A bound on the size of the terms of which a loss is the sum."""
         return abs(self.origin) + self.step * float(np.max(np.abs(self.index[[0, -1]])))
 
     def losses(self) -> Array:
-        """Return the points."""
+        """Return the grid points."""
         return self.origin + self.step * self.index
 
     def middles(self) -> Array:
-        """Return the middles of the cells."""
+        """Return the midpoints of the cells."""
         return self.origin + self.step * ((self.index[:-1] + self.index[1:]) / 2)
 
 
 def above(survival: Survival, place: Place) -> GridLaw:
-    """Return a law with a profile above H."""
+    """Return a law whose profile is at least H."""
     masses, infinity = above_at(survival, place.losses(), place.gaps, place.reach, cut=place.cut)
     return GridLaw(place.origin, place.index, masses, infinity)
 
@@ -138,7 +147,7 @@ def above_at(
     *,
     cut: bool = False,
 ) -> tuple[Array, float]:
-    """Return masses at increasing losses, and at infinity, of a law with a profile above H."""
+    """Return the masses, at increasing losses and at infinity, of a law with profile at least H."""
     tail = survival(l)
     error = 1.01 * (tail.error_p + tail.error_q) + _misplaced(l) * tail.above_p
     value, most = tail.above_p - tail.above_q, 1.0
@@ -160,15 +169,15 @@ def above_at(
 
 
 def below(survival: Survival, place: Place, infinity: float) -> GridLaw | None:
-    """Return a law with a profile below H, P(L = ∞) ≥ `infinity`; None where none is found."""
+    """Return a law with profile at most H, or None. `infinity` is a lower bound on P(L = ∞)."""
     l, z = place.losses(), np.exp(place.losses())  # noqa: E741
     middle, gaps = place.middles(), place.gaps
-    middle[-1] = l[-1]  # an atom at the last point stays there
+    middle[-1] = l[-1]  # so that an atom at the last point stays there
     tail = survival(middle)
     error = 1.01 * (tail.error_p + tail.error_q) + _misplaced(middle) * tail.above_p
     error *= np.exp(gaps)
     event_p, event_q = tail.above_p, tail.above_q
-    first = survival(l[:1])  # the event of all losses on the grid
+    first = survival(l[:1])  # the event that the loss is on the grid
     most_p = float(first.above_p[0] - first.error_p[0]) - 4 * UNIT
     most_q = min(float((first.above_q[0] + first.error_q[0]) * np.exp(-l[0])), 1.0) + 4 * UNIT
     if place.cut:
@@ -183,7 +192,7 @@ def below(survival: Survival, place: Place, infinity: float) -> GridLaw | None:
     right = event_p - event_q * np.exp(l[1:] - middle) - error
     flat = right < infinity
     left, right = np.where(flat, infinity, left), np.where(flat, infinity, right)
-    lost = float(first.above_p[0]) - tail.above_p  # by the events: they only choose
+    lost = float(first.above_p[0]) - tail.above_p  # needs no error bound: it only selects lines
     before = int(np.count_nonzero(lost <= _HARDLY_ANY))
     lines = (most_p - z * most_q) - 8 * UNIT * (1 + np.abs(l)) * (1 + z)
     if before < len(gaps) and lines[before + 1] > _MOST_LEFT * right[before]:
@@ -194,7 +203,7 @@ def below(survival: Survival, place: Place, infinity: float) -> GridLaw | None:
     left, right = np.where(start, lines[:-1], left), np.where(start, lines[1:], right)
     values = np.concatenate([[min(lines[0], left[0])], np.minimum(right[:-1], left[1:]),
                              [min(infinity, right[-1])]])  # fmt: skip
-    values = np.minimum.accumulate(values)  # as H does, they fall: also where errors are as large
+    values = np.minimum.accumulate(values)  # non-increasing like H, even where errors dominate
     if not (values[0] >= infinity and most_p > 0) or not np.all(np.isfinite(values)):
         return None
     law, profile, total = _convex(values, l, gaps, most_p)
@@ -208,7 +217,7 @@ def below(survival: Survival, place: Place, infinity: float) -> GridLaw | None:
 
 
 def _misplaced(l: Array) -> Array:  # noqa: E741
-    """Return the rounding of the losses themselves, twice: a bound of what H changes per P-mass."""
+    """Return twice the rounding error of the losses: a bound on the change of H per P-mass."""
     return 8 * UNIT * (1 + np.abs(l))
 
 
@@ -218,7 +227,7 @@ def _long_unit() -> float:
 
 
 def _rounding(reach: float, points: int) -> float:
-    """Return the relative rounding error of the profile that `_convex` sums."""
+    """Return a bound on the relative rounding error of the profile that `_convex` sums."""
     return _MARGIN * (1 + reach) + (points + 4) * _long_unit()
 
 
@@ -228,10 +237,10 @@ def _convex(
     gaps: Array,
     most: float,
 ) -> tuple[Array, Array, float]:
-    """Return the masses of the greatest convex function below (0, most) and the values, nearly.
+    """Return the masses of about the greatest convex function below (0, most) and the values.
 
-    Also the values of their profile at the grid points, and the sum of all masses, each with a
-    relative error of at most `_rounding`.
+    Also return their profile at the grid points, and the sum of all masses, each with a relative
+    error of at most `_rounding`.
     """
     z = np.exp(l)
     widths = np.concatenate([[z[0]], z[:-1] * np.expm1(gaps)])
@@ -247,11 +256,11 @@ def _convex(
 
 
 def _increasing(values: Array, weights: Array) -> Array:
-    """Return the isotonic regression: neighbours in the wrong order get their weighted mean.
+    """Return the isotonic regression: adjacent values in the wrong order get their weighted mean.
 
-    Two neighbours in the wrong order, or equal ones, have one value in the regression, so all runs
-    are pooled at once: of many equal ones each would take a round to join a lower one behind them.
-    What is left after some rounds is pooled one by one.
+    Adjacent values that are equal or in the wrong order have the same value in the regression, so
+    each round pools whole runs at once. Pooling only pairs could take one round for each of many
+    equal values in front of a lower one. After some rounds the rest is pooled one by one.
     """
     values, sizes = values.copy(), np.ones(len(values), dtype=int)
     for _ in range(_ROUNDS):
@@ -260,14 +269,14 @@ def _increasing(values: Array, weights: Array) -> Array:
             break
         starts, inside = np.flatnonzero(rises), ~rises
         inside[:-1] |= ~rises[1:]
-        members = np.flatnonzero(inside)  # of runs of several: most have one
+        members = np.flatnonzero(inside)  # of runs of two or more: most runs have one member
         firsts, own = np.flatnonzero(rises[members]), weights[members]
         pooled, sums = inside[starts], np.add.reduceat(own, firsts)
         means = np.add.reduceat(values[members] * own, firsts) / sums
         counts = np.add.reduceat(sizes[members], firsts)
         values, weights, sizes = values[starts], weights[starts], sizes[starts]
         values[pooled], weights[pooled], sizes[pooled] = means, sums, counts
-    runs: dict[int, tuple[int, float]] = {}  # the start and the weight of each, by its end
+    runs: dict[int, tuple[int, float]] = {}  # the end of each run: its start and its weight
     last = -1
     for at in np.flatnonzero(np.diff(values) <= 0).tolist():
         if at <= last:
@@ -290,90 +299,92 @@ def _increasing(values: Array, weights: Array) -> Array:
     return np.repeat(values, sizes)
 
 
-# --- The sum of many losses on one grid: a fast Fourier transform of tilted masses, with its errors
-# Let m_i be the masses of factor i on o_i + hn, k_i its count, a_i(n) = m_i(n) e^{sh(n − c_i)}/A_i
-# with A_i such that the sum of a_i is about 1. The masses of the sum at x = Σ k_i o_i + hj are
-# those of the convolution power a = a_1^{k_1} * a_2^{k_2} * …, times Π A_i^{k_i} e^{sh(Σ k_i c_i −
-# j)}. So
+# --- The sum of many losses: a fast Fourier transform of tilted masses, with its error bounds -----
+# *Notation.* Factor i occurs k_i times and has masses m_i on the grid o_i + hn. Let
+# a_i(n) = m_i(n) e^{sh(n − c_i)}/A_i, with A_i such that the sum of a_i is about 1. The masses of
+# the sum at x = Σ k_i o_i + hj are those of the convolution power a = a_1^{k_1} * a_2^{k_2} * …,
+# times Π A_i^{k_i} e^{sh(Σ k_i c_i − j)}. Hence
 #
 #     Σ_x m(x)(1 − e^{ε−x})⁺ = Π A_i^{k_i} e^{sh Σ k_i c_i − s(ε − X)} Σ_j a(j) w(y_j),
 #     X = Σ k_i o_i,  y_j = X + hj − ε,  w(y) = e^{−sy}(1 − e^{−y})⁺ ≤ s^s/(1 + s)^{1+s} =: W.
 #
-# *Errors of Σ a(j) w(y_j)*, all in floats and all added:
+# *Errors of the computed Σ a(j) w(y_j).* The bound is the sum of the following ones.
 #
-# - The a_i differ from what they stand for by a relative error η_i(n). With τ_i = Σ a_i η_i the sum
-#   changes by at most W (Π (1 + τ_i)^{k_i} − 1) Π ‖a_i‖₁^{k_i}.
-# - Every component of a transform is a sum of the a_i(n), each times log₂N roots of unity: a step
-#   of radix 2 is a product, wrong by √5 units and by one of the root, and a sum. So the transforms
-#   F_i are off by at most e_i = φ ‖a_i‖₁ in every component, φ = FFT_ERROR · UNIT · log₂N, and with
-#   c_i = e_i + the computed |F_i| by telescoping the product by Σ k_i e_i/c_i Π c_j^{k_j}. By
-#   Parseval, ‖F‖₂ = √N ‖a‖₂.
-# - K factors are multiplied, in any order, with a relative error of at most (1 + √5 u)^{K−1} − 1 in
-#   every component (Brent, Percival and Zimmermann 2007), or by underflow.
-# - Components from some place on, where Π c_i^{k_i} ≤ e^{−U} for the factors so far, are left out.
-#   With the other factors they are at most e^{−U} Π max(1, ‖a_i‖₁)^{k_i}, which bounds their ‖ΔF‖₂
-#   over √N.
-# - If in all ‖Δa‖₂ ≤ D, then Σ a w is off by D ‖w‖₂, and ‖w‖₂² ≤ W² + ∫ w²/h, w² having one peak.
-# - The sum itself is taken over the components, by Parseval, (1/N) Σ_k F_k Σ_j w(y_j) e^{ijθ_k},
-#   θ_k = 2πk/N, without an inverse transform. With z = e^{−sh + iθ_k} and a first place Y,
+# - *Tilting.* The computed a_i have relative errors η_i(n). With τ_i = Σ a_i η_i they change the
+#   sum by at most W (Π (1 + τ_i)^{k_i} − 1) Π ‖a_i‖₁^{k_i}.
+# - *Transforms.* Each component is a sum of the a_i(n), each multiplied by log₂N roots of unity. A
+#   step of radix 2 is a product, with a relative error of √5 units and that of the root, and a sum.
+#   Hence each component of the transform F_i has an error of at most e_i = φ ‖a_i‖₁ with
+#   φ = FFT_ERROR · UNIT · log₂N. By telescoping, with c_i = e_i + the computed |F_i|, the product
+#   has an error of at most Σ k_i e_i/c_i Π c_j^{k_j}. By Parseval, ‖F‖₂ = √N ‖a‖₂.
+# - *Products.* Multiplying K factors, in any order, has a relative error of at most
+#   (1 + √5 u)^{K−1} − 1 per component (Brent, Percival and Zimmermann 2007), apart from underflow.
+# - *Truncation.* Components from some index on are left out, where Π c_i^{k_i} ≤ e^{−U} for the
+#   factors so far. With the remaining factors they are at most e^{−U} Π max(1, ‖a_i‖₁)^{k_i}. This
+#   also bounds their ‖ΔF‖₂/√N.
+# - *Norms.* If ‖Δa‖₂ ≤ D in total, Σ a w changes by at most D ‖w‖₂. Since w² has one peak,
+#   ‖w‖₂² ≤ W² + ∫ w²/h.
+# - *Summation.* By Parseval the sum is computed from the components, without an inverse transform:
+#   (1/N) Σ_k F_k Σ_j w(y_j) e^{ijθ_k}, θ_k = 2πk/N. With z = e^{−sh + iθ_k} and a first place Y,
+#   the inner sum over all i ≥ 0 is
 #
 #     Σ_i w(Y + hi) e^{iiθ} = e^{−sY} (1/(1 − z) − e^{−Y}/(1 − ze^{−h}))
-#                           = e^{−sY} (1 − e^{−Y} + z(e^{−Y} − e^{−h}))/((1 − z)(1 − ze^{−h}))
+#                           = e^{−sY} (1 − e^{−Y} + z(e^{−Y} − e^{−h}))/((1 − z)(1 − ze^{−h})).
 #
-#   over all i ≥ 0, the second form for Y ≤ h; the window takes the difference of two such series.
-#   1 − z = (1 − |z|) + 2|z| sin²(θ/2) − i|z| sin θ has no cancellation. In floats each term is
-#   wrong by less than `_TERM_ERROR` units, which counts the summation, of the product of the sizes
-#   of its factors, and by that of sY. A Y that is wrong by η changes Σ a w by at most η Σ a, as
-#   |w'| ≤ 1.
-# - The transform is circular: masses outside the window of N points come back inside. They are at
-#   most T = Π ‖a_i‖^{k_i} P(outside), by Chernoff's inequality for the a_i themselves, and W T is
-#   what they add or what is missing of them.
+#   The second form is used for Y ≤ h. The sum over the window is the difference of two such series.
+#   1 − z = (1 − |z|) + 2|z| sin²(θ/2) − i|z| sin θ has no cancellation. The float error of a term,
+#   including its summation, is below `_TERM_ERROR` units of the product of the sizes of its
+#   factors, plus the error due to that of sY. Since |w'| ≤ 1, an error η of Y changes Σ a w by at
+#   most η Σ a.
+# - *Aliasing.* The transform is circular: masses outside the window of N points wrap around into
+#   it. By Chernoff's inequality for the a_i themselves they sum to at most
+#   T = Π ‖a_i‖^{k_i} P(outside). The error is at most W T, whether they are added or missing.
 
 FFT_ERROR = 10.0
-"""Errors of one doubling of a transform, in units of 2^−53, with room above the proved 6.7."""
+"""Error of one radix-2 step of a transform, in units of 2^−53. The proof gives 6.7."""
 _TIMES_ERROR = 2.24
-"""√5, rounded up: the relative error of a product of complex numbers, in units."""
+"""√5, rounded up: the relative error of a complex product, in units of 2^−53."""
 _TERM_ERROR = 200.0
-"""Units by which a term of a sum over components is wrong, twice what its operations add up to."""
+"""Error of a term of a sum over components, in units of 2^−53: twice what its operations give."""
 _SUM_ROOM = 1.001
-"""Covers the rounding of bounds of errors."""
+"""Factor that covers the rounding of error bounds."""
 _LOWEST = 1e-280
-"""Added to bounds, for what underflows."""
+"""Added to bounds to cover underflow."""
 _SUM_PRECISION = 128
-"""Bits of the sums that bounds are read from: fewer widen the bounds, more are slower."""
+"""Precision, in bits, of the ball arithmetic that scales the float sums."""
 _CERTAIN = 1e-9
-"""The rounding of a logarithm of a moment, per factor, is far below this."""
+"""Far more than the rounding error of the logarithm of a moment, per factor."""
 _CLOSE = -20.0
-"""ln of a bound that is small enough."""
+"""ln of a Chernoff bound that is small enough to try no other exponent."""
 _SMALLER = (2.0, 4.0, 16.0, 64.0)
-"""Exponents that are tried where the chosen one is too large."""
+"""Divisors of the exponent that are tried where its Chernoff bound is too large."""
 _UNFELT = 50.0
-"""U: −ln of a component of a transform that no float shows."""
+"""U: components of a transform below e^{−U} are left out."""
 _LARGEST = 600.0
-"""Natural logarithms of numbers that floats hold, with room."""
+"""Arguments of `exp` up to here do not overflow."""
 
 
 @final
 @dataclass(frozen=True)
 class Frame:
-    """Where the sum is computed: the tilt, the step and the window of grid points."""
+    """The grid of the sum: its tilt, its step and its window."""
 
     tilt: float
     step: float
     low: float
-    """The least loss of the window."""
+    """The lower end of the window."""
     points: int
     outward: tuple[float, float]
-    """The u > 0 of Chernoff's inequality below and above the window."""
+    """The exponents u > 0 of Chernoff's inequality below and above the window."""
 
     @property
     def peak(self) -> float:
-        """W, or a little more."""
+        """An upper bound on W."""
         return float(log_peak(arb(self.tilt)).exp().upper())
 
     @property
     def norm(self) -> float:
-        """A bound of ‖w‖₂: ∫ w² over y > 0 is 1/(2s(s + 1)(2s + 1))."""
+        """An upper bound on ‖w‖₂; ∫ w² over y > 0 is 1/(2s(s + 1)(2s + 1))."""
         s = self.tilt
         return math.sqrt(self.peak**2 + 0.5 / (s * (s + 1) * (2 * s + 1) * self.step)) * _SUM_ROOM
 
@@ -381,44 +392,44 @@ class Frame:
 @final
 @dataclass(frozen=True, eq=False)
 class TiltedSum:
-    """The tilted masses of a sum in a window by their transform, and what bounds their errors."""
+    """The tilted masses of a sum in a window, as their transform, and bounds on their errors."""
 
     frame: Frame
     terms: NDArray[np.complex128]
-    """F_k e^{iθ_k·shift}/N, but for k = 0 and N/2 twice."""
+    """F_k e^{iθ_k·shift}/N; twice that except for k = 0 and N/2."""
     mass: float
-    """A bound of Σ a."""
+    """An upper bound on Σ a."""
     origin: Fraction
-    """The loss of the first mass."""
+    """The loss of the first place of the window."""
     log_scale: arb
-    """ln of Π A_i^{k_i} e^{sh Σ k_i c_i − s (first loss)}, without the tilt of the first loss."""
+    """ln of Π A_i^{k_i} e^{sh Σ k_i c_i}."""
     start: Fraction
     spread: float
-    """A bound of ‖Δa‖₂."""
+    """An upper bound on the ‖Δa‖₂ caused by the transforms."""
     lost: float
-    """A bound of the sum of all |Δa| that is no error of the transforms."""
+    """An upper bound on Σ |Δa| caused by all else."""
     outside: tuple[float, float]
-    """Bounds of the masses below and above the window."""
+    """Upper bounds on the tilted masses below and above the window."""
     infinity: arb
 
     def above(self, epsilon: arb) -> arb:
-        """Return an upper bound of m_∞ + Σ m(x)(1 − e^{ε−x})⁺; +∞ where nothing is known."""
+        """Return an upper bound on m_∞ + Σ m(x)(1 − e^{ε−x})⁺; +∞ if there is none."""
         found, wrong = self._weighted(epsilon)
         with ctx.workprec(_SUM_PRECISION):
-            all_seen = ball(self.origin) <= epsilon  # else masses below the window count too
+            all_seen = ball(self.origin) <= epsilon  # else masses below the window contribute too
         missing = self.outside[1] if all_seen else sum(self.outside)
         total = found + wrong + self.frame.peak * (self.lost + missing) * _SUM_ROOM + _LOWEST
         return self._scaled(total, epsilon) if math.isfinite(total) else arb.pos_inf()
 
     def below(self, epsilon: arb) -> arb:
-        """Return a lower bound of the same, at least m_∞."""
+        """Return a lower bound on the same sum, at least m_∞."""
         found, wrong = self._weighted(epsilon)
         missing = self.frame.peak * (self.lost + sum(self.outside)) * _SUM_ROOM
         total = found - wrong - missing - _LOWEST
         return self._scaled(total, epsilon) if total > 0 else self.infinity.lower()
 
     def _weighted(self, epsilon: arb) -> tuple[float, float]:
-        """Return Σ a w, and a bound of its error by the transforms, by y and by rounding."""
+        """Return Σ a w and a bound on its error from the transforms, from y and from rounding."""
         h, points = self.frame.step, self.frame.points
         with ctx.workprec(_SUM_PRECISION):
             nearest = float((ball(self.origin) - epsilon).mid())
@@ -433,7 +444,7 @@ class TiltedSum:
         return found - less, wrong * _SUM_ROOM
 
     def _series(self, at: int, y: float) -> tuple[float, float]:
-        """Return the sum over all places from one on, at y, and a bound of its error."""
+        """Return the series over all places from `at` on, which has y there, and its error."""
         if y <= self.frame.step:
             factors = -math.expm1(-y), -math.exp(-y) * math.expm1(y - self.frame.step)
             number = 2
@@ -452,7 +463,7 @@ class TiltedSum:
 
     @cached_property
     def _forms(self) -> list[NDArray[np.complex128]]:
-        """Return the terms over 1 − z, over 1 − ze^{−h}, over both, and the last ones times z."""
+        """Return the terms divided by 1 − z, by 1 − ze^{−h}, by both, and the third times z."""
         s, kept, points = self.frame.tilt, len(self.terms), self.frame.points
         one, other = (_one_less(each * self.frame.step, kept, points) for each in (s, s + 1))
         both = self.terms / (one * other)
@@ -461,12 +472,12 @@ class TiltedSum:
 
     @cached_property
     def _sizes(self) -> list[float]:
-        """Return the sums of the sizes of the forms."""
+        """Return the sums of the absolute values of the forms."""
         return [float(np.abs(form).sum()) for form in self._forms]
 
     @cached_property
     def _beyond(self) -> list[float]:
-        """Return the sums of the first two forms for the first place beyond the window."""
+        """Return the sums of the first two forms at the first place beyond the window."""
         return [float(form.real.sum()) for form in self._forms[:2]]
 
     def _scaled(self, total: float, epsilon: arb) -> arb:
@@ -476,7 +487,7 @@ class TiltedSum:
 
 
 def compose(laws: Sequence[tuple[GridLaw, int]], frame: Frame) -> TiltedSum | None:
-    """Return the law of the sum of all losses; None where floats do not hold it."""
+    """Return the law of the sum of all losses, or None if it is out of the range of floats."""
     parts = [_Part(law, count, frame) for law, count in laws]
     if not all(part.sound for part in parts):
         return None
@@ -546,7 +557,7 @@ def _one_less(fall: float, kept: int, points: int) -> NDArray[np.complex128]:
 
 
 def _infinity(parts: Sequence[_Part]) -> arb:
-    """Return Π (M_i + p_i)^{k_i} − Π M_i^{k_i}, M_i the finite masses, p_i those at infinity."""
+    """Return Π (M_i + p_i)^{k_i} − Π M_i^{k_i} for total finite masses M_i and p_i at infinity."""
     finite, ratio = arb(0), arb(0)
     for part in parts:
         rounding = 4 * UNIT + len(part.law.masses) * _long_unit()
@@ -584,7 +595,7 @@ class _Part:
         self._index = index
 
     def folded(self, points: int) -> Array:
-        """Return the masses on the circle of so many points."""
+        """Return the masses wrapped around a circle of `points` places."""
         places, span = np.mod(self._index, points), int(self._index[-1] - self._index[0])
         if span >= points:
             self.error += (span // points + 1) * UNIT * 2
@@ -594,7 +605,7 @@ class _Part:
         return row
 
     def extreme(self, sign: float) -> int:
-        """Return the last index with a mass, or the first one."""
+        """Return the last index with a positive mass (sign > 0), or the first one."""
         kept = self._index[self.values > 0]
         return int(kept[-1] if sign > 0 else kept[0])
 
@@ -607,7 +618,7 @@ class _Part:
 
 
 def _outside(parts: Sequence[_Part], frame: Frame, offset: int) -> tuple[float, float]:
-    """Return bounds of the tilted masses below and above the window."""
+    """Return bounds on the tilted masses below and above the window."""
     centre = sum(part.count * part.centre for part in parts)
     found = []
     for sign, u, edge in (
@@ -620,7 +631,7 @@ def _outside(parts: Sequence[_Part], frame: Frame, offset: int) -> tuple[float, 
             continue
 
         def bound(u: float, sign: float = sign, edge: int = edge) -> float:
-            """Return ln of Chernoff's bound with the exponent u."""
+            """Return ln of Chernoff's bound at the exponent u."""
             total = 0.0
             for part in parts:
                 total += part.count * (part.log_moment(sign * u, frame.step) + _CERTAIN * 1e-3)
@@ -628,77 +639,81 @@ def _outside(parts: Sequence[_Part], frame: Frame, offset: int) -> tuple[float, 
             return total + _CERTAIN * (1 + u * frame.step * (abs(edge) + abs(centre)) * 1e-3)
 
         total = bound(u)
-        if not total < _CLOSE:  # the rough law by which u was chosen ends sooner
+        if not total < _CLOSE:  # u was chosen for a rough law with a shorter tail
             total = min(total, *(bound(u / divisor) for divisor in _SMALLER))
         found.append(math.exp(total) if total < 0 else math.inf)
     return found[0], found[1]
 
 
-# --- Where a grid is put: the ends of each loss, the tilt, the window and the step ----------------
-# All numbers here are floats that choose; the bounds hold whatever is chosen.
+# --- Choosing the grid: the ends of each loss, the tilt, the window and the step ------------------
+# Every number here is a float that only makes a choice: the bounds hold for any choice.
 
 COARSE = 256
-"""Cells of one release in the rough law by which the grid is chosen."""
+"""Number of points of one release in the rough law from which the grid is chosen."""
 _CUT = 36.0
-"""The tilted mass beyond the window, as −ln: far below any width that is asked for."""
+"""−ln of the tilted mass outside the window, which is far below any requested width."""
 _SHALLOW = -50.0
-"""ln of the mass of one release beyond its largest grid point, at first."""
+"""First choice of ln of the mass of one release beyond its last grid point."""
 _GUESSED = 36.0
-"""−ln of the share of δ that a first guess may lose there: at usual δ it is then no deeper."""
+"""−ln of the share of δ that a first guess may lose beyond the last grid point. For the usual δ
+`_SHALLOW` is then deep enough."""
 _SHARE = 16.0
-"""What may be lost there of δ, as −ln and above −ln of the count."""
+"""−ln of the share of δ that all releases together may lose beyond their last grid points."""
 _BOTTOM = 1 - 4e-15
-"""P(L > l) above which floats hardly tell l from the least loss."""
+"""Where P(L > l) exceeds this, floats can hardly distinguish l from the least loss."""
 _FARTHEST = 600.0
-"""Losses beyond it have exponentials that floats do not hold."""
+"""Largest loss on a grid: e^l must be in the range of floats."""
 _SEARCH = 160
-"""Losses at which a search for an end looks first: fewer put it farther out, more cost tails."""
+"""Losses at which the search for an end starts; fewer put the end farther out, more cost tails."""
 _MOST_DEEPENINGS = 8
-"""Times the ends are put farther out for a smaller δ: too few cut off mass that matters."""
+"""How often the ends move out for a smaller δ; stopping too early cuts off mass that matters."""
 _FEWEST = 4
-"""Cells of one release at least: convex functions need some points to be fitted to."""
+"""Least number of cells of one release: a convex function needs a few points."""
 _MOST_CELLS, _MOST_SLOW_CELLS = 1 << 20, 1 << 11
-"""Cells of one release at most, and where every tail is asked in balls, which takes about 0.1 ms:
-of more cells some are joined."""
+"""Cells of one release beyond which some are joined; the second number is for releases whose tails
+are computed in balls, at about 0.1 ms each."""
 _MOST_JOINED = 1 << 24
-"""Cells that are left then, at most: more take gigabytes."""
+"""Largest number of cells after joining; more take gigabytes."""
 _WIDEST = 0.25
-"""A cell's width at most, by the tilt: a law is hardly straight within wider ones."""
+"""Largest width of a cell, multiplied by 1 + tilt: a wider cell makes linear laws too inexact."""
 _MOST_STRIDE = 8.0
-"""A cell's width at most, in steps: more saves little, and rough laws are wrong by more."""
+"""Largest width of a cell, in steps: a larger one saves little, and rough laws are less exact."""
 _COARSENED = 1.3
-"""By how much wider cells where there is little mass may widen the bounds."""
+"""Factor by which wide cells where there is little mass may widen the bounds."""
 _MANY = 16
-"""Releases from which on cells are joined: sums of fewer are not smooth enough."""
+"""Number of releases from which cells are joined: a sum of fewer is not smooth enough."""
 _LEAST_PARTS = 64
-"""Cells of that width at least of a release that has few: a rough law hardly tells where to."""
+"""Least number of cells of the largest width for a release with slow tails: a rough law tells too
+little about where its mass is."""
 _LEVELS = range(-80, 80)
-"""Densities, a factor of √2 apart, from which on cells are a step wide: the last is all of them,
-and at the first none is, where a release has few cells."""
+"""Levels of density, a factor of √2 apart, above which cells have the width of a step: at the last
+level all have it, at the first none where a release has few cells."""
 _SPENT = 9.0
-"""ln of the digits that a smaller tilt may cost: floats have e^36, and few are asked for."""
+"""ln of the precision that a smaller tilt may cost. Floats have e^36, and bounds need less."""
 _SHORTER = 0.75
-"""Share of the window that a smaller tilt may leave, for the digits that it costs."""
+"""A smaller tilt is worth its loss of precision if it shortens the window to less than this."""
 _MOST_SMALLER = 10
-"""Smaller tilts that are tried: each costs a window, and further ones fail by `_SPENT`."""
+"""Smaller tilts that are tried; each computes a window, and beyond these `_SPENT` is exceeded."""
 _MOST_OF = 0.7
-"""Share of all sums from which the window may as well hold all of them."""
+"""Share of the range of the sum above which the window becomes the whole range."""
 _SURELY = 10.0
-"""Standard deviations that a normal loss hardly ever is below its mean."""
+"""Standard deviations: a normal loss is hardly ever further below its mean."""
 _SPARE = 1e-6
-"""Share of the least sum by which a ceiling is above what makes the sum exceed ε."""
+"""Margin of the ceiling above the least loss that makes the sum exceed ε, as a share of the least
+sum."""
 _NEARBY = 0.03
-"""Share of ε by which other questions of one plan may lie above it."""
+"""Share of ε by which other questions that use the same plan may lie above ε."""
 _FINEST, _LEAST_STEP = 2.0**-44, 1e-200
-"""Steps, relative to losses and absolute, that floats distinguish."""
+"""Least steps, relative to the losses and absolute, that floats can resolve."""
 _ON_POINT = 1e-6
-"""Share of a step by which a loss that counts as a grid point may be below it."""
+"""Share of a step: a loss this little below a grid point counts as being on it."""
 _LEAST_FIT = 0.8
-"""Share of the step that divides a range which the former one may be: others get too wide."""
+"""The step is adjusted to divide a range only if it is at least this share of the adjusted step;
+else the other cells get too wide."""
 _NUDGE = 512 * 2.0**-53
-"""Relative shift of a grid's end from the largest loss: a rounding, or the atom there is missed."""
+"""Relative shift of a grid's end from the largest loss: rounding must not miss an atom there."""
 _TILTS = 1.25
-"""Ratio of the tilts that are tried: a larger one misses the best one by more and costs digits."""
+"""Ratio of successive tilts that are tried: a larger one misses the best tilt and costs digits."""
 
 
 @functools.lru_cache(maxsize=4096)
@@ -743,7 +758,7 @@ def _first(release: Release, mass: float) -> float:
 
 @functools.lru_cache(maxsize=4096)
 def _everywhere(release: Release) -> tuple[Array, Array]:
-    """Return losses of all sizes, and P(L > l) there."""
+    """Return losses of all sizes, and P(L > l) at each."""
     sizes = np.geomspace(1e-12, _FARTHEST, (_SEARCH // 3 if release.slow else _SEARCH) // 2)
     places = np.concatenate([-sizes[::-1], [0.0], sizes])
     return places, release.survival(places).above_p
@@ -752,14 +767,14 @@ def _everywhere(release: Release) -> tuple[Array, Array]:
 @final
 @dataclass(frozen=True, eq=False)
 class Sketch:
-    """Rough laws of all releases, for cumulants and Chernoff's bounds."""
+    """Rough laws of all releases, from which cumulants and Chernoff bounds are computed."""
 
     losses: Array
     logs: Array
     counts: Array
 
     def cumulants(self, s: float) -> tuple[float, float, float]:
-        """Return ln M(s) and its first two derivatives, of the sum."""
+        """Return ln M(s) of the sum and its first two derivatives."""
         weights = self.logs + s * self.losses
         top = weights.max(axis=1, keepdims=True)
         shares = np.exp(weights - top)
@@ -779,13 +794,13 @@ class Sketch:
         return self._root(lambda s, mean: mean - epsilon - math.log1p(1 / s))
 
     def _root(self, slope: Callable[[float, float], float]) -> float:
-        """Return the s at which an increasing function of s and K'(s) passes 0, a round number."""
+        """Return a power of `_TILTS` near the s at which an increasing slope(s, K'(s)) is 0."""
 
         def is_past(power: int) -> bool:
             s = _TILTS**power
             return slope(s, self.cumulants(s)[1]) > 0
 
-        low, high = -60, 60  # of ln s, in units of the rounding
+        low, high = -60, 60  # powers of _TILTS
         return float(_TILTS ** (low + bisect.bisect_left(range(low + 1, high), True, key=is_past)))
 
     def guess(self, log_delta: float) -> float:
@@ -803,22 +818,22 @@ class Sketch:
         return epsilon
 
     def some_below(self, ceiling: float) -> bool:
-        """Whether every law has finite losses up to one: else a cut would leave none."""
+        """Whether every law has finite losses up to the ceiling, so that a cut leaves some."""
         return bool(((self.logs > -np.inf) & (self.losses <= ceiling)).any(axis=1).all())
 
     def cut(self, ceiling: float) -> Sketch:
-        """Return the laws without what is above a loss."""
+        """Return the laws without their losses above the ceiling."""
         return Sketch(self.losses, np.where(self.losses > ceiling, -np.inf, self.logs), self.counts)
 
     def log_moments(self, tilts: Array) -> Array:
-        """Return ln M at several s."""
+        """Return ln M of the sum at each tilt."""
         weights = self.logs + tilts[:, None, None] * self.losses
         top = weights.max(axis=2, keepdims=True)
         found = top[:, :, 0] + np.log(np.exp(weights - top).sum(axis=2))
         return np.asarray(found @ self.counts)
 
     def log_bound(self, s: float, epsilon: float) -> float:
-        """Return ln of Chernoff's bound of H(ε) at s."""
+        """Return ln of Chernoff's bound on H(ε) at s."""
         return self.cumulants(s)[0] - s * epsilon + rough_log_peak(s)
 
     def window(self, s: float) -> tuple[float, float, float, float]:
@@ -839,7 +854,7 @@ class Sketch:
 
 @functools.lru_cache(maxsize=32)
 def sketch(releases: tuple[tuple[Release, int], ...], log_mass: float) -> Sketch:
-    """Return rough laws on grids of their own; UndecidedError if one is beyond all grids."""
+    """Return rough laws, each on its own grid; UndecidedError if one lies beyond all grids."""
     losses, logs = [], []
     for release, _ in releases:
         places, masses = rough(release, log_mass)
@@ -857,9 +872,9 @@ def sketch(releases: tuple[tuple[Release, int], ...], log_mass: float) -> Sketch
 
 @functools.lru_cache(maxsize=4096)
 def rough(release: Release, log_mass: float) -> tuple[Array, Array]:
-    """Return COARSE losses, and the masses there of a law above of one release.
+    """Return `COARSE` losses, and the masses there of an upper law of one release.
 
-    The losses are even between the ends, and where most of the mass is, and dense about 0.
+    The losses cover the range evenly, are denser where most of the mass is, and dense near 0.
     """
     bottom, top = ends(release, log_mass)
     places = _spread(bottom, top, COARSE // 4)
@@ -875,7 +890,7 @@ def rough(release: Release, log_mass: float) -> tuple[Array, Array]:
 
 
 def _spread(bottom: float, top: float, number: int) -> Array:
-    """Return numbers between the ends, denser about 0 in proportion to their size."""
+    """Return numbers between the ends whose distances are proportional to their absolute values."""
     sizes = np.geomspace(1e-9 * max(-bottom, top), max(-bottom, top), number // 2)
     places = np.concatenate([-sizes[::-1], sizes])
     return np.unique(np.clip(places, bottom, top))
@@ -884,7 +899,7 @@ def _spread(bottom: float, top: float, number: int) -> Array:
 @final
 @dataclass(frozen=True)
 class Plan:
-    """What is chosen for one ε: the tilt, the window, and how far out each loss is followed."""
+    """The choices made for one ε: the tilt, the window, and the range of each loss."""
 
     releases: tuple[tuple[Release, int], ...]
     epsilon: float
@@ -894,9 +909,9 @@ class Plan:
     high: float
     outward: tuple[float, float]
     bottoms: tuple[float, ...]
-    """The least grid points of the releases."""
+    """The least grid point of each release."""
     ceiling: float
-    """Losses of one release above it are left out of the sum, +∞ where none are."""
+    """Losses of one release above this are left out of the sum; +∞ if none are."""
 
     @cached_property
     def _laws(self) -> Sketch:
@@ -907,10 +922,11 @@ class Plan:
         return sum(count for _, count in self.releases)
 
     def frame(self, points: int) -> Frame:
-        """Return the window with so many points.
+        """Return the window with this number of points.
 
-        The step divides the range of the releases that are bounded on both sides and have the most
-        mass at their least losses in all: an atom there, or in the middle, is a grid point.
+        Among the releases that are bounded on both sides, take those with the largest total mass at
+        the least loss. The step divides their range, so that atoms at its ends or middle are on
+        grid points.
         """
         step = (self.high - self.low) / (points - 8)
         known = (ends(release, self.log_mass) for release, _ in self.releases)
@@ -930,11 +946,11 @@ class Plan:
         if mass > 0 and cells and step > _LEAST_FIT * span / cells:
             step = span / cells
         spare = (points * step - (self.high - self.low)) / 2
-        below = min(spare, step * self._number)  # cells may begin there
+        below = min(spare, step * self._number)  # cells may begin up to a step lower each
         return Frame(self.tilt, step, self.low - below, points, self.outward)
 
     def places(self, number: int, step: float) -> tuple[Place, Place]:
-        """Return the grid points of one release for the upper law, and for the lower one."""
+        """Return the grid points of one release for the upper law and for the lower law."""
         release, bottom = self.releases[number][0], self.bottoms[number]
         top = ends(release, self.log_mass)[1]
         cut = top > self.ceiling
@@ -956,8 +972,9 @@ class Plan:
     def _joined(self, number: int, origin: float, step: float, first: int, last: int) -> Array:
         """Return grid points that are dense where the tilted law has its mass.
 
-        A cell of width g with the tilted density w is off by about w g³. All cells together are off
-        by least for their number where g is as w^{−1/3}; here powers of two of the step.
+        A cell of width g and tilted density w has an error of about w g³. For a given number of
+        cells the total is least if g is proportional to w^{−1/3}. Widths are rounded to powers of
+        two of the step.
         """
         slow = self.releases[number][0].slow
         losses, logs = self._laws.losses[number], self._laws.logs[number]
@@ -977,7 +994,7 @@ class Plan:
             return found
 
         def is_enough(level: int) -> bool:
-            if slow:  # more are too many
+            if slow:  # limit the number of cells
                 return bool((widths / step / gaps(level)).sum() > _MOST_SLOW_CELLS / 2)
             return bool(masses @ gaps(level) ** 2 <= _COARSENED * masses.sum())
 
@@ -1002,7 +1019,7 @@ class Plan:
 def plan(
     releases: tuple[tuple[Release, int], ...], epsilon: float, lowest: float | None = None
 ) -> Plan:
-    """Choose the tilt and the window for δ(ε), with losses that matter from a smaller ε on."""
+    """Choose the tilt and the window for δ(ε); `lowest` is the least ε that the plan must serve."""
     log_count = math.log(sum(count for _, count in releases))
     log_mass = _SHALLOW
     for _ in range(_MOST_DEEPENINGS):
@@ -1021,7 +1038,7 @@ def plan(
     else:
         ceiling = math.inf
     lost, lower = rough_laws.log_bound(s, epsilon), s
-    for _ in range(_MOST_SMALLER):  # a smaller tilt keeps large losses out, and costs digits
+    for _ in range(_MOST_SMALLER):  # a smaller tilt suppresses large losses but costs digits
         lower /= _TILTS**2
         if rough_laws.log_bound(lower, epsilon) > lost + _SPENT:
             break
@@ -1038,7 +1055,7 @@ def plan(
     bottoms = [ends(release, log_mass)[0] for release, _ in releases]
     spare = sum(n * (math.inf if r.top is None else r.top) for r, n in releases)
     spare -= epsilon if lowest is None else lowest
-    for i, (release, _) in enumerate(releases):  # the others are largest, the sum is not above ε
+    for i, (release, _) in enumerate(releases):  # below, even the largest others give a sum ≤ ε
         if release.top is not None and not release.infinity:
             nearest = tops[i] - 1e-3 * (tops[i] - bottoms[i])
             least = min(release.top - 1.01 * abs(spare), nearest)
@@ -1047,7 +1064,7 @@ def plan(
 
 
 def _ceiling(releases: tuple[tuple[Release, int], ...], epsilon: float) -> float:
-    """Return a loss of one release that makes the sum exceed ε, +∞ where none is known."""
+    """Return a loss of one release that makes the sum exceed ε, or +∞ if none is known."""
     least = 0.0
     for release, count in releases:
         if release.mu is not None:
@@ -1061,68 +1078,72 @@ def _ceiling(releases: tuple[tuple[Release, int], ...], epsilon: float) -> float
 
 
 def guess(releases: tuple[tuple[Release, int], ...], log_delta: float) -> float:
-    """Return an ε near the root of H(ε) = δ."""
+    """Return a float estimate of the root of H(ε) = δ."""
     wanted = log_delta - _GUESSED
     log_mass = _SHALLOW if wanted >= _SHALLOW else 8.0 * math.floor(wanted / 8.0)
     return sketch(releases, max(log_mass, -_FARTHEST)).guess(log_delta)
 
 
-# --- The bounds of a product on a grid: H(ε) from above and from below, ε(δ), and β(α) ------------
-# *Large losses.* Let B_i be the event that the loss of a release of kind i is above the last point
-# of its grid, A = 1 − Π (1 − P(B_i))^{k_i}, B = 1 − Π (1 − Q(B_i))^{k_i}. What the outcomes with
-# some B_i add to H(ε) is A − e^ε B + E_P[(e^{ε−L} − 1)⁺; some B_i], and the last term is at most
+# --- Bounds of a product on a grid: upper and lower bounds on H(ε), and their inverse ε(δ) --------
+# *Large losses.* Let B_i be the event that the loss of a release of kind i exceeds the last point
+# of its grid, A = 1 − Π (1 − P(B_i))^{k_i} and B = 1 − Π (1 − Q(B_i))^{k_i}. Statement: the
+# outcomes with some B_i contribute A − e^ε B + E_P[(e^{ε−L} − 1)⁺; some B_i] to H(ε), and the last
+# term is at most
 #
 #     e^ε Q(some B_i, L < ε) ≤ e^ε Σ k_i Q(B_i) Q(the sum of the others < ε − l_i).
 #
-# The others are at least b + N, with b the sum of their least losses, each at most 0, and N normal:
-# so the last factor is 0, or at most e^{−t²/2}/2 with t standard deviations between. Where a
-# release has outcomes that P never has, its least loss is −∞, and nothing is cut.
+# The others sum to at least b + N, where b is the sum of their least losses, each at most 0, and N
+# is normal. Without N the last factor is 0 if ε − l_i ≤ b. With N it is at most e^{−t²/2}/2 if
+# ε − l_i − b lies t > 0 standard deviations below the mean of N. Otherwise it is at most 1. A
+# release with outcomes that have probability 0 under P has least loss −∞; then nothing is cut.
 #
-# Both laws of every release are on one grid, their sums are tilted, and the grid is chosen from
-# rough laws. The numbers of points are tried in turn: the width falls about as the square of the
-# step, which tells how many the asked width takes.
+# Both laws of every release are put on one grid, chosen from rough laws, and their sums are tilted.
+# Grids of increasing size are tried. The width falls about as the square of the step, from which
+# the size needed for the requested width is estimated.
 
 Releases = tuple[tuple[Release, int], ...]
 T = TypeVar("T")
 
 LEAST, MOST, ALONE = 1 << 12, 1 << 21, 1 << 22
-"""Grid points at first, at most, and at most of one kind of release: 2^21 take about a second per
-ten different releases."""
+"""Numbers of grid points: at first, at most, and at most for releases of one kind. Sums on 2^21
+points take about a second per ten kinds of releases."""
 _PRECISION = 192
-"""Bits of the bounds: their rounding is far below that of the sums in floats."""
+"""Precision, in bits, of the ball arithmetic; its rounding is far below that of the float sums."""
 _ROOM = 1e-14
-"""Covers the rounding of losses that are floats."""
+"""Covers the rounding of losses to floats."""
 _STEPS = 40
-"""Steps of each search for ε: doubling and halving reach every float that matters in fewer."""
+"""Steps of each search for ε: doubling and halving reach every relevant float in fewer."""
 SETTLED = 1e-13
-"""The least share of ε to which a root is sought."""
+"""Least relative accuracy to which a root ε is sought."""
 _NEAR_BY = 1 / 64
-"""Share of a rough ε by which it may be off."""
+"""Relative error that a rough ε may have."""
 _MOST_BLIND = 5
-"""Grids on which a width may stay above a half."""
+"""Number of grids after which a width above one half is given up."""
 _SMOOTH, _LEAST_ORDER = 1.4, 0.7
-"""Order of the fall from which on it is taken to be 2, that of densities, and the least one."""
+"""Measured order of convergence from which on the order is taken as 2, the order for densities;
+and the least order that is assumed."""
 _FIRST_FINER, _MOST_FINER = 4, 64
-"""Times as many points on the second grid, which tells how the width falls, and on later ones."""
+"""Factors by which the number of points may grow: for the second grid, which measures the order of
+convergence, and for later grids."""
 _CACHED = 6
-"""Sums that are kept, up to 2^22 points each: more take memory, fewer are summed again."""
+"""Number of cached sums, each of up to 2^22 points: more take memory, fewer are recomputed."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Bracket:
-    """The sums of the laws above and below, on one frame; None where floats do not hold one."""
+    """The sums of the upper and of the lower laws; a sum out of the range of floats is None."""
 
     upper: TiltedSum | None
     lower: TiltedSum | None
     large: Large | None = None
 
     def bounds(self, epsilon: arb) -> tuple[arb, arb]:
-        """Return a lower and an upper bound of H(ε)."""
+        """Return a lower and an upper bound on H(ε)."""
         return self.bound(epsilon, above=False), self.bound(epsilon, above=True)
 
     def bound(self, epsilon: arb, *, above: bool) -> arb:
-        """Return an upper bound of H(ε), or a lower one."""
+        """Return an upper bound on H(ε), or a lower one."""
         with ctx.workprec(_PRECISION):
             sure, doubtful = arb(0), arb(0)
             if self.large is not None:
@@ -1138,18 +1159,18 @@ class Bracket:
 @final
 @dataclass(frozen=True)
 class Large:
-    """What is known of the events B_i."""
+    """The quantities of *Large losses* for the events B_i."""
 
     some_p: arb
     some_q: arb
     events: tuple[tuple[arb, float], ...]
-    """k_i Q(B_i), and l_i."""
+    """Upper bounds on k_i Q(B_i), and the l_i."""
     least: arb
     """The sum of the least losses of all releases that have one."""
     mu: float
 
     def parts(self, epsilon: arb) -> tuple[arb, arb]:
-        """Return A − e^ε B, and a bound of the last term."""
+        """Return A − e^ε B and an upper bound on the last term."""
         growth, doubtful = epsilon.exp(), arb(0)
         for mass, loss in self.events:
             gap = loss + self.least - epsilon - arb(self.mu) ** 2 / 2
@@ -1161,7 +1182,7 @@ class Large:
 
 
 def _large(chosen: Plan, places: list[Place]) -> Large | None:
-    """Return the events of the places that are cut, None where none is."""
+    """Return the events of the grids that are cut, or None if none is."""
     log_p, log_q, least, mu = arb(0), arb(0), arb(0), 0.0
     events = []
     with ctx.workprec(_PRECISION):
@@ -1186,7 +1207,7 @@ def _large(chosen: Plan, places: list[Place]) -> Large | None:
 
 @functools.lru_cache(maxsize=_CACHED)
 def bracket(chosen: Plan, points: int) -> Bracket:
-    """Return both sums for a plan on so many points."""
+    """Return both sums for a plan on a window of `points` grid points."""
     frame = chosen.frame(points)
     uppers, lowers, places = [], [], []
     for number, (release, count) in enumerate(chosen.releases):
@@ -1203,20 +1224,20 @@ def bracket(chosen: Plan, points: int) -> Bracket:
 
 
 def bounds(releases: Releases, epsilon: ExactReal, points: int) -> tuple[arb, arb]:
-    """Return a lower and an upper bound of H(ε) on a grid of so many points."""
+    """Return a lower and an upper bound on H(ε) from a window of `points` grid points."""
     return bracket(plan(releases, near(float(epsilon))), points).bounds(epsilon.ball())
 
 
 def near(epsilon: float) -> float:
-    """Cut to 12 bits, so that neighbouring questions share a sum."""
+    """Round to 12 bits, so that questions about nearly the same ε share a sum."""
     return shortened(epsilon, 12)
 
 
 class Bounds(Protocol):
-    """Bounds of a profile."""
+    """Bounds on a profile H."""
 
     def bound(self, epsilon: arb, *, above: bool) -> arb:
-        """Return an upper bound of H(ε), or a lower one."""
+        """Return an upper bound on H(ε), or a lower one."""
 
 
 def crossing(
@@ -1228,10 +1249,11 @@ def crossing(
     near_by: float = _NEAR_BY,
     settled: float,
 ) -> Fraction | None:
-    """Return a float near the root of one bound at which it is certainly on its side of δ.
+    """Return a float near the root of one bound, at which H is certainly on the bound's side of δ.
 
-    The first step from the start, and the last bracket, are these shares of the root. It is sought
-    by the Illinois method: what an end that stays has is halved.
+    With `above` H is at most δ there, else at least δ. Return None if no bracket is found. The
+    Illinois method starts at `start` with a relative step of `near_by`, and ends with a bracket of
+    relative width `settled`.
     """
 
     def excess(at: float) -> float:
@@ -1264,7 +1286,7 @@ def crossing(
         if high - low <= settled * size:
             break
         share = at_low / (at_low - at_high) if math.isfinite(at_high) else 0.5
-        # Past the root, seen from the last end, for a bracket that is narrow.
+        # Go a little past the root, as seen from the last end, so that the bracket gets narrow.
         middle = low + (high - low) * share + side * settled / 4 * size
         if not low < middle < high:
             middle = (low + high) / 2
@@ -1286,10 +1308,10 @@ def inverse(
     near_by: float = _NEAR_BY,
     settled: float = SETTLED,
 ) -> tuple[Fraction | None, Fraction | None]:
-    """Return points below and above ε(δ), None where one is not found.
+    """Return points below and above ε(δ), each None if it is not found.
 
-    The root is about `start`, within the share `near_by` of it, and sought to the share `settled`.
-    The grid is made for the ε `place`, else for the start.
+    The root is sought near `start`, with relative uncertainty `near_by`, to relative accuracy
+    `settled`. The grid is made for ε = `place`, by default for `start`.
     """
     if start is None:
         start = guess(releases, float(target.log()))
@@ -1304,10 +1326,10 @@ def inverse(
 def refined(
     on_grid: Callable[[int], tuple[float, T]], wanted: float, limit: int
 ) -> tuple[T, float, int]:
-    """Return what is found on the first grid that is fine enough, or else on the best one tried.
+    """Return the result of the first grid that is fine enough, else that of the best grid tried.
 
-    `on_grid` returns a width, and what is found, on so many points; the width that was reached and
-    the points follow. Rounding may make a finer grid worse.
+    `on_grid` maps a number of points to a width and a result. Return the result, its width and the
+    number of points. Because of rounding, a finer grid may be worse.
     """
     widths, points = list[float](), LEAST
     best = None
@@ -1323,12 +1345,12 @@ def refined(
 
 
 def relative_width(lower: arb, upper: arb) -> float:
-    """Return that of H between two bounds."""
+    """Return the relative width of two bounds on H."""
     return float((upper - lower) / lower) if lower > 0 else math.inf
 
 
 def _next_points(points: int, widths: list[float], wanted: float, limit: int) -> int | None:
-    """Return the number of points to try next, None where no number in reach will do."""
+    """Return the next number of points to try, or None if none in reach will do."""
     if points >= limit:
         return None
     order = 2.0
@@ -1346,28 +1368,29 @@ def _next_points(points: int, widths: list[float], wanted: float, limit: int) ->
 
 
 POINTS = (1 << 12, 1 << 14, 1 << 16, 1 << 18)
-"""Grid points of the sum at flint's precisions 128, 256, 512 and from 1024 bits on."""
+"""Grid points of a sum for working precisions of 128, 256, 512 and at least 1024 bits."""
 _DIGITS = 20
-"""Of the ends, which are rounded outward."""
+"""Digits of the ends, which are rounded outward."""
 _LEAST_SIZE = Fraction(1, 10**9)
-"""Losses below it have widths relative to it."""
+"""For a smaller epsilon, widths are relative to this."""
 _SOUGHT = 1 / 64
-"""Share of the asked width to which the roots of both bounds are sought."""
+"""Share of the requested width to which the roots of both bounds are sought."""
 _PLACE_BITS = 4
-"""Bits of the ε of a coarse grid: with fewer they are made anew less often, and are less exact."""
+"""Bits of the ε of a coarse grid: with fewer, more questions share a less exact grid."""
 _REUSED, _ENOUGH = 0.75, 1.02
-"""Share of the sizes of two points by which a coarse grid for one serves the other, below it, and
-the ratio of its bounds there: beyond, another grid is made."""
+"""A coarse grid made for one point serves a smaller one at a distance of at most this share of the
+sum of their absolute values, if the ratio of its bounds there is below the second number."""
 _ABOVE = 0.25
-"""Share of ε by which sums for several points are made for one above them, and for none below."""
+"""Sums for several points are made for a point above them by this share of ε, and serve points
+down to this share below."""
 _AGREE = 0.05
-"""Relative difference of the roots of both laws up to which their grid says where the root is."""
+"""Relative difference: if the roots of both laws are closer, their grid locates the root."""
 _NEARLY = 1e-3
-"""Share of an estimate to which it is sought: secants of values go on from there."""
+"""Relative accuracy of an estimate, from which secant steps continue."""
 OF_SUMS = 1 << 18
-"""Grid points at most for samples of several releases: the table of their sum is no finer."""
+"""Largest number of grid points for samples of compositions; the table of their sum is no finer."""
 _BRACKET_ROOM = 0.98
-"""Share of the asked width that the bounds may take: the rest is for rounding to decimals."""
+"""Share of the requested width that the bounds may take; the rest is for rounding to decimals."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -1376,12 +1399,15 @@ def _releases(product: Product) -> Releases:
 
 
 def start(product: Product, log_delta: float) -> float:
-    """Return an ε near the root of H(ε) = δ, in floats."""
+    """Return a float estimate of the root of H(ε) = δ."""
     return guess(_releases(product), log_delta)
 
 
 def estimate(product: Product, log_delta: float) -> float:
-    """Return an ε nearer to that root, from the upper law on a coarse grid, which fails last."""
+    """Return a better estimate of that root, from the upper law on a coarse grid.
+
+    If a law fails in floats, the upper one fails last.
+    """
     at, delta = start(product, log_delta), arb(log_delta).exp()
     for points in POINTS[:2]:
         found = bracket(plan(_releases(product), near(at)), points)
@@ -1394,7 +1420,7 @@ def estimate(product: Product, log_delta: float) -> float:
 
 
 def roughly(product: Product) -> Callable[[float], arb]:
-    """Return H on coarse grids, each made for a point above and used while it says enough."""
+    """Return H from coarse grids. Each is made for a point and reused below it if it suffices."""
     made: list[tuple[float, Bracket]] = []
 
     def value(epsilon: float) -> arb:
@@ -1416,10 +1442,10 @@ def roughly(product: Product) -> Callable[[float], arb]:
 def values_near(
     product: Product, epsilon: float, relative: float, most: int | None
 ) -> Callable[[float], arb]:
-    """Return H near a point, to a relative width there or as narrow as grids have it.
+    """Return H near a point, with the relative width `relative` there if a grid reaches it.
 
-    All values are from one pair of sums, made for a point a little above: bounds hold at every
-    ε, and say nothing far above that point.
+    All values are computed from one pair of sums, made for a point a little above `epsilon`. Their
+    bounds hold at every ε, but are useless far above that point.
     """
     note("grid")
     place = near(_above(product, epsilon, _ABOVE))
@@ -1439,7 +1465,7 @@ def values_near(
 
 
 def _above(product: Product, epsilon: float, share: float) -> float:
-    """Return a point above ε by a share of it, and at most midway to the largest loss."""
+    """Return ε + share·|ε|, but go at most halfway to the largest loss."""
     place, largest = epsilon + share * abs(epsilon), float(max_finite_loss(product).mid())
     return place if epsilon >= largest else min(place, (epsilon + largest) / 2)
 
@@ -1455,7 +1481,7 @@ def upper_epsilon(product: Product, delta: ExactReal, points: int) -> Fraction:
 def lower_epsilon(product: Product, delta: ExactReal, points: int) -> Fraction:
     """Return a point, near the largest one, at which H is certainly at least δ.
 
-    Where the grid has none, a float below ln(1 − δ): H(ε) ≥ 1 − e^ε.
+    If the grid has none, return a float below ln(1 − δ), since H(ε) ≥ 1 − e^ε.
     """
     found = _crossings(product, delta, points)[0]
     if found is None:
@@ -1472,7 +1498,7 @@ def _crossings(
 
 
 def bracket_bounds(product: Product, epsilon: ExactReal, points: int) -> tuple[arb, arb]:
-    """Return the bounds of H(ε) on a grid with so many points."""
+    """Return a lower and an upper bound on H(ε) from a grid of `points` points."""
     note("grid")
     mass = product.infinity_mass()
     if mass == 1 or product.is_beyond(epsilon):
@@ -1481,9 +1507,10 @@ def bracket_bounds(product: Product, epsilon: ExactReal, points: int) -> tuple[a
 
 
 def refuse_seldom(product: Product, epsilon: ExactReal) -> None:
-    """Raise UndecidedError where a width that grids seldom have is asked for and is not near.
+    """Raise UndecidedError unless the coarsest grid bounds H(ε) within a factor of two.
 
-    The coarsest grid then knows H(ε) of losses with densities to less than a factor of two.
+    This is asked for relative widths below `SELDOM_BELOW`. If a grid can reach one, and the losses
+    have densities, the coarsest grid is that good.
     """
     lower, upper = bracket_bounds(product, epsilon, POINTS[0])
     if not upper < 2 * lower:
@@ -1503,9 +1530,9 @@ def _refined(
     enclosed: Callable[[T], Interval | None],
     most: int,
 ) -> T:
-    """Return the bounds on the first grid on which they are as near as is wanted.
+    """Return the bounds from the first grid on which their width is at most `wanted`.
 
-    Raises UndecidedError where no grid in reach has them.
+    Raises UndecidedError if no grid reaches it.
     """
     found, reached, points = refined(width, wanted, most)
     if reached <= wanted:
@@ -1538,7 +1565,7 @@ def _points() -> int:
 
 
 def _samples_sums(product: Product) -> bool:
-    """Whether there are samples of several releases."""
+    """Whether a factor is a sample of a composition of several releases."""
     samples = (pair.inner for pair in product.pairs if isinstance(pair, SubsampledPair))
     return any(isinstance(inner, Product) for inner in samples)
 
@@ -1550,18 +1577,18 @@ def _most(product: Product) -> int:
 
 
 SELDOM_BELOW = Fraction(1, 10**8)
-"""A relative width below which a grid hardly ever answers, after minutes."""
+"""A relative width below which a grid hardly ever answers, even after minutes."""
 _WIDTH_OF_SUMS = Fraction(1, 10**4)
-"""The relative width that comes soon of samples of several releases (`tails.sums`)."""
+"""The relative width quickly reached for samples of compositions (`tails.sums`)."""
 
 
 @final
 @dataclass(frozen=True)
 class Grid(Engine):
-    """Two laws on a grid that bracket the product; each pair is asked for its tails alone."""
+    """An engine that brackets the product by two laws on a grid; it needs only tails of pairs."""
 
     most: int | None = None
-    """Grid points at most, if that is said."""
+    """The largest number of grid points; None selects a default."""
 
     numerical = True
 
@@ -1570,10 +1597,10 @@ class Grid(Engine):
         return _WIDTH_OF_SUMS if _samples_sums(product) else GRID_WIDTH
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return a ball around the two bounds.
+        """Return a ball that contains both bounds on H(ε).
 
-        Raises UndecidedError, with what was reached, if the width that is asked for needs a finer
-        grid than there is.
+        Raises UndecidedError, with the bounds reached, if the requested width needs a grid finer
+        than the largest one.
         """
         wanted = product.relative_width
         if wanted is None:
@@ -1599,9 +1626,9 @@ class Grid(Engine):
         relative_width: Fraction,
         start: float | None = None,
     ) -> Interval:
-        """Enclose ε(δ) by the points at which the two bounds pass δ, searched from an estimate.
+        """Enclose ε(δ) between the points at which the two bounds cross δ.
 
-        Raises UndecidedError as for `profile`.
+        The search begins at `start`. Raises UndecidedError as `profile` does.
         """
         note("grid")
         starts: list[float | None] = [start]
@@ -1635,7 +1662,7 @@ class Grid(Engine):
         return answer
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return the upper bound on the coarsest grid."""
+        """Return the upper bound from the coarsest grid."""
         return bracket_bounds(product, epsilon, LEAST)[1]
 
 

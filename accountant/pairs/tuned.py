@@ -37,8 +37,8 @@ density in (a, b). The value of a path is the integral of f over the b inside S 
 D over the (a, b) with b inside and a ranked before b, inside or outside. This is the fundamental
 theorem of calculus: φ′(A) grows from φ′(0) with every a before b. So the value is linear in the
 indicators of these two sets. Here a has a smaller loss than b. The indicators satisfy order
-relations: if b is inside and a is before b, the same holds for every a and for every b of larger
-loss; if a and b are both inside, a is before b. Now divide the outcomes into finitely many pieces.
+relations: if b is inside and a is before b, the same holds for any a, and any b, of larger loss;
+if a and b are both inside, a is before b. Now divide the outcomes into finitely many pieces.
 Take the fraction of these sets in each piece and in each cell (pair of pieces), and the mean of D
 over each cell. Numbers in [0, 1] that satisfy these order relations are mixtures of zeros and ones
 that do. So the fractions have no larger value than the best path of whole pieces that differs from

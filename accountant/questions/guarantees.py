@@ -45,17 +45,18 @@ from dpassay.accountant.questions.profile import (
 )
 
 SEARCHED = Fraction(1, 10**6)
-"""Relative width of a ρ that is searched, unless another is asked for."""
+"""Default relative width of a ρ that is found by branch and bound."""
 _SPLITS, _COSTLY_SPLITS = 100_000, 1000
-"""Ranges of orders that are split until a refusal: of closed forms, and of integrals."""
+"""Largest numbers of splits of a range of orders: with closed forms, and with integrals."""
 _NEARLY = 1 + 1e-4
-"""Factor of D_a/a up to which larger orders are not tried where divergences are integrals."""
+"""If divergences are integrals, larger orders are not tried once the upper bound of D_a/a is within
+this factor of the largest value found."""
 _INFINITE = ("inf", "Infinity", "∞")
-"""How an order is written whose divergence is the largest privacy loss."""
+"""Spellings of the order ∞, whose divergence is the largest privacy loss."""
 _FAR = 1 << 40
-"""An order beyond which D_a/a has to be bounded before a search begins."""
+"""An order beyond which D_a/a must have a finite bound for a search to begin."""
 _RHO_SPARE_BITS = 20
-"""Bits of D_2 beyond those of the width: divergences of orders near 1 have fewer than it has."""
+"""Bits that D_2 must have beyond those of the width, since divergences near order 1 have fewer."""
 
 
 def total_variation(
@@ -80,7 +81,7 @@ def loss_cdf(
     method: str = "auto",
     relative_width: Number | None = None,
 ) -> Interval:
-    """Enclose the least P(L ≤ loss) over the worst pairs of one direction."""
+    """Enclose the least P(L ≤ loss) over the worst pairs of one direction, L = ln dP/dQ."""
     at = exact(loss, "loss")
     pairs = worst_pairs(mechanism, adjacency, direction, method)
     return enclosed(
@@ -101,7 +102,7 @@ def loss_survival(
     method: str = "auto",
     relative_width: Number | None = None,
 ) -> Interval:
-    """Enclose the largest P(L > loss) over the worst pairs of one direction."""
+    """Enclose the largest P(L > loss) over the worst pairs of one direction, L = ln dP/dQ."""
     at = exact(loss, "loss")
     pairs = worst_pairs(mechanism, adjacency, direction, method)
     return enclosed(
@@ -121,25 +122,28 @@ def renyi(
     direction: Direction | None = None,
     relative_width: Number | None = None,
 ) -> Interval:
-    """Enclose the Rényi divergence of an order ≥ 1 (1: Kullback–Leibler; ∞: the largest loss).
+    """Enclose the largest Rényi divergence D_a over neighbours, for an order a ≥ 1.
 
-    Order ∞ is "inf" or `math.inf`. Of Gaussian noise every order > 0 is known.
+    D_1 is the Kullback–Leibler divergence. D_∞, order "inf" or `math.inf`, is the largest privacy
+    loss. For Gaussian noise every order a > 0 is allowed.
 
-    That of one direction alone is the largest of its pairs. Of a mechanism that is only dominated
-    by the largest of several profiles (`WorstCase.enveloped`) the largest divergence of the pairs
-    is attained, but need not be the largest of all. With M the moment e^{(a − 1) D_a},
+    Given a direction, the answer is the largest D_a of the pairs of that direction. Suppose both
+    directions are asked for and the mechanism is dominated only by the maximum of several profiles
+    (`WorstCase.enveloped`). Then the largest D_a of the pairs is attained, but other neighbours may
+    have a larger one. With M the moment e^{(a − 1) D_a},
 
         M − 1 = a(a − 1) ∫ (e^{(a−1)ε} H(ε) + e^{−aε} H'(ε)) dε over ε > 0,
 
-    H and H' being the profiles of a pair and of its reverse; both are at most the sums of those of
-    all pairs, so that M − 1 is at most the sum of all M_i − 1, and D_1 that of their D_1.
+    where H and H' are the profiles of a pair and of its reverse. Both are at most the sum of the
+    profiles of all pairs. So M − 1 ≤ Σ (M_i − 1), and D_1 is at most the sum of the D_1 of the
+    pairs.
 
     Raises
     ------
     InvalidInputError
-        If the order is below 1, or, of Gaussian noise, not above 0.
+        If the order is below 1, or for Gaussian noise not above 0.
     UndecidedError
-        If a width is named and not reached, with the bounds.
+        If `relative_width` is given and not reached; the error carries the bounds.
     """
     if str(order).strip() in _INFINITE:
         at_zero = functools.partial(profile.epsilon, mechanism, 0, adjacency=adjacency)
@@ -174,9 +178,10 @@ def renyi(
 
 
 def _shows_less(pair: Pair) -> bool:
-    """Whether no Rényi divergence of a pair exceeds that of its reverse, as `SubsampledPair` says.
+    """Whether no Rényi divergence of a pair exceeds that of its reverse.
 
-    Those of compositions add up.
+    `SubsampledPair.renyi` has the proof for sampled releases. Divergences of compositions add up,
+    so the same holds for them.
     """
     if isinstance(pair, SubsampledPair):
         return not pair.mixed_first and pair.inner == pair.inner.reverse()
@@ -186,7 +191,7 @@ def _shows_less(pair: Pair) -> bool:
 
 
 def enveloped_renyi(pairs: Sequence[Pair], order: arb) -> arb:
-    """Return ln(1 + Σ (M_i − 1))/(a − 1), which bounds D_a of the largest of the profiles."""
+    """Return ln(1 + Σ (M_i − 1))/(a − 1), an upper bound of D_a of the envelope of the pairs."""
     less = order - 1
     moments = [(less * pair.renyi(order)).expm1() for pair in pairs]
     return sum(moments, start=arb(0)).log1p() / less
@@ -198,9 +203,9 @@ def mu(
     adjacency: Adjacency | str | None = None,
     relative_width: Number | None = None,
 ) -> Interval:
-    """Enclose the exact μ of a mechanism whose trade-off function is Gaussian.
+    """Enclose the μ of a mechanism whose trade-off function is exactly that of N(μ, 1) vs. N(0, 1).
 
-    Raises NotApplicableError for a mechanism that is not exactly Gaussian DP.
+    Raises NotApplicableError for any other mechanism.
     """
     relation = Adjacency.read(adjacency)
 
@@ -216,20 +221,22 @@ def rho(
     adjacency: Adjacency | str | None = None,
     relative_width: Number | None = None,
 ) -> Interval:
-    """Enclose the least ρ for which the mechanism is ρ-zCDP: sup over a > 1 of D_a/a.
+    """Enclose the least ρ for which the mechanism is ρ-zCDP, that is, sup D_a/a over a > 1.
 
-    Of a mechanism with `WorstCase.enveloped` this is only attained: a lower bound. It is
-    +∞ where some divergence is infinite. Of Gaussian noise, continuous or discrete, subsampled or
-    not, it is the limit of D_a/a at large orders, where the sampling rate no longer counts
-    (`SubsampledPair._rho`); Gaussian releases beside others add their own. Else the supremum
-    is searched by branch and bound, as far as `rho_beyond` bounds large orders: K(a) =
-    (a − 1) D_a is convex with K(1) = 0, so on [a₁, a₂] the chord of K bounds D_a/a.
+    It is +∞ if some divergence is infinite. For a mechanism with `WorstCase.enveloped` the largest
+    ρ of the pairs is attained, so it is a lower bound only.
+
+    For Gaussian noise, continuous or discrete, subsampled or not, ρ is the limit of D_a/a at large
+    orders, which does not depend on the sampling rate (`SubsampledPair._rho`). In a composition
+    the ρ of Gaussian releases is added. For all others the supremum is found by branch and bound,
+    if `rho_beyond` bounds D_a/a at large orders. K(a) = (a − 1) D_a is convex with K(1) = 0, so on
+    [a₁, a₂] the chord of K gives an upper bound of D_a/a.
 
     Raises
     ------
     UndecidedError
-        If a width is named and not reached: within a fixed number of splits, or as no bound of
-        D_a/a at large orders is known.
+        If `relative_width` is given and not reached, because too many splits are needed or no
+        bound of D_a/a at large orders is known.
     """
     pairs = worst_pairs(mechanism, adjacency, None)
     enveloped = mechanism.worst_case(Adjacency.read(adjacency)).enveloped
@@ -249,7 +256,7 @@ def rho(
 
 
 def _in_the_limit(pairs: Sequence[Pair]) -> arb | None:
-    """Return the largest ρ where it is one in closed form that no other pair exceeds, else None."""
+    """Return the largest ρ if it has a closed form that no other pair can exceed, else None."""
     known = [rho for rho in (pair.known.rho() for pair in pairs) if rho is not None]
     if not known:
         return None
@@ -277,7 +284,7 @@ def _rho(pair: Pair, relative_width: Fraction) -> Interval:
                 return _supremum(pair, relative_width)
             if known.lower() == arb.pos_inf():
                 return Interval.of_ball(arb.pos_inf())
-        precision *= 2  # the digits of a loss of 1e150 or 1e-100, say
+        precision *= 2  # very large or small losses, such as 1e150 or 1e-100, need many bits
     raise UndecidedError("The Rényi divergence of order 2, which rho needs, was not enclosed.")
 
 
@@ -310,7 +317,7 @@ def _supremum(pair: Pair, relative_width: Fraction) -> Interval:
             break
         middle = 2 * low if high is None else (low + high) / 2
         value = divergence(middle) / ball(middle)
-        if value.is_nan():  # an integral that this precision does not enclose
+        if value.is_nan():  # the integral was not enclosed at this precision
             break
         heapq.heappop(heap)
         best = best.max(value)
@@ -327,12 +334,12 @@ def _supremum(pair: Pair, relative_width: Fraction) -> Interval:
 
 
 def _urgency(bound: arb) -> float:
-    """Return a number that is smallest for the largest bound."""
+    """Return a heap key that decreases as the bound increases."""
     return -float(bound.upper().log()) if bound.is_finite() else -math.inf
 
 
 def _apart(pair: Pair) -> tuple[arb, list[Factor]]:
-    """Return Σ D_a/a of the Gaussian factors, which is the same at every order, and the others."""
+    """Return Σ D_a/a of the Gaussian factors, the same at every order, and the other factors."""
     if not isinstance(pair, Product):
         return arb(0), [(pair, 1)]
     gaussian = [part for part in pair.factors if isinstance(part[0], GaussianPair)]
@@ -341,7 +348,7 @@ def _apart(pair: Pair) -> tuple[arb, list[Factor]]:
 
 
 def _largest_order(pair: Pair) -> float:
-    """Return the order from which on a Rényi divergence takes seconds; ∞ in closed form."""
+    """Return the order above which a Rényi divergence takes seconds; ∞ for closed forms."""
     match pair:
         case GaussianMixturePair(q=(_, _, *_)):  # integrals of two mixtures
             return 64
@@ -359,11 +366,12 @@ def _divergence(factors: Sequence[Factor]) -> Callable[[Fraction], arb]:
 
 
 def _bound(divergence: Callable[[Fraction], arb], low: Fraction, high: Fraction) -> arb:
-    """Bound D_x/x = K(x)/(x(x − 1)) on [low, high] through the chord s·x + c of K there.
+    """Return an upper bound of D_x/x = K(x)/(x(x − 1)) on [low, high].
 
-    (s·x + c)/(x(x − 1)) = −c/x + (c + s)/(x − 1) with c < 0 and, since the chord extended to
-    x = 1 lies below K(1) = 0, c + s = r·c with r in [0, 1]. It rises up to x = 1/(1 − √r), where
-    it is −c(1 − √r)², and falls after that.
+    K is convex, so its chord s·x + c on [low, high] lies above it, and the bound is the maximum of
+    (s·x + c)/(x(x − 1)) = −c/x + (c + s)/(x − 1). Here c < 0, and c + s = r·c with r in [0, 1],
+    since the chord extended to x = 1 lies below K(1) = 0. The function increases up to
+    x = 1/(1 − √r), where its value is −c(1 − √r)², and decreases beyond.
     """
     if low == 1:  # the chord is (x − 1) D_high
         return divergence(high)

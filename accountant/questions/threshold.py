@@ -1,9 +1,10 @@
-"""Where δ(ε) of a family of mechanisms passes a limit: found in floats, proved by enclosures.
+"""Calibration: the argument of a family of mechanisms at which δ(ε) crosses a limit.
 
-A family has an argument x > 0 in which δ(ε) never increases, such as a standard deviation. The root
-of ln δ(ε) in ln x is found by interpolation of estimates, of the pair whose δ is largest. Then
-two enclosures decide on which side of the limit δ(ε) lies just below and just above the root, each
-no narrower than its slope asks for; for the other pairs one rough enclosure above the root does.
+δ(ε) must be non-increasing in the argument x > 0 of the family, such as a standard deviation. The
+root of ln δ(ε) as a function of ln x is first estimated in floats, by interpolation for the pair
+with the largest δ. Then two enclosures of δ(ε), just below and just above the root, prove on which
+side of the limit it lies; they are only as narrow as the slope there requires. For the other pairs
+one rough enclosure above the root suffices.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs import invert
 
 FINEST = Fraction(1, 10**13)
-"""Narrower roots are not found by floats."""
+"""Finest relative width for which a float estimate is accurate enough."""
 _ROUGH = 64
-"""Bits of values that become floats."""
+"""Precision in bits of values that are converted to floats."""
 _LESS = arb(2) ** -20
 _FIRST_STEP = 0.25
-"""First step of a search in the logarithm of the noise."""
+"""First step of the root search in ln x."""
 _LONGEST_STEP = math.log(4)
 _MOST_STEPS = 60
-"""Steps of that search."""
+"""Largest number of steps of the root search."""
 _NEGLIGIBLE = 1e-14
-"""Error of a root, from the last two steps, that is rounding."""
+"""The search ends when the error predicted from the last steps is below this, about rounding."""
 
 Family = Callable[[ExactReal], Sequence[Pair]]
 
@@ -42,16 +43,16 @@ Family = Callable[[ExactReal], Sequence[Pair]]
 @final
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """Where δ(ε) passes a limit."""
+    """The argument at which δ(ε) crosses a limit δ."""
 
     least: Interval
-    """At its lower end δ(ε) > δ is proved, at its upper end δ(ε) < δ."""
+    """An enclosure: δ(ε) > δ is proved at its lower end and δ(ε) < δ at its upper end."""
     width: Fraction
-    """The relative width that enclosures of δ(ε) had for that."""
+    """The relative width of the enclosures of δ(ε) in that proof."""
     worst: int
-    """Which pair has the largest δ."""
+    """The index of the pair with the largest δ(ε)."""
     others: arb
-    """Above the δ(ε) of the other pairs, from the upper end on; below δ."""
+    """A bound below δ of δ(ε) of all other pairs, at the upper end and at larger arguments."""
 
 
 def threshold(
@@ -62,15 +63,18 @@ def threshold(
     *,
     relative_width: Fraction,
 ) -> Threshold | None:
-    """Enclose the argument at which δ(ε) passes δ > 0, or return None where estimates fail.
+    """Enclose the argument at which δ(ε) crosses δ > 0; return None if the estimates fail.
 
     Parameters
     ----------
     family
-        Returns the worst pairs at an argument, always as many and in the same order.
+        Returns the worst pairs at an argument; their number and order must not depend on it.
+    epsilon, delta
+        The guarantee to calibrate to.
     first
-        Where the search begins, > 0.
-
+        The argument at which the search begins, > 0.
+    relative_width
+        The largest relative width of the enclosure.
     """
     if relative_width < FINEST:
         return None
@@ -98,7 +102,7 @@ def threshold(
 def _estimate(
     family: Family, epsilon: ExactReal, delta: ExactReal, first: float
 ) -> tuple[float, float, int] | None:
-    """Return the root, −d ln δ/d ln x there and which pair has the largest δ, by estimates."""
+    """Return float estimates of the root and of −d ln δ/d ln x there, and the worst pair."""
     with ctx.workprec(_ROUGH):
         log_delta = float(delta.ball().log().mid())
 
@@ -122,17 +126,18 @@ def _estimate(
 def falling_root(
     excess: Callable[[float], float | None], first: float
 ) -> tuple[float, float] | None:
-    """Return the root of a function that falls in x > 0, and −d/d ln x of it there.
+    """Return the root of a decreasing function of x > 0, and −d/d ln x of the function there.
 
-    By inverse interpolation in ln x, through the last three points, in a bracket. None where a
-    value is None, or where it does not fall; −∞ is only known to be below 0.
+    The method is inverse interpolation in ln x through the last three points, within a bracket. A
+    value of −∞ only means that the function is below 0. Returns None if a value is None, or if the
+    function is seen not to decrease.
     """
     here, value = math.log(first), excess(first)
     if value is None or not math.isfinite(value):
         return None
     low, high, points = -math.inf, math.inf, [(value, here)]
     step = math.copysign(_FIRST_STEP, value)
-    off = [1.0, 1.0]  # about the errors of the last points
+    off = [1.0, 1.0]  # rough errors of the last two points
     for _ in range(_MOST_STEPS):
         low, high = (here, high) if value > 0 else (low, here)
         there = here + step
@@ -156,9 +161,9 @@ def falling_root(
 
 
 def to_zero(points: Sequence[tuple[float, float]]) -> float:
-    """Return the argument at value 0 of the polynomial in the value through two or three points.
+    """Return the argument at which the value is 0, by inverse polynomial interpolation.
 
-    NaN where two values are equal.
+    `points` are two or three (value, argument); NaN if two values are equal.
     """
     if len({value for value, _ in points}) < len(points):
         return math.nan

@@ -1,22 +1,30 @@
-"""The releases of a product as survival functions, with what is known of their ends.
+"""The releases of a product: the tails of their losses, and where their finite losses end.
 
-*A density that is a formula.* Its tails come from many cells of the line, in floats. On a cell of
-width w with middle m Taylor's formula gives ∫ f = w f(m) + w³ f″(ξ)/24, and the loss
-differs from that at m by at most its steepest slope times w/2; both from ranges. A is the union of
-the cells whose loss in the middle exceeds l. On a cell where the loss lies within r of that and may
-be l, what A has too much or lacks of p − e^l q is at most p(e^r − 1): H(l) exceeds P(A) − e^l Q(A)
-by at most the sum of these. Where 2r exceeds 1, A has only cells that exceed l throughout, and
-lacks at most p. On a cell between the floats on both sides of a kink the loss is that of any of its
-pieces, and the mass at most that of all; each tail beyond is one cell more. A first line of few
-cells tells where more of them make H(l) more exact, by itself.
+*A density given by a formula* (`own_density`). The tails are float sums over many cells of the
+line. Consider a cell of width w and midpoint m. Taylor's formula gives ∫ f = w f(m) + w³ f″(ξ)/24,
+and the loss differs from that at m by at most w/2 times its steepest slope; ranges bound both. Let
+A be the union of the cells whose loss at the midpoint exceeds l. Statement: H(l) exceeds
+P(A) − e^l Q(A) by at most the sum of p(e^r − 1) over the cells whose loss may be l. Here p is the
+mass of the cell, and r bounds the distance of the loss from that at the midpoint. Proof: p(e^r − 1)
+bounds what A has too much of p − e^l q on such a cell, or lacks.
 
-Of a sample the cells are the same: their masses are mixed, and the loss is an increasing function
-of the loss l of the pair, ln(1 + y) with y = s(e^l − 1), or −ln(1 + y) with y = s(e^{−l} − 1). Few
-roundings of y move it by so many times |y|/(1 + y); where e^l is no float, it is l + ln s.
+- If 2r exceeds 1 for a cell, A includes the cell only if its loss exceeds l throughout. Then A
+  lacks at most p.
+- Between the floats on both sides of a kink, the loss may be that of any piece next to it, and the
+  mass is at most that of all of them.
+- Each tail beyond the cells is one more cell.
 
-*The envelope of tables.* H of a pair is the largest p(S) − e^ε q(S) over the sets of outcomes of
-largest p/q. Over all tables it is the largest over the corners of the upper convex hull of their
-points (q(S), p(S)). The steps between corners are the masses of a pair with this profile: a table.
+First a division into few cells finds where more cells make H(l) more exact. That choice needs no
+proof.
+
+A sample of a density uses the same cells with mixed masses. Its loss is an increasing function of
+the loss l of the pair: ln(1 + y) with y = s(e^l − 1), or −ln(1 + y) with y = s(e^{−l} − 1). A few
+roundings of y change it by as many times |y|/(1 + y). Where e^l overflows, it is l + ln s.
+
+*The envelope of tables* (`envelope_of`). At ε the profile of a pair is the maximum of
+p(S) − e^ε q(S) over the sets S of outcomes with largest p/q. For several tables the maximum of
+their profiles is attained at a corner of the upper convex hull of their points (q(S), p(S)). The
+steps between adjacent corners are the masses of a table whose profile is this maximum.
 """
 
 from __future__ import annotations
@@ -57,41 +65,43 @@ from dpassay.accountant.pairs.subsampled import (
     SubsampledPair,
 )
 
-# --- Probabilities P(A) and Q(A) of the sets A = {L > l}, at many losses l at once, in floats -----
-# For every l there is a set A, {L > l} or nearly so, of which a `Tail` states
+# --- Probabilities P(A) and Q(A) of sets A near {L > l}, for many losses l at once, in floats -----
+# For every l there is a set A, equal or close to {L > l}, for which a `Tail` guarantees
 #
-#     |above_p − P(A)| ≤ error_p,  |above_q − e^l Q(A)| ≤ error_q,  H(l) ≤ P(A) − e^l Q(A) +
-#     error_p.
+#     |above_p − P(A)| ≤ error_p,  |above_q − e^l Q(A)| ≤ error_q,
+#     H(l) ≤ P(A) − e^l Q(A) + error_p.
 #
-# For any set P(A) − zQ(A) ≤ H(ln z), so that A need not be the best one: where A = {X > x} with the
-# loss l' = L(x) near l instead of l, between A and the best set e^{l−L} lies within |l' − l| of 1,
-# and H(l) exceeds P(A) − e^l Q(A) by at most |l' − l| times the mass between. Of mixtures of normal
-# laws with means within r, |L''| ≤ r²/2, so that x is off by at most d = 2|l' − l|/L'(x) where
-# L'(x)² ≥ 2r²|l' − l|; and where (|x| + r + 1)d ≤ 0.3 the mass at most doubles, since a normal law
-# has at t the density (t⁺ + 1) times its tail at most. Elsewhere it is at most 1.
+# A need not be the best set, since P(A) − zQ(A) ≤ H(ln z) for every set. Let A = {X > x} with the
+# loss l' = L(x) near l instead of l. Between A and the best set, e^{l−L} lies within |l' − l| of 1.
+# So H(l) exceeds P(A) − e^l Q(A) by at most |l' − l| times the mass between.
+#
+# This mass is at most 1. For mixtures of normal laws with means within r there is a better bound.
+# As |L''| ≤ r²/2, the error of x is at most d = 2|l' − l|/L'(x) if L'(x)² ≥ 2r²|l' − l|. If also
+# (|x| + r + 1)d ≤ 0.3, the mass at most doubles, because the density of a normal law at t is at
+# most t⁺ + 1 times its tail.
 
 
 UNIT = 2.0**-53
-"""Relative error of one operation with floats."""
+"""Relative error of one float operation."""
 NORMAL_ERROR = 16.0
-"""|ndtr(t)/Φ(t) − 1| ≤ NORMAL_ERROR (1 + min(t, 0)²) UNIT; tests with balls meet at most 4."""
+"""|ndtr(t)/Φ(t) − 1| ≤ NORMAL_ERROR (1 + min(t, 0)²) UNIT; tests against balls find at most 4."""
 _HALF_ROOT = math.sqrt(0.5)
 _FEW = 1 << 14
-"""Values up to which `math.erfc` is asked one by one: 1.5 ms, and SciPy takes 300 to load."""
+"""Largest number of values for `math.erfc`, one by one: 1.5 ms. Loading SciPy takes 300 ms."""
 _TINY = 1e-290
-"""Where scipy's normal probabilities near underflow, the number is its own error."""
+"""Below this, SciPy's normal probabilities may underflow: the value serves as its own error."""
 _EDGE = 40.0
-"""Standard deviations beyond which normal laws have a mass below 1e-340."""
+"""Standard deviations beyond which the mass of a normal law is below 1e-340."""
 _TABLE = 1 << 13
-"""Points of the table that the inverse of a loss is read from, before Newton's steps."""
+"""Points of the table that inverts a loss, before Newton's method refines it."""
 _MOST_INTEGERS = 1 << 17
-"""Integers on each side of 0 of a table: a second of work, and standard deviations to 3,200."""
+"""Largest integer in a table: a second of work, and standard deviations up to about 3,200."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Tail:
-    """What is known of sets A near {L > l}, for an array of losses l."""
+    """Probabilities of sets A near {L > l}, and their error bounds, for an array of losses l."""
 
     above_p: Array
     above_q: Array
@@ -105,7 +115,7 @@ Survival: TypeAlias = Callable[[Array], Tail]
 
 @final
 class NormalMixtures:
-    """P = Σ w_i N(a_i, 1), Q = Σ v_j N(b_j, 1), every a_i ≥ every b_j: L increases with x."""
+    """P = Σ w_i N(a_i, 1), Q = Σ v_j N(b_j, 1) with every a_i ≥ every b_j: L(x) increases."""
 
     def __init__(
         self,
@@ -122,7 +132,7 @@ class NormalMixtures:
         self._table: tuple[Array, Array] | None = None
 
     def __call__(self, l: Array) -> Tail:  # noqa: E741 (the loss)
-        """Return the probabilities of {X > x} with L(x) = l, nearly."""
+        """Return the probabilities of {X > x} with L(x) about l."""
         x, off, slope = self._place(l)
         x = np.clip(x, *self._ends)
         known = {mean: normal_above(mean, x) for mean in {mean for _, mean in self._p + self._q}}
@@ -138,7 +148,7 @@ class NormalMixtures:
         return Tail(above_p, growth * above, error_p, error_q)
 
     def _tabled(self, l: Array) -> tuple[Array, Array, Array]:  # noqa: E741
-        """Invert L by a table and Newton's steps; return x, what L(x) may be off by, and L'(x)."""
+        """Invert L by a table and Newton's method; return x, a bound on |L(x) − l|, and L'(x)."""
         if self._table is None:
             x = np.linspace(*self._ends, _TABLE)
             self._table = x, np.maximum.accumulate(self._loss(x)[0])
@@ -150,7 +160,7 @@ class NormalMixtures:
             x = np.clip(x - (loss - l) / np.maximum(slope, _TINY), places[at - 1], places[at])
         loss, slope = self._loss(x)
         off = np.abs(loss - l) + 64 * UNIT * (1 + (np.abs(x) + self._size) * self._size)
-        beyond = (l <= losses[0]) | (l >= losses[-1])  # the ends leave nothing that floats hold
+        beyond = (l <= losses[0]) | (l >= losses[-1])  # the mass beyond the ends underflows
         return x, np.where(beyond, 0.0, off), 0.9 * slope
 
     def _loss(self, x: Array) -> tuple[Array, Array]:
@@ -165,27 +175,27 @@ class NormalMixtures:
 
 
 def normal_below(t: Array) -> Array:
-    """Return Φ(t), to NORMAL_ERROR; from the standard library where that is faster than SciPy."""
+    """Return Φ(t) with the error of NORMAL_ERROR, from `math.erfc` where SciPy would be slower."""
     if len(t) <= _FEW:
         return np.fromiter(map(math.erfc, (t * -_HALF_ROOT).tolist()), float, len(t)) / 2
-    from scipy.special import ndtr  # loading it takes as long as 3 million values without it
+    from scipy.special import ndtr  # loading it takes as long as 3 million values of erfc
 
     return np.asarray(ndtr(t))
 
 
 def normal_above(mean: float, x: Array) -> tuple[Array, Array]:
-    """Return Φ(a − x) and a bound of its relative error, for a mean a within UNIT of its value."""
+    """Return Φ(a − x) and a bound on its relative error, for a mean a known to within UNIT."""
     t = mean - x
     left = np.minimum(t, 0.0)
     moved = 2 * UNIT * (abs(mean) + np.abs(t))  # the error of t
-    grows = (1 - left) * 1.1 * (t < _EDGE)  # a bound of the density over Φ(t)
+    grows = (1 - left) * 1.1 * (t < _EDGE)  # a bound on the density over Φ(t)
     return normal_below(t), (NORMAL_ERROR * (1 + left * left) + 6) * UNIT + grows * moved
 
 
 def _mixed(
     parts: list[tuple[float, float]], known: dict[float, tuple[Array, Array]]
 ) -> tuple[Array, Array]:
-    """Return Σ w Φ(a − x) and its error; weights are within UNIT of their values."""
+    """Return Σ w Φ(a − x) and a bound on its error, for weights known to within UNIT."""
     total: Array = np.zeros(1)
     error: Array = np.zeros(1)
     for weight, mean in parts:
@@ -196,7 +206,7 @@ def _mixed(
 
 
 def gaussian(mu: float) -> NormalMixtures:
-    """Return the laws N(μ, 1), N(0, 1)."""
+    """Return the tails of P = N(μ, 1), Q = N(0, 1)."""
 
     def place(l: Array) -> tuple[Array, Array, Array]:  # noqa: E741
         x = l / mu + mu / 2
@@ -206,9 +216,10 @@ def gaussian(mu: float) -> NormalMixtures:
 
 
 def sampled_gaussian(mu: float, q: float, rest: float, *, mixed_first: bool) -> NormalMixtures:
-    """Return (1 − q)N(0, 1) + qN(μ, 1) and N(0, 1), or N(μ, 1) and the mixture; rest = 1 − q.
+    """Return the tails of P = (1 − q)N(0, 1) + qN(μ, 1) and Q = N(0, 1); `rest` is 1 − q.
 
-    With c = μx − μ²/2 the loss is ln(1 − q + qe^c), or −ln(1 − q + qe^{−c}).
+    Unless `mixed_first`, P = N(μ, 1), and Q is the mixture (1 − q)N(μ, 1) + qN(0, 1). With
+    c = μx − μ²/2 the loss is ln(1 − q + qe^c), or −ln(1 − q + qe^{−c}).
     """
     sign = 1.0 if mixed_first else -1.0
 
@@ -233,7 +244,10 @@ def sampled_gaussian(mu: float, q: float, rest: float, *, mixed_first: bool) -> 
 
 
 def laplace(distance: float) -> Survival:
-    """Return Lap(t, 1) and Lap(0, 1): P(L > l) = 1 − a, e^l Q(L > l) = a, a = e^{(l−t)/2}/2."""
+    """Return the tails of P = Lap(t, 1) and Q = Lap(0, 1).
+
+    P(L > l) = 1 − a and e^l Q(L > l) = a with a = e^{(l−t)/2}/2, for −t ≤ l < t.
+    """
 
     def survival(l: Array) -> Tail:  # noqa: E741
         a = np.exp((l - distance) / 2) / 2
@@ -242,7 +256,7 @@ def laplace(distance: float) -> Survival:
         f = np.where(before, 1.0, np.where(inside, 1 - a, 0.0))
         zg = np.where(before, everything, np.where(inside, a, 0.0))
         error_q = 4 * UNIT * (1 + np.abs(l) + distance) * zg
-        # an atom may be taken to be on the wrong side of l, or the loss be off, by a rounding
+        # rounding may put an atom on the wrong side of l, or change the loss
         near = np.abs(l) <= distance * (1 + 8 * UNIT)
         error_p = np.where(near, 8 * UNIT * distance, 0.0)
         return Tail(f, zg, error_p + 4 * UNIT * f, error_q)
@@ -251,11 +265,12 @@ def laplace(distance: float) -> Survival:
 
 
 def truncated_laplace(distance: float, end: float) -> Survival:
-    """Return Laplace laws on [−a, a] and on [d − a, d + a], d ≤ a: with t = (d − l)/2, |l| ≤ d,
+    """Return the tails of Laplace laws truncated to [−a, a] (Q) and to [d − a, d + a] (P), d ≤ a.
 
-    P(L > l) = (1 − e^{−a} + 1 − e^{−t})/N and e^l Q(L > l) = (e^{−t} − e^{l−a})/N,
-    N = 2(1 − e^{−a}); L = ∞ has the mass e^{−a}(e^d − 1)/N. As 2t ≥ 0 and l ≤ a both exponentials
-    are at most 1, and an exponent that is wrong by δ moves them by as much.
+    With t = (d − l)/2, |l| ≤ d and N = 2(1 − e^{−a}),
+    P(L > l) = (1 − e^{−a} + 1 − e^{−t})/N and e^l Q(L > l) = (e^{−t} − e^{l−a})/N;
+    L = ∞ has the mass e^{−a}(e^d − 1)/N. As 2t ≥ 0 and l ≤ a, both exponentials are at most 1, and
+    an error δ of an exponent changes them by at most δ.
     """
     half = -math.expm1(-end)
     infinity = math.exp(distance - end) * -math.expm1(-distance) / (2 * half)
@@ -268,9 +283,9 @@ def truncated_laplace(distance: float, end: float) -> Survival:
         growth = np.exp(np.minimum(l, 700.0))
         f = np.where(before, 1.0, np.where(beyond, infinity, f))
         zg = np.where(before, growth * (1 - infinity), np.where(beyond, 0.0, zg))
-        # an atom may be taken to be on the wrong side of l, or the loss be off, by a rounding
+        # rounding may put an atom on the wrong side of l, or change the loss
         near = np.abs(l) <= distance * (1 + 8 * UNIT)
-        far = min(end, 800.0)  # beyond, e^{−a} is 0
+        far = min(end, 800.0)  # e^{−a} underflows beyond
         moved = 8 * UNIT * (1 + np.abs(l) + distance)
         inside = near * (moved + 8 * UNIT * far * np.exp(np.minimum(l - end, 0.0))) / half
         error_p = inside + 4 * UNIT * (4 + far) * infinity + 4 * UNIT * f
@@ -280,10 +295,11 @@ def truncated_laplace(distance: float, end: float) -> Survival:
 
 
 def logistic(distance: float) -> Survival:
-    """Return logistic laws at t and 0: P(L > l) = (1 − r)/N and e^l Q(L > l) = r(1 − r)/N.
+    """Return the tails of logistic laws at t (P) and at 0 (Q).
 
-    r = e^{(l−t)/2}, N = 1 − e^{−t}, |l| ≤ t. A rounding δ of (l − t)/2 moves r by rδ, and t by so
-    much moves P(L > l) beyond it by as much.
+    With r = e^{(l−t)/2}, N = 1 − e^{−t} and |l| ≤ t, P(L > l) = (1 − r)/N and
+    e^l Q(L > l) = r(1 − r)/N. A rounding error δ of (l − t)/2 changes r by rδ. Beyond t, the same
+    error of t changes P(L > l) by as much.
     """
     whole = -math.expm1(-distance)
 
@@ -302,13 +318,13 @@ def logistic(distance: float) -> Survival:
 
 
 def discrete_gaussian(parameter: float, shift: int) -> Survival | None:
-    """Return the laws of Z + s and Z, P(Z = z) ∝ e^{−z²/2v}; None where a table would be long.
+    """Return the tails of Z + s (P) and Z (Q) with P(Z = z) ∝ e^{−z²/2v}; None if a table is long.
 
-    L(z) = (2zs − s²)/2v, so that {L > l} = {z ≥ m} with the least integer m > x = lv/s + s/2.
-    Sums of masses over |z| ≤ K = ⌈_EDGE √v⌉ + s + 1 are kept with the sums of their errors: each
-    exponent z²/2v is off by at most three roundings of floats. What lies beyond K has less than
-    e^{−_EDGE²/2} < _TINY of the mass. Where x is so near an integer that m may be the next one, the
-    set is that of a loss l' at a distance `off` from l.
+    L(z) = (2zs − s²)/2v. So {L > l} = {z ≥ m} with the least integer m > x = lv/s + s/2. The table
+    has the sums of the masses over |z| ≤ K = ⌈_EDGE √v⌉ + s + 1, and the sums of their errors: each
+    exponent z²/2v has at most three rounding errors. The mass beyond K is below
+    e^{−_EDGE²/2} < _TINY. If x is so close to an integer that m may be off by one, the set is that
+    of a loss l' at distance at most `off` from l.
     """
     last = math.ceil(_EDGE * math.sqrt(parameter)) + shift + 1
     if last > _MOST_INTEGERS:
@@ -320,7 +336,7 @@ def discrete_gaussian(parameter: float, shift: int) -> Survival | None:
         np.concatenate([np.cumsum(each[::-1])[::-1], [np.longdouble(0)]])
         for each in (masses, masses * (3 * exponents + 1) * UNIT)
     )
-    ratio = errors[0] / sums[0] + 2 * len(z) * np.finfo(np.longdouble).eps  # of the whole, and sums
+    ratio = errors[0] / sums[0] + 2 * len(z) * np.finfo(np.longdouble).eps  # of the total and sums
     tails = (sums / sums[0]).astype(float)
     margins = ((errors + 2 * ratio * sums) / sums[0]).astype(float) + 2 * UNIT * tails + _TINY
 
@@ -342,7 +358,10 @@ def discrete_gaussian(parameter: float, shift: int) -> Survival | None:
 
 
 def sampled(inner: Survival, q: float, rest: float, *, mixed_first: bool) -> Survival:
-    """Return the laws ((1 − q)Q + qP, Q), or (P, (1 − q)P + qQ), of a pair; rest = 1 − q."""
+    """Return the tails of ((1 − q)Q + qP, Q) or, unless `mixed_first`, of (P, (1 − q)P + qQ).
+
+    `inner` are the tails of (P, Q), and `rest` is 1 − q.
+    """
     sign = 1.0 if mixed_first else -1.0
 
     def survival(l: Array) -> Tail:  # noqa: E741
@@ -354,8 +373,8 @@ def sampled(inner: Survival, q: float, rest: float, *, mixed_first: bool) -> Sur
         growth, shrink = np.exp(l), np.exp(-c)
         g, error_g = own.above_q * shrink, own.error_q * shrink
         error_g += 8 * UNIT * (1 + np.abs(c)) * g
-        # the loss at c is off by what the rounding of c makes, and where an atom may be in between
-        # the mass is that a little to the left
+        # The loss at c has the error due to the rounding of c. An atom may be in between, so the
+        # mass is taken a little to the left.
         off = np.abs(np.expm1(-sign * l)) + np.abs(l) + q * (1 + growth)
         off *= 16 * UNIT * (1 + np.abs(c))
         wide = inner(c - 64 * UNIT * (1 + np.abs(c))).above_p
@@ -367,7 +386,7 @@ def sampled(inner: Survival, q: float, rest: float, *, mixed_first: bool) -> Sur
             f, zg = own.above_p, growth * (rest * own.above_p + q * g)
             error_p, error_q = own.error_p, growth * (rest * own.error_p + q * error_g)
             f, zg = np.where(inside, f, 0.0), np.where(inside, zg, 0.0)
-        # elsewhere the set is that of all outcomes, or of none
+        # elsewhere the set is that of all outcomes, or the empty set
         error_p, error_q = np.where(inside, error_p, 0.0), np.where(inside, error_q, 0.0)
         error_q = error_q + 8 * UNIT * (1 + np.abs(l)) * zg
         near = np.where(inside, 2 * off * np.maximum(wide, f), 0.0)
@@ -380,16 +399,17 @@ def sampled(inner: Survival, q: float, rest: float, *, mixed_first: bool) -> Sur
 @final
 @dataclass(frozen=True)
 class Largest:
-    """Tails of the pair whose profile is the largest at l, nearly, out of several pairs.
+    """Tails of several pairs: at each l those of the pair with the largest profile, nearly.
 
-    Its profile is that of all of them within the largest of their errors. Near a crossing the tails
-    are not those of the envelope: events are those of a pair, and nothing is cut off by them.
+    The resulting profile is the maximum of all profiles, up to the largest of their errors. Near a
+    crossing of two profiles the tails are not those of the envelope: each event is an event of one
+    pair. So nothing may be cut off by these events (`Release.lowest` is then None).
     """
 
     parts: tuple[Survival, ...]
 
     def __call__(self, l: Array) -> Tail:  # noqa: E741
-        """Return the tails, each with the largest error."""
+        """Return the tails at l, each with the largest error of all pairs."""
         found = [part(l) for part in self.parts]
         best = np.argmax([tail.above_p - tail.above_q for tail in found], axis=0)
         return Tail(
@@ -401,7 +421,7 @@ class Largest:
 
 
 def listed(pair: FinitePair) -> Survival:
-    """Return the sums over the outcomes of a finite pair."""
+    """Return the tails of a finite pair, as sums over its outcomes."""
     with ctx.workprec(_PRECISION):
         masses = list(zip(*_masses(pair), strict=True))
         rows = [
@@ -438,7 +458,7 @@ def _masses(pair: FinitePair) -> tuple[list[arb], list[arb]]:
 
 
 def in_balls(pair: Pair) -> Survival:
-    """Return the tails of any pair, asked one by one in balls."""
+    """Return the tails of any pair, computed one by one in ball arithmetic."""
 
     def survival(l: Array) -> Tail:  # noqa: E741
         columns = np.empty((4, len(l)))
@@ -460,12 +480,12 @@ def in_balls(pair: Pair) -> Survival:
 
 
 def finite_or_none(value: arb) -> float | None:
-    """Return a finite ball as a float."""
+    """Return the midpoint of a finite ball as a float, or None."""
     return float(value.mid()) if value.is_finite() and math.isfinite(float(value.mid())) else None
 
 
 _PRECISION = 128
-"""Bits of the balls that become floats."""
+"""Precision, in bits, of balls that are rounded to floats."""
 
 Table: TypeAlias = tuple[Sequence[Fraction], Sequence[Fraction]]
 
@@ -473,25 +493,25 @@ Table: TypeAlias = tuple[Sequence[Fraction], Sequence[Fraction]]
 @final
 @dataclass(frozen=True)
 class Release:
-    """One release: its tails, its mass at infinity and the ends of its finite losses."""
+    """One release: the tails of its loss, P(L = ∞) and the ends of its finite losses."""
 
     name: object
-    """What distinguishes releases: the pair, or the shift of normal laws."""
+    """Identifies the release: the pair, or the shift of normal laws."""
     survival: Survival = field(compare=False)
     infinity: float
-    """At most P(L = ∞), and less by rounding alone."""
+    """A lower bound on P(L = ∞), which is exact up to rounding."""
     top: float | None
     bottom: float | None
     slow: bool = False
     smooth: bool = False
     """Whether the loss has a density without steps between its ends."""
     mu: float | None = None
-    """The shift, of normal laws."""
+    """The shift μ, for normal laws."""
     lowest: float | None = None
-    """At most 0 and every loss, also of outcomes that P never has; None where there is none."""
+    """At most 0 and at most every loss, also of outcomes of P-mass 0; None if there is none."""
 
     def __hash__(self) -> int:
-        """Return a hash that is computed once: sketches and ends are kept by the release."""
+        """Return a hash that is computed once, since caches are keyed by releases."""
         return self._hash
 
     @cached_property
@@ -500,7 +520,7 @@ class Release:
 
 
 def releases(factors: Sequence[Factor]) -> tuple[tuple[Release, int], ...]:
-    """Return the releases with their counts; all plain Gaussian ones are one, of Σ k μ²."""
+    """Return the releases with their counts; Gaussian pairs become one release, μ² = Σ k_i μ_i²."""
     found: list[tuple[Release, int]] = []
     square = arb(0)
     with ctx.workprec(_PRECISION):
@@ -518,7 +538,7 @@ def releases(factors: Sequence[Factor]) -> tuple[tuple[Release, int], ...]:
 
 @functools.lru_cache(maxsize=1024)
 def whole(pair: Pair) -> Release:
-    """Return what a pair is about as one release."""
+    """Return a pair as one release."""
     with ctx.workprec(_PRECISION):
         known = _survival(pair)
         mass = float(pair.infinity_mass().lower().max(arb(0)))
@@ -547,7 +567,7 @@ def _end(pair: Pair, sign: int) -> float | None:
 
 
 def _survival(pair: Pair) -> Survival | None:
-    """Return the tails of a pair in floats, None where only balls are known."""
+    """Return the tails of a pair in floats, or None if they are known in ball arithmetic only."""
     match pair:
         case LaplacePair(distance):
             return laplace(float(distance.ball().mid()))
@@ -583,7 +603,7 @@ def _sampled(inner: Pair, q: ExactReal, *, mixed_first: bool) -> Survival | None
 
 
 def _asks_balls(pair: Pair) -> bool:
-    """Whether every tail is computed in balls, one by one."""
+    """Whether tails are computed one by one in ball arithmetic."""
     if isinstance(pair, EnvelopePair) and tables(pair.family) is None:
         return any(_asks_balls(each) for each in pair.family)
     if isinstance(pair, SubsampledPair) and not isinstance(pair.inner, GaussianPair):
@@ -592,7 +612,7 @@ def _asks_balls(pair: Pair) -> bool:
 
 
 def _envelope(family: Family) -> Survival | None:
-    """Return the tails of the envelope of tables, or of any pairs."""
+    """Return the tails of the envelope of tables or of other pairs; None if a pair needs balls."""
     known_tables = tables(family)
     if known_tables is not None:
         return listed(envelope_of(known_tables))
@@ -603,7 +623,7 @@ def _envelope(family: Family) -> Survival | None:
 
 
 def envelope_of(listed: Sequence[Table]) -> FinitePair:
-    """Return the table whose profile is the largest of theirs at every ε."""
+    """Return the table whose profile is the maximum of the tables' profiles at every ε."""
     points = {(Fraction(0), Fraction(0))}
     for p, q in listed:
         x = y = Fraction(0)
@@ -616,24 +636,25 @@ def envelope_of(listed: Sequence[Table]) -> FinitePair:
 
 
 _FIRST_CELLS, _FACTORS_CELLS = 1 << 12, 1 << 17
-"""Of the line: the error of H falls with their square, and the time rises with them: 0.5 s."""
+"""Cells of the line, in the first and the final division. The error of H falls with the square of
+their number; the time grows with it, to 0.5 s."""
 _LEFT_OUT = 2.0**-62
-"""Share of the mass beyond the cells, unless the tails are heavier at 2^`_FACTORS_FARTHEST`."""
+"""Share of the mass beyond the cells; more if tails are still heavier at the farthest cell."""
 _FACTORS_FARTHEST = 16
-"""Power of two, of the unit of the density, from which on nothing is put into cells."""
+"""Cells end below 2 to this power, in units of the argument of the density."""
 _OUT = (-math.inf, math.inf)
 _MOST = 700.0
-"""Exponents of floats end above."""
+"""exp does not overflow up to here."""
 _SUMS = 2.0**-44
-"""Relative rounding of sums over all cells in extended precision, and of what goes into them."""
+"""Relative rounding error of sums over all cells in extended precision, and of their terms."""
 _LEAST_GAIN = 1e-300
-"""Floats do not distinguish a smaller H from 0."""
+"""A smaller H is treated as 0."""
 _LEAST_REST = 2.0**-20
-"""Share that a sample leaves out, at least: from less a difference of floats has lost too much."""
+"""Least 1 − s of a sample: for a smaller one, cancellation would cost too much precision."""
 
 
 def own_density(pair: OwnDensityPair, sample: tuple[float, float, bool] | None = None) -> Survival:
-    """Return the tails of the loss, or of a sample: its share, the rest, whether P is mixed."""
+    """Return the tails of the loss, or of a sample given by (s, 1 − s, whether P is mixed)."""
     found = law(pair.density, "density")
     found = found.mirrored if pair.mirrored else found
     shift, whole = number_ends(pair.distance), found.total()
@@ -677,7 +698,7 @@ def _of_cells(
     size: float,
     sample: tuple[float, float, bool] | None,
 ) -> tuple[Survival, Array]:
-    """Return the tails from what is known of all cells and beyond; the loss in their middle."""
+    """Return the tails from the bounds on all cells and beyond, and the losses at the midpoints."""
     p, q, low, high = cells
     p, q = (
         np.concatenate([each, outer], axis=1) / size
@@ -694,7 +715,7 @@ def _of_cells(
     order = np.argsort(middle, kind="stable")
     mass_p, mass_q = (_suffixes((each[0] + each[1])[order] / 2) for each in (p, q))
     spread_p, spread_q = (_suffixes((each[1] - each[0])[order] / 2) for each in (p, q))
-    lost = abs(1 - float(mass_p[0]))  # the masses of all cells are made to add up to 1
+    lost = abs(1 - float(mass_p[0]))  # the masses are normalised to sum to 1
     mass_p = mass_p / mass_p[0]
     wrong = np.where(wide, 1.0, np.expm1(reach)) * p[1]
     open_from, open_to = (_suffixes(wrong[np.argsort(each)]) for each in (low, high))
@@ -717,7 +738,7 @@ def _of_cells(
 def _on_sample(
     p: Array, q: Array, low: Array, high: Array, sample: tuple[float, float, bool]
 ) -> tuple[Array, Array, Array, Array]:
-    """Return the same of the laws ((1 − s)Q + sP, Q), or (P, (1 − s)P + sQ)."""
+    """Return the bounds on cells for ((1 − s)Q + sP, Q), or for (P, (1 − s)P + sQ)."""
     share, rest, mixed_first = sample
     sign, ends = 1 if mixed_first else -1, []
     for end, way in ((low, -1), (high, 1)):
@@ -734,13 +755,13 @@ def _on_sample(
 
 
 def _suffixes(values: Array) -> Array:
-    """Return the sums from each place on."""
+    """Return the sums from each place to the end."""
     sums = np.cumsum(values[::-1], dtype=np.longdouble)[::-1]
     return np.append(sums, 0).astype(float)
 
 
 def _reach(side: Law, shift: float, whole: arb) -> float:
-    """Return where cells end on the right."""
+    """Return the right end of the cells."""
     end = side.support[1]
     if end is not None:
         return max(number_ends(end)[1] + 2 * shift, 1.0)
@@ -756,7 +777,10 @@ def _reach(side: Law, shift: float, whole: arb) -> float:
 def _beyond(
     pair: OwnDensityPair, found: Law, left: float, right: float
 ) -> tuple[Array, Array, tuple[Array, Array]]:
-    """Return both ends of the masses of P and Q, and of the loss, left and right of all cells."""
+    """Return bounds on the masses of P and Q, and on the loss, to the left and right of all cells.
+
+    Each is a pair of lower and upper bounds.
+    """
     t, ends = pair.distance, (Fraction(left), Fraction(right))
     p = found.mass(None, -ends[0] - t), found.mass(ends[1] - t, None)
     q = found.mass(None, -ends[0]), found.mass(ends[1], None)
@@ -777,7 +801,7 @@ def _beyond(
 
 
 def _scale(found: Law, size: float) -> float:
-    """Return about the width of the density: it only chooses."""
+    """Return about the width of the density; it only guides the choice of cells."""
     x = np.sinh(np.linspace(-30, 30, 4001))
     most = 0.0
     for i, part in enumerate(found.pieces.parts):
@@ -797,7 +821,7 @@ def _inside(found: Law, i: int, x: Array) -> Array:
 def _cells(
     found: Law, a: Array, b: Array, shift: tuple[float, float], inside: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Return both ends of the masses of P and of Q, and of the loss, of cells of the line."""
+    """Return lower and upper bounds on the masses of P and Q and on the loss, for each cell."""
     moved = total((a, b), (np.full_like(a, -shift[1]), np.full_like(a, -shift[0])))
     p, logs_p, slopes_p = _side(found, moved, b - a, inside)
     q, logs_q, slopes_q = _side(found, (a, b), b - a, inside)
@@ -816,9 +840,10 @@ def _cells(
 
 
 def _side(found: Law, x: Range, width: Array, inside: Array) -> tuple[Array, Range, Range]:
-    """Return the mass of cells, ln f in their middle, inside a kink on all of them, and its slopes.
+    """Return bounds on the mass of each cell, on ln f at its midpoint and on the slope of ln f.
 
-    Inside a kink the mass is at most what is returned.
+    For a cell inside a kink, ln f is bounded on the whole cell, and only the upper bound on the
+    mass holds.
     """
     mass = np.zeros((2, len(width)))
     logs = np.full(len(width), np.inf), np.full(len(width), -np.inf)

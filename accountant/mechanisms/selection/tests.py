@@ -1,4 +1,4 @@
-"""Tests against a threshold, and what is released where they pass."""
+"""Threshold mechanisms: sparse vector technique, partition selection, thresholded counts."""
 
 from __future__ import annotations
 
@@ -44,48 +44,53 @@ from dpassay.accountant.release import sampling
 from dpassay.accountant.release.comparisons import stream
 
 # --- The sparse vector technique: which answers of a stream are above a noisy threshold -----------
-# The threshold, 0 with Laplace noise of scale s, is compared with every answer, with Laplace noise
-# of scale r; the stream ends after c answers above. Lengths are in units of the sensitivity: each
-# answer moves by at most 1. The loss is at most 1/s + 2c/r, or 1/s + c/r where all answers move in
-# the same direction (Lyu, Su and Li 2017): with the threshold moved by 1 no answer becomes less
-# probable to be below, and c answers above do by a factor of at most e^{2/r} or e^{1/r} each.
+# The threshold is 0 plus Laplace noise of scale s. Each answer plus Laplace noise of scale r is
+# compared with it, and the stream ends after c answers above. Lengths are in units of the
+# sensitivity, so each answer moves by at most 1.
 #
-# It comes as near to that as one likes. Let m > c + r/s answers come first, at a under P and at a +
-# 1 under Q, and then c answers at 1 under P (0 where monotone) and at 0 under Q; the output is that
-# the m are below and the c above. As a grows, the integral over the noisy threshold
+# Upper bound on the loss: 1/s + 2c/r, or 1/s + c/r if all answers move in the same direction (Lyu,
+# Su and Li 2017). *Proof.* Compare the noisy threshold z under P with z + 1 under Q, which costs
+# 1/s. An answer that is below is then at least as probable under Q. Each of the c answers above is
+# less probable by a factor of at most e^{2/r}, or e^{1/r} if monotone.
+#
+# The bound is the supremum of the losses. Let m > c + r/s answers come first, at a under P and at
+# a + 1 under Q, followed by c answers at 1 under P (0 if monotone) and at 0 under Q. The output is
+# that the m answers are below and the c answers above. As a grows, the integral over the noisy
+# threshold
 #
 #     P(output) = ∫ f(z/s)/s F((z − a)/r)^m (1 − F((z − 1)/r))^c dz
 #
-# has its mass near a, where the first and the last factor are exponentials. So there Q(output), at
-# z + 1, is e^{−1/s − 2c/r} or e^{−1/s − c/r} times as large.
+# is concentrated near z = a, where the first and the last factor are exponentials. The integrand of
+# Q(output) at z + 1 is there e^{−1/s − 2c/r} times as large, or e^{−1/s − c/r} if monotone.
 #
-# At other ε, for one threshold: let it be z under P and z + 1 under Q, which is Laplace noise at
-# distance 1/s. Given z, what is said has under P at most e^u times its probability under Q, u =
-# 2c/r or c/r. So both together are dominated by that noise and by a pair of the loss u for sure,
-# (1, 0) and (e^{−u}, 1 − e^{−u}): H(ε) ≤ H_Laplace(ε − u). That is less than what a loss of at most
-# t allows where ε is near t, by half.
+# Upper bound on H(ε) for a single threshold. Let the noisy threshold be z under P and z + 1 under
+# Q, which is Laplace noise at distance 1/s. Given z, the output is at most e^u times as probable
+# under P as under Q, with u = 2c/r or c/r. So threshold and output together are dominated by the
+# product of that Laplace pair and the pair (1, 0), (e^{−u}, 1 − e^{−u}), whose loss is u with
+# certainty under P. Hence H(ε) ≤ H_Laplace(ε − u). For ε near the largest loss t this is smaller
+# than the bound for an arbitrary loss of at most t, by up to a factor of two.
 #
-# With a fresh threshold after each answer above the parts between them are independent, and the
-# loss is c times that for c = 1. If the noisy value of an answer above is shown, a value v ≤ 0 says
-# that the noisy threshold is below v, where F((z − a)/r) is an exponential for a ≥ 0: m answers
-# below, at 0 under P and at 1 under Q, have a loss of exactly m/r, for any m.
+# With a fresh threshold after each answer above, the parts of the stream are independent, and the
+# largest loss is c times that for c = 1. If the noisy value of an answer above is released, a value
+# v ≤ 0 reveals that the noisy threshold is below v, where F((z − a)/r) is an exponential for a ≥ 0.
+# Then m answers below, at 0 under P and at 1 under Q, have a loss of exactly m/r, for any m.
 
 Terms = list[tuple[arb, int]]
-"""Sums of c e^{λz}, as (c, λ)."""
+"""A sum of terms c e^{λz}, as a list of (c, λ)."""
 _PLACES = (0, 1, 2, 4, 8, 16, 32, 64)
-"""Places a of the answers below that are tried, in units of r."""
+"""Values of a that are tried for lower bounds, in units of r."""
 _MOST_ABOVE = 16
-"""Answers above in an output that is tried."""
+"""Limit on the number of answers above in outputs that are tried."""
 _MOST_BELOW = 100
-"""Answers below besides, at most: an output of more is less probable, and its sum is long."""
+"""Limit on further answers below: more make an output less probable and its sum longer."""
 _LEAST_STEP = Fraction(1, 1 << 10)
-"""The first step towards an ε, at least: that of a tiny loss would never reach an ε < 0."""
+"""Smallest first step of the search for ε: steps of a tiny loss would never reach an ε < 0."""
 _TOO_LARGE = 1 << 64
-"""A loss from which on no ε is looked for: it hides nothing, and a bracket is long."""
+"""Largest loss for which ε is searched: a larger one gives no privacy, and the search is long."""
 
 
 def _power(n: int, rate: int, at: Fraction, sign: int) -> tuple[Terms, Terms]:
-    """Return F(z − at)^n (sign 1) or F(at − z)^n (−1), where z is below `at` and above it."""
+    """Return F(z − at)^n (sign 1) or F(at − z)^n (sign −1), as terms for z < at and for z > at."""
     half, place = arb("0.5"), ball(at)
     tail: Terms = [(half**n * (-sign * n * rate * place).exp(), sign * n * rate)]
     most: Terms = [
@@ -96,10 +101,11 @@ def _power(n: int, rate: int, at: Fraction, sign: int) -> tuple[Terms, Terms]:
 
 
 def _chance(scales: tuple[Fraction, Fraction], *sides: tuple[int, Fraction, int]) -> arb:
-    """Return P(n answers at a are below, or above), (n, a, 1) or (n, a, −1) given for each a.
+    """Return the probability of an output.
 
-    In a unit of z of which both rates are multiples the integrand is a sum of exponentials with
-    integer rates between 0 and all a.
+    Each side (n, a, 1) means that n answers at a are below the threshold, and (n, a, −1) that they
+    are above. z is scaled so that both rates 1/s and 1/r are integers. Between consecutive
+    breakpoints, which are 0 and all a, the integrand is a sum of exponentials with integer rates.
     """
     (a, b), (c, d) = (rate.as_integer_ratio() for rate in (1 / scales[0], 1 / scales[1]))
     unit = Fraction(math.gcd(a * d, c * b), b * d)
@@ -119,7 +125,7 @@ def _chance(scales: tuple[Fraction, Fraction], *sides: tuple[int, Fraction, int]
 
 
 def _primitive(x: Fraction | None, rate: int) -> arb:
-    """Return a primitive of e^{λx}, 0 at the infinite end where it is integrable."""
+    """Return a primitive of e^{λx} at x; None is the infinite end, where it is 0."""
     if x is None:
         return arb(0)
     return (rate * ball(x)).exp() / rate if rate else ball(x)
@@ -128,10 +134,11 @@ def _primitive(x: Fraction | None, rate: int) -> arb:
 @final
 @dataclass(frozen=True)
 class AboveThresholdPair(MirroredPair):
-    """All pairs of streams: their largest loss, and outputs that bound H(ε) from below.
+    """The supremum over all pairs of streams; H(ε) is enclosed by two bounds.
 
-    The scales are in units of the sensitivity; `variant` is "standard", "fresh-threshold" or
-    "noisy-values". Neighbours change places.
+    The upper bound follows from the largest loss, the lower bound from outputs of given streams.
+    Scales are in units of the sensitivity. `variant` is "standard", "fresh-threshold" or
+    "noisy-values". Exchanging the neighbours exchanges P and Q.
     """
 
     threshold: Fraction
@@ -142,19 +149,19 @@ class AboveThresholdPair(MirroredPair):
 
     @property
     def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
+        """Return bounds of H, ε and ρ, and the largest loss."""
         return Known(
             upper=self._upper,
             attained=lambda _: self,
             max_loss=self._exact_max_loss,
             inverse=self._inverse,
             rho=lambda: self.renyi(arb(1)),
-            # a loss in [−t, t]
+            # because the loss lies in [−t, t]
             rho_bound=lambda: self.max_loss() ** 2 / 2,
         )
 
     def _exact_max_loss(self) -> ExactReal | None:
-        """Return the supremum of the losses where it is finite."""
+        """Return the supremum of the losses, None if it is infinite."""
         return None if self.variant == "noisy-values" else ExactReal.of_rational(self._largest)
 
     @property
@@ -166,12 +173,12 @@ class AboveThresholdPair(MirroredPair):
 
     @property
     def one_answer(self) -> TwoCandidates:
-        """Whether one answer is above, which moves by 1, in units of r."""
+        """The pairs of laws of one comparison, where the answer moves by 1, in units of r."""
         unit, ratio = map(ExactReal.of_rational, (1 / self.query, self.threshold / self.query))
         return TwoCandidates("Laplace", unit, ratio)
 
     def _outputs(self, epsilon: ExactReal) -> Iterator[tuple[arb, arb, str]]:
-        """Yield P and Q of outputs whose loss is large, and which streams and output these are."""
+        """Yield (P, Q, description) for outputs with a large loss."""
         if self.variant == "noisy-values":  # ∫ f(v) ∫_{z ≤ v} f(z/s)/s F(z)^m dz dv over v ≤ 0
             s, r = 1 / self.threshold, 1 / self.query
             m = max(1, math.floor(epsilon / ExactReal.of_rational(r)) + 1)
@@ -191,7 +198,7 @@ class AboveThresholdPair(MirroredPair):
             yield from self._of_streams(c, times)
 
     def _of_streams(self, c: int, times: int) -> Iterator[tuple[arb, arb, str]]:
-        """Yield those of answers that are below, and then c above."""
+        """Yield (P, Q, description) for outputs with m answers below, followed by c above."""
         m = c + min(math.floor(self.query / self.threshold), _MOST_BELOW) + 2
         scales, raised = (self.threshold, self.query), Fraction(0 if self.monotone else 1)
         again = f", {times} times" if times > 1 else ""
@@ -207,22 +214,22 @@ class AboveThresholdPair(MirroredPair):
             )
 
     def _best(self, epsilon: ExactReal) -> tuple[arb, arb, str]:
-        """Return P and Q of the output that shows the largest H(ε), and which it is."""
+        """Return (P, Q, description) of the output with the largest P − e^ε Q."""
         factor = epsilon.ball().exp()
         return max(
             self._outputs(epsilon), key=lambda each: float((each[0] - factor * each[1]).mid())
         )
 
     def excess(self, epsilon: ExactReal) -> arb:
-        """Return a ball from the best output up to what the largest loss allows."""
+        """Return a ball from the lower bound (the best output) to the upper bound."""
         low = self._lower(epsilon)
         if self.variant == "noisy-values":
             return low.union(arb(1))
-        with ctx.workprec(START_PRECISION):  # more digits of bounds that are apart help nobody
+        with ctx.workprec(START_PRECISION):  # the gap between the bounds exceeds rounding errors
             return low.union(self._most(epsilon))
 
     def _upper(self, epsilon: ExactReal) -> arb:
-        """Return the larger end: a ball around both has a radius of 30 bits."""
+        """Return the upper bound itself, since the radius of a ball has only 30 bits."""
         largest = self.known.max_loss()
         if largest is None or not -largest < epsilon < largest:
             return self.hockey_stick(epsilon).upper()
@@ -230,22 +237,23 @@ class AboveThresholdPair(MirroredPair):
             return self._most(epsilon).upper()
 
     def _most(self, epsilon: ExactReal) -> arb:
-        """Return the least of the bounds in closed form."""
+        """Return the smaller one of the two upper bounds."""
         largest = self.known.max_loss()
         assert largest is not None
         t, e = largest.ball(), epsilon.ball()
         return self._of_threshold(e).min((t.exp() - e.exp()) / (t.exp() + 1))
 
     def _lower(self, epsilon: ExactReal) -> arb:
-        """Return what the best output shows, or all of them."""
+        """Return the lower bound max(P − e^ε Q, 1 − e^ε, 0), for the best output."""
         with ctx.workprec(START_PRECISION):
             factor, (p, q, _) = epsilon.ball().exp(), self._best(epsilon)
             return (p - factor * q).max(-epsilon.ball().expm1()).max(arb(0))
 
     def _of_threshold(self, epsilon: arb) -> arb:
-        """Return H_Laplace(ε − u), 0 from 1/s on; 1 for several thresholds.
+        """Return H_Laplace(ε − u), or 1 for several thresholds.
 
-        At d = 1/s it is 1 − e^{−x/2}, x = d + u − ε, for 0 ≤ x ≤ 2d, and 1 − e^{d − x} beyond.
+        With d = 1/s and x = d + u − ε it is 0 for x ≤ 0, 1 − e^{−x/2} for 0 ≤ x ≤ 2d, and
+        1 − e^{d − x} for larger x.
         """
         if self.variant != "standard" and self.count > 1:
             return arb(1)
@@ -255,7 +263,10 @@ class AboveThresholdPair(MirroredPair):
         return -(-(left / 2).max(left - distance)).expm1()
 
     def _inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
-        """Enclose ε(δ) by where both bounds pass δ; UndecidedError where that is too wide."""
+        """Enclose ε(δ) between the values where the two bounds equal δ.
+
+        Raises UndecidedError if the enclosure is too wide.
+        """
         why = "no profile of the sparse vector technique is known"
         if self.known.max_loss() is None:
             least_end = enclose(lambda: arb.log1p(-delta.ball())).lower
@@ -269,16 +280,16 @@ class AboveThresholdPair(MirroredPair):
         return inverse_between(ends, delta, step, relative_width, why)
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return those of the best output against all others."""
+        """Return the tails of the event that consists of the best output."""
         p, q, _ = self._best(epsilon)
         return Tails(p, 1 - p, q, 1 - q)
 
     def renyi(self, order: arb) -> arb:
-        """Return a wide ball: from 0 up to what a loss in [−t, t] allows."""
+        """Return a wide ball from 0 to the bound for a loss in [−t, t]."""
         return arb(0).union(order * rho_bound(self))
 
     def law(self) -> dict[str, object]:
-        """Return the scales, the count and the variant."""
+        """Return the law as JSON: the scales, the count and the variant."""
         return {
             "law": "above-threshold",
             "threshold": str(ExactReal.of_rational(self.threshold)),
@@ -290,49 +301,50 @@ class AboveThresholdPair(MirroredPair):
         }
 
     def describe_event(self, epsilon: ExactReal) -> str:
-        """Describe the streams and the output that show most."""
+        """Describe the streams and the output with the largest P − e^ε Q."""
         return f"{self._best(epsilon)[2]}; in units of the sensitivity, from the threshold on"
 
 
 _CERTAIN = Tabulated([1, 0], [0, 1])
-"""What distinguishes neighbours with certainty."""
+"""A pair of laws that are distinguished with certainty."""
 
 
 @declared
 class AboveThreshold(Mechanism):
-    """Report for each answer of a stream whether it is above a noisy threshold, and stop after c.
+    """Report for each answer of a stream whether it is above a noisy threshold; stop after c.
 
-    The six algorithms of Lyu, Su and Li (2017, Figure 1) for ε, with Δ the sensitivity: theirs has
-    the scales 2Δ/ε and 4cΔ/ε; that of Dwork and Roth (2014) 2cΔ/ε and 4cΔ/ε with a fresh threshold;
-    Roth's lecture 2Δ/ε and 2cΔ/ε with noisy values; Lee and Clifton's (2014) 4Δ/ε and 4Δ/(3ε);
-    Stoddard et al.'s (2014) 2Δ/ε and 0, endless; Chen et al.'s (2015) 2Δ/ε and 2Δ/ε, endless. The
-    largest loss of the standard algorithm is Δ/s + 2cΔ/r, or Δ/s + cΔ/r where monotone, exactly.
+    The largest loss of the standard algorithm is exactly Δ/s + 2cΔ/r, or Δ/s + cΔ/r if monotone,
+    where Δ is the sensitivity. The six algorithms of Lyu, Su and Li (2017, Figure 1) for a nominal
+    ε have these scales (s, r): their own (2Δ/ε, 4cΔ/ε); Dwork and Roth (2014) (2cΔ/ε, 4cΔ/ε) with a
+    fresh threshold; Roth's lecture (2Δ/ε, 2cΔ/ε) with noisy values; Lee and Clifton (2014)
+    (4Δ/ε, 4Δ/(3ε)); Stoddard et al. (2014) (2Δ/ε, 0), endless; Chen et al. (2015) (2Δ/ε, 2Δ/ε),
+    endless.
 
     Parameters
     ----------
     threshold_scale
-        s > 0, the scale of the Laplace noise of the threshold.
+        s > 0, the scale of the Laplace noise on the threshold.
     query_scale
-        r ≥ 0, that of the noise of every answer.
+        r ≥ 0, the scale of the Laplace noise on each answer.
     count
-        c ≥ 1: the stream ends after so many answers above the threshold.
+        c ≥ 1, the number of answers above the threshold after which the stream ends.
     sensitivity
-        Δ > 0: no answer differs by more between neighbours.
+        Δ > 0, the largest change of an answer between neighbours.
     monotone
         Whether all answers change in the same direction.
     variant
-        "standard"; "fresh-threshold", with new noise of the threshold after each answer above;
-        "noisy-values", which shows the noisy value of an answer above; "endless", which ignores
-        the count.
+        "standard"; "fresh-threshold", which draws new threshold noise after each answer above;
+        "noisy-values", which releases the noisy value of each answer above; or "endless", which
+        ignores the count.
 
     Notes
     -----
-    An endless stream distinguishes neighbours with certainty, δ(ε) = 1 for every ε: of very many
-    equal answers let every second one rise and the others fall (or stay, where monotone); the
+    An endless stream distinguishes neighbours with certainty: δ(ε) = 1 for every ε. Take very many
+    equal answers, and let every second one rise and the others fall, or stay if monotone. The
     shares of the two halves that are above the threshold then differ as the laws of the noise do. A
-    stream without noise on its answers does the same for any count: let the answers rise slowly,
-    and neighbours differ in which half of them first exceeds any threshold. The other proofs are in
-    this file, where the sparse vector technique begins.
+    stream without noise on its answers does the same for any count: if the answers rise slowly,
+    neighbours differ in which half first exceeds the threshold. The other proofs are comments in
+    `dpassay.accountant.mechanisms.selection.tests`.
     """
 
     example = "AboveThreshold(threshold_scale=2, query_scale=4)"
@@ -364,18 +376,18 @@ class AboveThreshold(Mechanism):
 
     @property
     def dominated_by(self) -> Mechanism | None:
-        """Whatever has the same largest loss; certainty where there is none."""
+        """An ε-DP mechanism with ε the largest loss; no privacy if it is infinite."""
         if self._tells_all:
             return None
         largest = self._pair.known.max_loss()
         return _CERTAIN if largest is None else Guaranteed(largest)
 
     def attained(self) -> tuple[Pair, ...]:
-        """Return those of one answer, which passes the threshold or not."""
+        """Return the pairs of laws of one comparison with the threshold."""
         return self._pair.one_answer.pairs
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return all pairs of streams at once."""
+        """Return one pair that stands for all pairs of streams."""
         if self._tells_all:
             (certain,) = _CERTAIN.worst_case(adjacency).remove
             return WorstCase.symmetric(
@@ -388,9 +400,9 @@ class AboveThreshold(Mechanism):
         )
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Say of each answer whether it is above: 1, 0, or −1 after the end; exactly.
+        """Draw `times` outputs exactly: per answer 1 (above), 0 (below) or −1 (after the end).
 
-        The value: the answers in their order, each less its threshold.
+        `value` lists the answers in their order, each minus its threshold.
         """
         if self.variant == "noisy-values":
             raise NotApplicableError("Noisy values are not released: they are not private.")
@@ -410,28 +422,28 @@ class AboveThreshold(Mechanism):
         return found
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw what is said of one answer at the threshold."""
+        """Draw outputs for one answer that equals the threshold."""
         return self.release([0], size, rng=rng)[:, 0]
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return answers of which some are below, and move, and others above."""
+        """Return one pair of streams: c + 2 answers fall by Δ, then c rise by Δ (0 if monotone)."""
         move, c = WITHIN * float(self.sensitivity), self.count
         up = 0.0 if self.monotone else move
         return [([move] * (c + 2) + [0.0] * c, [0.0] * (c + 2) + [up] * c)]
 
     def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw what is said of some answers."""
+        """Draw `size` outputs for the answers `answer`."""
         return self.release(answer, size, rng=rng)
 
 
-# --- The optimal way to keep or drop one key by the number of its users ---------------------------
+# --- Optimal partition selection: keep or drop a key by the number of its users -------------------
 
 _MOST = 10**15
-"""Users up to which a float tells where the curve bends, to within one."""
+"""Limit on the users at the bend of π: up to it, floats locate the bend to within one user."""
 
 
 def add_remove(adjacency: Adjacency | None, mechanism: object) -> None:
-    """Raise AdjacencyError unless add/remove is named."""
+    """Raise AdjacencyError unless the relation is add/remove."""
     if require(adjacency, mechanism) is Adjacency.REPLACE_ONE:
         raise AdjacencyError(
             f"{type(mechanism).__name__} is known for a user who is added or removed. Name "
@@ -443,25 +455,26 @@ def add_remove(adjacency: Adjacency | None, mechanism: object) -> None:
 class PartitionSelection(Mechanism, FiniteLaws):
     """Keep a key that n users hold with the largest probability that (ε, δ)-DP allows.
 
-    Desfontaines, Voss, Gipson and Mandayam (2022), Theorem 1: π(0) = 0 and
-    π(n + 1) = min(e^ε π(n) + δ, 1 − e^{−ε}(1 − π(n) − δ), 1), at every n the most of all
-    mechanisms. A user has at most one key.
+    The probability π(n) of keeping a key is optimal for every n (Desfontaines, Voss, Gipson and
+    Mandayam 2022, Theorem 1): π(0) = 0 and
+    π(n + 1) = min(e^ε π(n) + δ, 1 − e^{−ε}(1 − π(n) − δ), 1). A user has at most one key.
 
     Parameters
     ----------
     epsilon
         ε > 0.
     delta
-        0 < δ < 1: the probability that a key of one user is kept.
+        0 < δ < 1, the probability that a key of one user is kept.
 
     Notes
     -----
-    The first bound is the smaller one while π(n) ≤ (1 − δ)/(1 + e^ε), then the second one. Of the
-    pairs (π(n + 1), π(n)) few are ever worst: on each of the two branches π(n + 1) is affine in
-    π(n), and so is P(S) − e^x Q(S) for each of the four events S and every x, in both directions.
-    So its maximum over n is at an end of a branch: n = 0, the n next to the bend, the last two.
-    Which end is worst depends on x: at one α the trade-off function of another n may be below
-    those of all ends, so that β is known between theirs and that of the largest profile.
+    The first bound is the smaller one for π(n) ≤ (1 − δ)/(1 + e^ε), and the second one for larger
+    π(n). Few of the pairs (π(n + 1), π(n)) can be worst. On each of the two branches π(n + 1) is
+    affine in π(n), and so is P(S) − e^x Q(S) for each of the four events S, every x and both
+    directions. So the maximum over n is at an end of a branch: n = 0, the values of n next to the
+    bend, and the last two. The worst end depends on x. Therefore the trade-off function of another
+    n may be below those of all ends at some α; β is enclosed between theirs and that of the largest
+    profile.
     """
 
     example = "PartitionSelection(epsilon=1, delta='1e-5')"
@@ -480,24 +493,24 @@ class PartitionSelection(Mechanism, FiniteLaws):
 
     @property
     def dominated_by(self) -> Mechanism:
-        """Whatever is (ε, δ)-DP."""
+        """An arbitrary (ε, δ)-DP mechanism."""
         return Guaranteed(self.epsilon, self.delta)
 
     def attained(self) -> tuple[Pair, ...]:
-        """Return the pairs of the first user, next to the bend, and of the last user but one."""
+        """Return the pairs of n = 0, of values of n next to the bend, and of one near the end."""
         ends = {0, max(0, self._bend() - 1), self._bend() + 1, max(0, self._last() - 4)}
         return tuple(FinitePair(self, n) for n in sorted(ends))
 
     def _bend(self) -> int:
-        """Return the n, to within one, from which the second bound is the smaller one."""
+        """Return the n, to within one, from which on the second bound is the smaller one."""
         epsilon, delta = self.epsilon.ball(), self.delta.ball()
         return math.floor(float(((epsilon / 2).tanh() * (1 - delta) / delta).log1p() / epsilon))
 
     def keeps(self, users: int) -> tuple[arb, arb]:
         """Return π(n) and 1 − π(n), each without cancellation, for n users.
 
-        Up to the bend π(n) = δ(e^{nε} − 1)/(e^ε − 1); from there on
-        1 − π(n + j) = (1 − π(n) + c)e^{−jε} − c, c = δ/(e^ε − 1), until that is 0.
+        Up to the bend, π(n) = δ(e^{nε} − 1)/(e^ε − 1). Beyond it,
+        1 − π(n + j) = max((1 − π(n) + c)e^{−jε} − c, 0) with c = δ/(e^ε − 1).
         """
         epsilon, delta = self.epsilon.ball(), self.delta.ball()
         rise = epsilon.exp()
@@ -520,7 +533,7 @@ class PartitionSelection(Mechanism, FiniteLaws):
     def needed(self, probability: ExactReal) -> int:
         """Return the least number of users whose key is kept with at least this probability.
 
-        Raises UndecidedError where a probability π(n) cannot be told from it.
+        Raises UndecidedError if the precision does not decide whether some π(n) reaches it.
         """
 
         def enough(users: int) -> bool:
@@ -529,17 +542,17 @@ class PartitionSelection(Mechanism, FiniteLaws):
         return 1 + bisect_left(range(1, self._last() + 1), True, key=enough)
 
     def _last(self) -> int:
-        """Return a number of users, at most two above the least that is always kept."""
+        """Return an upper bound on the least n with π(n) = 1, larger by at most two."""
         start = max(0, self._bend() + 3)
         _, lost = self.keeps(start)
         c = self.delta.ball() / self.epsilon.ball().expm1()
         return start + max(0, math.ceil(float(((lost / c).log1p() / self.epsilon.ball()).upper())))
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the pairs at the ends of both branches; raise AdjacencyError for replaced users.
+        """Return the pairs at the ends of both branches.
 
-        A few more are listed, as both ends are known to within two users, but none of users whose
-        key is always kept.
+        The ends are known to within two users, so neighbouring n are listed too, except those with
+        π(n) = 1. Raises AdjacencyError unless the relation is add/remove.
         """
         add_remove(adjacency, self)
         bend, last = self._bend(), self._last()
@@ -556,27 +569,27 @@ class PartitionSelection(Mechanism, FiniteLaws):
         )
 
     def outcomes(self, index: int) -> Sequence[object]:
-        """Name the two outcomes."""
+        """Return the names of the two outcomes."""
         return "the key is kept", "the key is dropped"
 
     def masses(self, index: int) -> tuple[list[arb], list[arb]]:
-        """Return those of index + 1 and of index users."""
+        """Return the probabilities of both outcomes, for index + 1 users and for index users."""
         return list(self.keeps(index + 1)), list(self.keeps(index))
 
     def exact_bound(self, index: int, epsilon: ExactReal) -> ExactReal | None:
-        """Return δ at ε: the curve is the largest one that keeps to it."""
+        """Return δ at the mechanism's own ε, because π satisfies (ε, δ)-DP; else None."""
         return self.delta if epsilon == self.epsilon else None
 
     def exact_infinity_masses(self, index: int) -> tuple[ExactReal, ExactReal] | None:
-        """Return δ and 0 for the first user."""
+        """Return (δ, 0) for n = 0 if π(1) < 1, else None."""
         if index or self.keeps(1)[1].contains(0):
             return None
         return self.delta, ExactReal.of_rational(0)
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Say which keys are kept, exactly.
+        """Draw `times` arrays of booleans, exactly: whether each key is kept.
 
-        The value: how many users hold each key.
+        `value` is an array of the number of users of each key.
         """
         counts = np.asarray(value)
         if counts.dtype.kind not in "iu" or (counts < 0).any():
@@ -596,32 +609,32 @@ class PartitionSelection(Mechanism, FiniteLaws):
         return self.release(1, size, rng=rng)
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return no user and one, and the two ends at the bend."""
+        """Return 0 and 1 users, and consecutive numbers of users around the bend."""
         bend = max(1, self._bend())
         return [(0, 1), (bend - 1, bend), (bend, bend + 1), (bend + 1, bend + 2)]
 
     def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw whether the key of so many users is kept."""
+        """Draw 1 if the key of `answer` users is kept, else 0."""
         return self.release(int(answer), size, rng=rng).astype(int)
 
 
-# --- Noisy counts of keys that are released where they reach a threshold --------------------------
+# --- Noisy counts of keys, released if they reach a threshold -------------------------------------
 
 _DIGITS = 15
-"""Digits to which the chance of a new key is rounded up for compositions."""
+"""Digits to which the probability of a new key is rounded up for compositions."""
 _ROUNDING = 1 + 2.0**-50
-"""More than what rounding a threshold and a released count to doubles takes."""
+"""A factor that covers the rounding of a threshold and of a released count to doubles."""
 
 
 class _Threshold(Mechanism, FiniteLaws):
-    """Of every key that someone holds, release the key and its noisy count if it is ≥ τ.
+    """Release each key that someone holds with its noisy count, if this count is ≥ τ.
 
-    A user adds up to Δ to each of up to k counts. Let j of these keys be nobody else's. Without
-    the user they cannot appear; with the user each does with a probability of at most
-    m = P(Δ + noise ≥ τ). The other k − j counts move by at most Δ, and leaving out small values is
-    post-processing. So the user's pair is dominated by j copies of (m, 1 − m) against (0, 1)
-    together with k − j noises moved by Δ, which is attained by counts of Δ and, in the limit, of
-    very frequent keys. The profile is the largest over j = 0, …, k.
+    A user adds up to Δ to each of up to k counts. Suppose that j of these keys belong to nobody
+    else. Without the user they cannot appear; with the user each appears with probability at most
+    m = P(Δ + noise ≥ τ). The other k − j counts move by at most Δ, and suppressing small values is
+    post-processing. So the pair is dominated by the product of j copies of ((m, 1 − m), (0, 1)) and
+    k − j noise pairs at distance Δ. It is attained by counts of Δ and, in the limit, very frequent
+    keys. The profile is the maximum over j = 0, …, k.
     """
 
     noise_grows: ClassVar[bool] = True
@@ -632,25 +645,28 @@ class _Threshold(Mechanism, FiniteLaws):
 
     @property
     def dominated_by(self) -> Mechanism:
-        """Noise on all counts of a user, and a mass for new keys that is rounded up."""
+        """The noise on all k counts, composed with the rounded-up probability of a new key."""
         appears = Interval.of_ball(self.masses(self.partitions)[0][0], _DIGITS).upper
         new = Guaranteed(0, min(ExactReal.of_rational(Fraction(appears)), ExactReal.of_rational(1)))
         return Composed((Composed(self.count_noise(), self.partitions), new))
 
     def attained(self) -> tuple[Pair, ...]:
-        """Return the pairs of all numbers of new keys."""
+        """Return the pairs for all numbers j of new keys."""
         return tuple(self._pair(new) for new in range(self.partitions, -1, -1))
 
     @abstractmethod
     def count_noise(self) -> Mechanism:
-        """Return the noise of one count."""
+        """Return the mechanism that adds noise to one count."""
 
     @abstractmethod
     def new_key(self) -> tuple[arb, arb]:
-        """Return m, the probability that a key of one user appears, and 1 − m."""
+        """Return (m, 1 − m), where m is the probability that a key of one user appears."""
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return a pair for every number of new keys; raise AdjacencyError for replaced users."""
+        """Return the pairs for all numbers j of new keys.
+
+        Raises AdjacencyError unless the relation is add/remove.
+        """
         add_remove(adjacency, self)
         pairs = self.attained()
         return WorstCase(
@@ -668,28 +684,28 @@ class _Threshold(Mechanism, FiniteLaws):
         if new == 0:
             return noise
         from dpassay.accountant.composition.choose import (
-            product,  # takes NumPy and SciPy, and a second
+            product,  # imports NumPy and SciPy, which takes a second
         )
 
         return product([(noise, 1), (fresh, 1)])
 
     def outcomes(self, index: int) -> Sequence[object]:
-        """Name the two outcomes."""
+        """Return the names of the two outcomes."""
         return "a key of this user alone appears", "none of them appears"
 
     def masses(self, index: int) -> tuple[list[arb], list[arb]]:
-        """Return 1 − (1 − m)^j and (1 − m)^j, and 0 and 1."""
+        """Return P = (1 − (1 − m)^j, (1 − m)^j) and Q = (0, 1), for j = index."""
         appears, hidden = self.new_key()
         some = -(index * (-appears).log1p()).expm1() if index > 1 else appears
         return [some, hidden**index], [arb(0), arb(1)]
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Release noisy counts on a lattice, and −1 for the keys that do not appear.
+        """Draw `times` arrays of noisy counts on a lattice, with −1 for keys that do not appear.
 
-        A lattice count differs from the real one by at most half a step, and is shown where it is
-        at least τ and a step. So it is a function of what the mechanism releases, and as private.
+        A lattice count differs from the exact noisy count by at most half a step, and is released
+        if it is at least τ plus one step. So it is a post-processing of the mechanism's output.
 
-        The value: the count of each key that someone holds; a key with the count 0 never appears.
+        `value` is an array of the count of each key. A key with count 0 never appears.
         """
         counts = np.asarray(value, float)
         if (counts < 0).any():
@@ -701,18 +717,18 @@ class _Threshold(Mechanism, FiniteLaws):
         return released
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw the noise of the counts."""
+        """Draw the noise of the k counts of a user, for `size` releases."""
         drawn = self.count_noise().sample(size * self.partitions, rng=rng)
         return drawn if self.partitions == 1 else drawn.reshape(size, -1)
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
-        """Return keys that nobody holds, and that one user holds; and frequent ones."""
+        """Return two pairs of counts: keys of nobody or of one user, and frequent keys."""
         none, each = np.zeros(self.partitions), np.full(self.partitions, float(self.sensitivity))
         many = np.full(self.partitions, 2 * float(self.threshold))
         return [(none, each), (many, many + each)]
 
     def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw noisy counts, −1 for keys that do not appear."""
+        """Draw `size` arrays of noisy counts, in floats, with −1 for keys that do not appear."""
         counts = np.asarray(answer, float)
         noisy = counts + self.sample(size, rng=rng).reshape(size, -1)
         shown = (counts > 0) & (noisy >= float(self.threshold))
@@ -720,7 +736,7 @@ class _Threshold(Mechanism, FiniteLaws):
         return released
 
     def variances(self) -> list[arb]:
-        """Raise NotApplicableError: what is left out has no error."""
+        """Raise NotApplicableError, because suppressed counts have no error."""
         raise NotApplicableError(
             f"{type(self).__name__} leaves keys out: it has no variance. That of a released count "
             f"is the variance of {self.count_noise()!r}, given that the threshold is reached."
@@ -729,20 +745,20 @@ class _Threshold(Mechanism, FiniteLaws):
 
 @declared
 class LaplaceThreshold(_Threshold):
-    """Release keys with counts plus Laplace noise of at least a threshold, and no other key.
+    """Release keys with Laplace-noised counts, if the noisy count reaches a threshold.
 
     Korolova, Kenthapadi, Mishra and Ntoulas (2009). A key without users is never released.
 
     Parameters
     ----------
     scale
-        b > 0 of each count.
+        b > 0, the scale of the noise of each count.
     threshold
-        τ > 0: a key is released if its noisy count reaches τ.
+        τ > 0; a key is released if its noisy count is ≥ τ.
     partitions
-        k ≥ 1, how many keys a user has at most.
+        k ≥ 1, the largest number of keys of one user.
     sensitivity
-        Δ, what a user adds at most to a count.
+        Δ, the most that one user adds to a count.
     """
 
     example = "LaplaceThreshold(scale=1, threshold=12)"
@@ -754,11 +770,11 @@ class LaplaceThreshold(_Threshold):
     sensitivity: Positive = Positive(1)
 
     def count_noise(self) -> Mechanism:
-        """Return Laplace noise."""
+        """Return the Laplace mechanism of scale b and sensitivity Δ."""
         return Laplace(self.scale, self.sensitivity)
 
     def new_key(self) -> tuple[arb, arb]:
-        """Return e^{−(τ − Δ)/b}/2 and the rest, the other way round where τ < Δ."""
+        """Return (m, 1 − m): m is e^{−(τ − Δ)/b}/2 if τ ≥ Δ, and 1 − e^{−(Δ − τ)/b}/2 if τ < Δ."""
         away = abs(self.threshold.ball() - self.sensitivity.ball()) / self.scale.ball()
         tail = (-away).exp() / 2
         return (tail, 1 - tail) if self.threshold >= self.sensitivity else (1 - tail, tail)
@@ -766,22 +782,22 @@ class LaplaceThreshold(_Threshold):
 
 @declared
 class DiscreteLaplaceThreshold(_Threshold):
-    """Release keys with counts plus discrete Laplace noise of at least a threshold, and no others.
+    """Release keys with discrete-Laplace-noised counts, if the noisy count reaches a threshold.
 
-    A key without users is never released. A count of Δ reaches τ where the noise is at least
-    k = ⌈τ⌉ − Δ: with the probability r^k/(1 + r) for k ≥ 0, r = e^{−1/b}. (At least, not more: the
-    privacy map of OpenDP 0.16 has r^{k+1}/(1 + r).)
+    A key without users is never released. Let r = e^{−1/b}. A count of Δ reaches τ if the noise is
+    at least j = ⌈τ⌉ − Δ, which has probability r^j/(1 + r) for j ≥ 0. (The privacy map of OpenDP
+    0.16 has r^{j+1}/(1 + r), the probability that the noise exceeds j.)
 
     Parameters
     ----------
     scale
-        b > 0 of each count.
+        b > 0, the scale of the noise of each count.
     threshold
-        τ > 0: a key is released if its noisy count reaches τ.
+        τ > 0; a key is released if its noisy count is ≥ τ.
     partitions
-        k ≥ 1, how many keys a user has at most.
+        k ≥ 1, the largest number of keys of one user.
     sensitivity
-        Δ, what a user adds at most to a count.
+        Δ, an integer, the most that one user adds to a count.
     """
 
     example = "DiscreteLaplaceThreshold(scale=1, threshold=12)"
@@ -793,7 +809,7 @@ class DiscreteLaplaceThreshold(_Threshold):
     sensitivity: Positive = Positive(1)
 
     def count_noise(self) -> Mechanism:
-        """Return discrete Laplace noise."""
+        """Return the discrete Laplace mechanism of scale b and sensitivity Δ."""
         return DiscreteLaplace(self.scale, self._whole)
 
     @property
@@ -805,7 +821,7 @@ class DiscreteLaplaceThreshold(_Threshold):
         return int(found)
 
     def new_key(self) -> tuple[arb, arb]:
-        """Return r^k/(1 + r) and the rest; by symmetry 1 − r^{1−k}/(1 + r) for k < 0."""
+        """Return (m, 1 − m): m is r^j/(1 + r) if j ≥ 0, and 1 − r^{1−j}/(1 + r) if j < 0."""
         if self.threshold.rational is None:
             raise expected("threshold", self.threshold, "to be rational")
         away = math.ceil(self.threshold.rational) - self._whole
@@ -814,10 +830,9 @@ class DiscreteLaplaceThreshold(_Threshold):
         return (tail, 1 - tail) if away >= 0 else (1 - tail, tail)
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Release noisy counts, exactly, and −1 for the keys that do not appear.
+        """Draw `times` arrays of noisy counts, exactly, with −1 for keys that do not appear.
 
-        The value: the count of each key that someone holds, integers; a key with the count 0 never
-        appears.
+        `value` is an array of the integer count of each key. A key with count 0 never appears.
         """
         counts = np.asarray(value)
         if (counts < 0).any():
@@ -829,20 +844,20 @@ class DiscreteLaplaceThreshold(_Threshold):
 
 @declared
 class GaussianThreshold(_Threshold):
-    """Release keys with counts plus Gaussian noise of at least a threshold, and no other key.
+    """Release keys with Gaussian-noised counts, if the noisy count reaches a threshold.
 
     A key without users is never released.
 
     Parameters
     ----------
     standard_deviation
-        σ > 0 of each count.
+        σ > 0, the standard deviation of the noise of each count.
     threshold
-        τ > 0: a key is released if its noisy count reaches τ.
+        τ > 0; a key is released if its noisy count is ≥ τ.
     partitions
-        k ≥ 1, how many keys a user has at most.
+        k ≥ 1, the largest number of keys of one user.
     sensitivity
-        Δ, what a user adds at most to a count.
+        Δ, the most that one user adds to a count.
     """
 
     example = "GaussianThreshold(standard_deviation=2, threshold=10)"
@@ -854,11 +869,11 @@ class GaussianThreshold(_Threshold):
     sensitivity: Positive = Positive(1)
 
     def count_noise(self) -> Mechanism:
-        """Return Gaussian noise."""
+        """Return the Gaussian mechanism of standard deviation σ and sensitivity Δ."""
         return Gaussian(self.standard_deviation, self.sensitivity)
 
     def new_key(self) -> tuple[arb, arb]:
-        """Return Φ(−(τ − Δ)/σ) and Φ((τ − Δ)/σ)."""
+        """Return (m, 1 − m) = (Φ(−(τ − Δ)/σ), Φ((τ − Δ)/σ))."""
         away = self.threshold.ball() - self.sensitivity.ball()
         away /= self.standard_deviation.ball()
         return normal_cdf(-away), normal_cdf(away)

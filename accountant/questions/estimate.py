@@ -1,31 +1,31 @@
-"""Estimates in floats: profiles of composed releases in about a millisecond. Nothing is proved.
+"""Float estimates of profiles and trade-off functions, in about a millisecond, without proof.
 
-No verdict, certificate or calibration rests on a number from here: they ask
-`dpassay.accountant.questions.profile`.
-Every function takes one number, in any notation, and returns an `Estimate`, or takes an array of
-numbers, and returns floats of the same shape.
+No verdict, certificate or calibration depends on a number from here; those use
+`dpassay.accountant.questions.profile`. Every function takes either a number, in any notation, and
+returns an `Estimate`, or an array of numbers, and returns floats of the same shape.
 
-For compositions of subsampled Gaussian releases the engine is that of
-`dpassay.accountant.composition.fourier.estimates`. With L the loss and M(z) = E_P[e^{zL}],
+Compositions of subsampled Gaussian releases use
+`dpassay.accountant.composition.fourier.estimates`. With L the privacy loss and M(z) = E_P[e^{zL}],
 
     δ(ε) = (1/2πi) ∫ M(z) e^{−zε} / (z(z + 1)) dz,   Re z = c > 0,
 
-is summed by the trapezoidal rule on the line through the saddle point of the integrand. The rule's
-error falls exponentially with the number of nodes and is relative to the integral, so that digits
-survive at any δ; its cost does not depend on the count. Other lines give 1 − δ and δ − 1 + e^ε, the
-kernels 1/z and 1/(z + 1) the tails of L under P and Q: whichever is small is summed. Inverses are
-roots of the logarithm of the odds, by Newton's method in a bracket.
+is computed by the trapezoidal rule on the line through the saddle point of the integrand. The error
+of the rule decreases exponentially with the number of nodes and is relative to the integral, so
+digits are kept at any δ. The cost does not depend on the number of releases. Other lines give 1 − δ
+and δ − 1 + e^ε, and the kernels 1/z and 1/(z + 1) give the tails of L under P and Q; the smaller
+quantity is always the one computed. Inverses are roots of log-odds, found by Newton's method in a
+bracket.
 
-*Accuracy.* The rules are chosen for e^−34 ≈ 1e-15; logarithms of δ and of the tails have a relative
-error of about 1e-13, and ε has one of about 1e-12, as far as comparisons with enclosures tell.
+*Accuracy.* The rules are chosen for errors of e^−34 ≈ 1e-15. Compared with enclosures, logarithms
+of δ and of the tails have a relative error of about 1e-13, and ε has one of about 1e-12.
 
-Closed forms (Gaussian, Laplace, finite laws) of arrays are asked at all points at once, with an
-error of ln δ and ε of 1e-12 (`dpassay.accountant.questions.estimate`): 10⁵ ε take 0.02 s.
+Closed forms (Gaussian, Laplace, finite laws) are evaluated for a whole array at once, with an error
+of 1e-12 in ln δ and ε: 10⁵ values of ε take 0.02 s.
 
-Where floats lose digits to cancellation (few releases, or a phase in which one rare loss matters),
-and for every other mechanism, the middle of a quick enclosure is returned, of relative width 1e-6
-or what is reached; `Estimate.error` says how good it is. Where less than three digits are known
-there is no estimate: UndecidedError carries the enclosure.
+If floats lose digits to cancellation (few releases, or a part in which one rare loss matters), and
+for all other mechanisms, the estimate is the midpoint of a quick enclosure, of relative width 1e-6
+or what is reached; `Estimate.error` is its accuracy. If less than three digits are known,
+UndecidedError is raised and carries the enclosure.
 """
 
 from __future__ import annotations
@@ -68,26 +68,31 @@ if TYPE_CHECKING:
 
 
 # --- Closed forms in floats, for arrays: Gaussian, Laplace and finite pairs. Nothing is proved ----
-# *Accuracy.* ln δ, and ε, have an error of at most 1e-12, relative where they exceed 1; so have
-# logarithms of tails and of powers. Where cancellation or a jump takes more digits the value is
-# NaN, and `dpassay.accountant.questions.estimate` asks for an enclosure there.
+# *Accuracy.* ln δ, ε and the logarithms of tails and powers have an error of at most 1e-12,
+# relative if they exceed 1. If cancellation or a jump costs more digits, the value is NaN, and an
+# enclosure is computed instead.
 #
-# *Gaussian.* With x = ε/μ − μ/2 and R(x) = e^{x²/2} Φ(−x), H(ε) = e^{−x²/2} (R(x) − R(x + μ)),
-# which keeps its digits far out: R is half of scipy's erfcx at x/√2.
+# *Gaussian.* With x = ε/μ − μ/2 and R(x) = e^{x²/2} Φ(−x), H(ε) = e^{−x²/2} (R(x) − R(x + μ)).
+# This form keeps its digits for large x; R(x) is half of scipy's erfcx at x/√2.
 
 _ALLOWED = 2.5e-13
-"""Error of one logarithm that is allowed: some of them are added up."""
+"""Largest accepted error of one logarithm; a few of them are added up."""
 _UNIT = 2.0**-52
 _MOST_STEPS = 100
-"""Steps of Newton's method, which is monotone here, and quadratic at the end."""
+"""Largest number of Newton steps; the method is monotone here, and quadratic at the end."""
 _MOST_OUTCOMES = 64
-"""Outcomes up to which all points are asked at once: more take more memory than time."""
+"""Largest number of outcomes for which a whole array is evaluated at once; more need too much
+memory."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Probabilities x: ln x; and ln(1 − x) of tails and powers, d ln x/dε of profiles."""
+    """An array of probabilities x, as logarithms.
+
+    `log` is ln x. `complement` is ln(1 − x), for tails and powers. `slope` is d ln x/dε, for
+    profiles.
+    """
 
     log: FloatFormsFloats
     complement: FloatFormsFloats | None = None
@@ -95,7 +100,7 @@ class Shares:
 
 
 class Forms:
-    """One pair in floats: see `fourier.estimates.FloatCurve` for what its questions mean."""
+    """Float functions of one pair; `fourier.estimates.FloatCurve` defines them."""
 
     delta: Callable[[FloatFormsFloats], Shares]
     epsilon: Callable[[FloatFormsFloats], FloatFormsFloats]
@@ -104,7 +109,7 @@ class Forms:
 
 
 def forms(pair: Pair) -> Forms | None:
-    """Return the closed forms of a pair, None where there are none."""
+    """Return the closed forms of a pair, or None if there are none."""
     with ctx.workprec(START_PRECISION):
         if isinstance(pair, GaussianPair):
             return _Gaussian(_float(pair.mu()))
@@ -128,7 +133,7 @@ def _log_of_rest(log: FloatFormsFloats) -> FloatFormsFloats:
 
 
 def _known(value: FloatFormsFloats, error: FloatFormsFloats) -> FloatFormsFloats:
-    """Return the values, NaN where their error matters."""
+    """Return the values, with NaN for those whose error is too large."""
     return np.where(error <= _ALLOWED * np.maximum(1.0, np.abs(value)), value, math.nan)
 
 
@@ -140,7 +145,7 @@ class _Gaussian(Forms):
         self._mu = mu
 
     def delta(self, epsilon: FloatFormsFloats) -> Shares:
-        """Return H(ε): by R where x > 0, and by normal tails elsewhere."""
+        """Return H(ε), by R for x > 0 and by normal tails for x ≤ 0."""
         far = epsilon > 0.5 * self._mu**2
         if far.all():
             found = self._far(epsilon)
@@ -174,7 +179,7 @@ class _Gaussian(Forms):
         return _known(log, error), -np.exp(second - log)
 
     def epsilon(self, log_delta: FloatFormsFloats) -> FloatFormsFloats:
-        """Return the root by Newton's method: ln H is concave, so it stays on the right of it."""
+        """Return ε by Newton's method from the right; as ln H is concave, it is monotone."""
         known = np.clip(log_delta, -1e300, -1e-300)
         at = self._mu**2 / 2 + self._mu * np.sqrt(-2 * known)
         for _ in range(_MOST_STEPS):
@@ -210,7 +215,7 @@ class _Laplace(Forms):
         self._t = distance
 
     def delta(self, epsilon: FloatFormsFloats) -> Shares:
-        """Return 1 − e^{(ε−t)/2}, or 1 − e^ε below −t, 0 from t on."""
+        """Return H(ε): 1 − e^ε for ε < −t, 1 − e^{(ε−t)/2} for −t ≤ ε < t, and 0 for ε ≥ t."""
         t = self._t
         rest = np.minimum(np.where(epsilon >= -t, 0.5 * (epsilon - t), epsilon), 0.0)
         log = _log_of_rest(rest)
@@ -219,12 +224,12 @@ class _Laplace(Forms):
         return Shares(self._sharp(log, np.abs(epsilon - t)), slope=slope)
 
     def epsilon(self, log_delta: FloatFormsFloats) -> FloatFormsFloats:
-        """Return the larger one of t + 2 ln(1 − δ) and ln(1 − δ)."""
+        """Return the larger of t + 2 ln(1 − δ) and ln(1 − δ)."""
         rest = _log_of_rest(log_delta)
         return np.maximum(self._t + 2 * rest, rest)
 
     def power(self, alpha: FloatFormsFloats) -> Shares:
-        """Return e^t α, 1 − e^{−t}/(4α), and 1 − e^{−t}(1 − α), in turn."""
+        """Return the power: e^t α, 1 − e^{−t}/(4α) or 1 − e^{−t}(1 − α), by increasing α."""
         t, low = self._t, 0.5 * math.exp(-self._t)
         middle = -t - np.log(4 * np.clip(alpha, low, 0.5))
         rest = np.where(alpha <= 0.5, middle, np.log1p(-alpha) - t)
@@ -233,7 +238,7 @@ class _Laplace(Forms):
         return Shares(log, np.where(alpha < low, np.log1p(-np.exp(steep)), rest))
 
     def tail_of_p(self, loss: FloatFormsFloats) -> Shares:
-        """Return 1 − e^{(l−t)/2}/2 between the atoms, which lie at ±t."""
+        """Return P(L > l): 1 − e^{(l−t)/2}/2 between the atoms of L at ±t."""
         t = self._t
         rest = 0.5 * (np.clip(loss, -t, t) - t) - math.log(2)
         log = np.where(loss >= t, -math.inf, np.where(loss < -t, 0.0, _log_of_rest(rest)))
@@ -242,13 +247,13 @@ class _Laplace(Forms):
         return Shares(self._sharp(log, edge), self._sharp(complement, edge))
 
     def _sharp(self, value: FloatFormsFloats, distance: FloatFormsFloats) -> FloatFormsFloats:
-        """Return the values, NaN where the rounding of t is seen."""
+        """Return the values, with NaN so near to a corner that the rounding of t matters."""
         return np.where(distance * _ALLOWED >= self._t * _UNIT, value, math.nan)
 
 
 @final
 class _Finite(Forms):
-    """Finitely many outcomes."""
+    """A pair of laws on finitely many outcomes."""
 
     def __init__(self, outcomes: list[tuple[float, float, float]]) -> None:
         rows = sorted(outcomes, key=lambda row: -row[2])
@@ -273,11 +278,11 @@ class _Finite(Forms):
         return Shares(np.where(edge & (total < 1e-3), math.nan, sure), slope=slope)
 
     def epsilon(self, log_delta: FloatFormsFloats) -> FloatFormsFloats:
-        """Return NaN: exact corners decide where the inverse jumps."""
+        """Return NaN: the inverse jumps at corners, which need exact arithmetic."""
         return np.full_like(log_delta, math.nan)
 
     def power(self, alpha: FloatFormsFloats) -> Shares:
-        """Return the largest power: the outcomes of largest loss first, the last one in part."""
+        """Return the largest power: reject outcomes by decreasing loss, the last one partly."""
         p, q = self._above
         place = np.clip(np.searchsorted(q, alpha, side="right") - 1, 0, len(self._p) - 1)
         mass = self._q[place]
@@ -290,7 +295,7 @@ class _Finite(Forms):
         return Shares(np.log(power) + first, np.log(rest) + first)
 
     def tail_of_p(self, loss: FloatFormsFloats) -> Shares:
-        """Return Σ p over the losses above l."""
+        """Return P(L > l) = Σ p over the losses above l."""
         above = loss[:, None] < self._losses
         edge = np.abs(loss[:, None] - self._losses).min(axis=1) < 1e-12 * (1 + np.abs(loss))
         first = np.where(edge, math.nan, 0.0)
@@ -299,45 +304,45 @@ class _Finite(Forms):
 
 
 QUICK = Fraction(1, 10**6)
-"""Relative width of the enclosures of compositions whose middles are estimates."""
+"""Relative width of enclosures of compositions whose midpoints are used as estimates."""
 CLOSED = Fraction(1, 10**13)
-"""The same of closed forms, which are as fast at any width."""
+"""The same for closed forms, which are as fast at any width."""
 _ERROR = 1e-11
-"""Relative error of the float engine, with room: comparisons with enclosures show 1e-12."""
+"""Relative error stated for the float engine; comparisons with enclosures show about 1e-12."""
 _SETTLED = 1e-7
-"""Error of log-odds after which one step of Newton's method is exact to floats."""
+"""Error of log-odds after which one more Newton step is exact to float precision."""
 _LEAST_KNOWN = Fraction(1, 1000)
-"""Largest half width of an enclosure, relative to its middle, whose middle is an estimate."""
+"""Largest relative half width of an enclosure whose midpoint is used as an estimate."""
 _ROUNDING = 2.0**-53
-"""Relative rounding of a middle to a float."""
+"""Relative rounding error of a midpoint as a float."""
 _PRECISION = 160
-"""Bits of e^log_delta, of which 40 digits are kept."""
+"""Precision in bits of e^log_delta, of which 40 digits are kept."""
 
 
 @final
 class Estimate(float):
-    """A number without proof, and about how far it is from the true one."""
+    """A float estimate, without proof, with an estimate of its absolute error."""
 
     error: float
-    """An estimate of the absolute error; of the middle of an enclosure, half its width."""
+    """Estimated absolute error; for the midpoint of an enclosure, half its width."""
 
     def __new__(cls, value: float, error: float) -> Estimate:
-        """Return a float that carries an error."""
+        """Return a float with an error."""
         found = super().__new__(cls, value)
         found.error = error
         return found
 
     @staticmethod
     def by_floats(value: float) -> Estimate:
-        """Return a number of the float engine."""
+        """Return an estimate with the error of the float engine."""
         return Estimate(value, _ERROR * abs(value) if math.isfinite(value) else 0.0)
 
     @staticmethod
     def middle(found: Interval) -> Estimate:
-        """Return the middle of an enclosure; an end of it where the other one is infinite."""
+        """Return the midpoint of an enclosure, or its finite end if the other end is infinite."""
         low, high = found.lower, found.upper
         if low.is_finite() and high.is_finite():
-            digits = decimal_context(100, ROUND_HALF_EVEN)  # 1e-1000000000 is not written out
+            digits = decimal_context(100, ROUND_HALF_EVEN)  # avoids writing out 1e-1000000000
             value = float(digits.divide(digits.add(low, high), 2))
             half = float(digits.divide(digits.subtract(high, low), 2))
             return Estimate(value, half + _ROUNDING * abs(value))
@@ -345,37 +350,38 @@ class Estimate(float):
         return Estimate(value, 0.0 if low == high else math.inf)
 
     def through(self, function: Callable[[float], float]) -> Estimate:
-        """Return a monotone function of the number; its error from those of both ends."""
+        """Return a monotone function of the number, with the error at the ends of its range."""
         value = function(float(self))
         ends = [function(float(self) + side * self.error) for side in (-1, 1)]
         return Estimate(value, max((abs(end - value) for end in ends), default=0.0))
 
 
 class Asked(TypedDict, total=False):
-    """What every estimate takes, by name."""
+    """Keyword arguments of every estimate."""
 
     adjacency: Adjacency | str | None
     """As for `dpassay.accountant.questions.profile.delta`."""
     direction: Direction | None
     """As for `dpassay.accountant.questions.profile.delta`."""
     count: ArrayLike
-    """How many times the mechanism runs, 1 by default: a whole number, or an array of them, which
-    is broadcast with the points. Runs of one release share almost all of the work."""
+    """Number of runs of the mechanism, 1 by default: an integer or an array of integers, which is
+    broadcast with the points. Different counts of one release share almost all of the work."""
     method: str
-    """ "auto"; of δ, ε and β also "mpmath", the definitions (`dpassay.accountant.reference`)."""
+    """ "auto"; for δ, ε and β also "mpmath", which evaluates the definitions
+    (`dpassay.accountant.reference`)."""
 
 
 def estimate_delta(mechanism: Mechanism, epsilon: Points, **asked: Unpack[Asked]) -> Floats:
-    """Estimate δ(ε); 0 where it is below the smallest float.
+    """Estimate δ(ε); 0 if it is below the smallest float.
 
     Parameters
     ----------
     mechanism
         Any mechanism.
     epsilon
-        Real numbers.
+        A real number or an array of them.
     asked
-        `adjacency` and `direction`: see `Asked`.
+        `adjacency`, `direction`, `count` and `method`: see `Asked`.
     """
     return _estimates(
         mechanism,
@@ -388,7 +394,7 @@ def estimate_delta(mechanism: Mechanism, epsilon: Points, **asked: Unpack[Asked]
 
 
 def estimate_log_delta(mechanism: Mechanism, epsilon: Points, **asked: Unpack[Asked]) -> Floats:
-    """Estimate ln δ(ε), to −1e5 and beyond; −∞ where δ(ε) = 0. Else as for `estimate_delta`."""
+    """Estimate ln δ(ε), also below −1e5; −∞ if δ(ε) = 0. Arguments as for `estimate_delta`."""
     return _estimates(
         mechanism,
         _read("epsilon", epsilon),
@@ -399,9 +405,9 @@ def estimate_log_delta(mechanism: Mechanism, epsilon: Points, **asked: Unpack[As
 
 
 def estimate_slope(mechanism: Mechanism, epsilon: Points, **asked: Unpack[Asked]) -> Floats:
-    """Estimate d ln δ/dε = −e^ε Q(L > ε)/δ(ε) of the pair with the largest δ.
+    """Estimate d ln δ/dε = −e^ε Q(L > ε)/δ(ε) for the pair with the largest δ.
 
-    At a kink it is the slope to the right, and −∞ where δ = 0. Else as for `estimate_delta`.
+    At a kink it is the right derivative; it is −∞ if δ = 0. Arguments as for `estimate_delta`.
     """
     return _estimates(mechanism, _read("epsilon", epsilon), asked, _slope, _Enclosures.slope)
 
@@ -413,10 +419,10 @@ def estimate_epsilon(
     log_delta: Points | None = None,
     **asked: Unpack[Asked],
 ) -> Floats:
-    """Estimate ε(δ) for δ in [0, 1], or for ln δ ≤ 0 where δ is below the smallest float.
+    """Estimate ε(δ) for δ in [0, 1], or given ln δ ≤ 0, which may be below that of any float.
 
-    +∞, 0 and the largest loss where `dpassay.accountant.questions.profile.epsilon` has them. Else
-    as for `estimate_delta`.
+    It is +∞, 0 or the largest loss in the same cases as
+    `dpassay.accountant.questions.profile.epsilon`. Other arguments as for `estimate_delta`.
     """
     if (delta is None) == (log_delta is None):
         raise InvalidInputError("Expected either delta or log_delta. Give one of them.")
@@ -439,7 +445,7 @@ def estimate_epsilon(
 def estimate_beta(mechanism: Mechanism, alpha: Points, **asked: Unpack[Asked]) -> Floats:
     """Estimate β(α), the least type II error at type I error α in [0, 1].
 
-    It is P(L ≤ ε) at the ε with Q(L > ε) = α. Else as for `estimate_delta`.
+    It is P(L ≤ ε) at the ε with Q(L > ε) = α. Other arguments as for `estimate_delta`.
     """
     return _estimates(
         mechanism,
@@ -452,7 +458,7 @@ def estimate_beta(mechanism: Mechanism, alpha: Points, **asked: Unpack[Asked]) -
 
 
 def estimate_power(mechanism: Mechanism, alpha: Points, **asked: Unpack[Asked]) -> Floats:
-    """Estimate 1 − β(α), the largest true positive rate at the false positive rate α."""
+    """Estimate 1 − β(α), the largest true positive rate at the false positive rate α in [0, 1]."""
     return _estimates(
         mechanism,
         _read("alpha", alpha, 0.0, 1.0),
@@ -465,9 +471,9 @@ def estimate_power(mechanism: Mechanism, alpha: Points, **asked: Unpack[Asked]) 
 def estimate_log_loss_survival(
     mechanism: Mechanism, loss: Points, **asked: Unpack[Asked]
 ) -> Floats:
-    """Estimate the logarithm of what `guarantees.loss_survival` encloses.
+    """Estimate ln P(L > loss), the logarithm of `guarantees.loss_survival`.
 
-    Of REMOVE, unless another direction is asked for.
+    The direction is REMOVE by default.
     """
     asked.setdefault("direction", Direction.REMOVE)
     return _estimates(
@@ -480,9 +486,9 @@ def estimate_log_loss_survival(
 
 
 def estimate_log_loss_cdf(mechanism: Mechanism, loss: Points, **asked: Unpack[Asked]) -> Floats:
-    """Estimate the logarithm of what `dpassay.accountant.questions.guarantees.loss_cdf` encloses.
+    """Estimate ln P(L ≤ loss), the logarithm of `guarantees.loss_cdf`.
 
-    Of REMOVE, unless another direction is asked for.
+    The direction is REMOVE by default.
     """
     asked.setdefault("direction", Direction.REMOVE)
     return _estimates(
@@ -496,7 +502,7 @@ def estimate_log_loss_cdf(mechanism: Mechanism, loss: Points, **asked: Unpack[As
 
 @final
 class _Enclosures:
-    """The middles of enclosures."""
+    """Estimates for one mechanism by midpoints of enclosures, and its float curves."""
 
     def __init__(
         self,
@@ -513,7 +519,7 @@ class _Enclosures:
 
     @cached_property
     def curves(self) -> list[FloatCurve]:
-        """Those of the worst pairs, where all have one; else none."""
+        """The float curves of the worst pairs, or [] if some pair has none."""
         products = [product for product in map(smooth, self.pairs) if product is not None]
         return [curve(each) for each in products] if len(products) == len(self.pairs) else []
 
@@ -522,7 +528,7 @@ class _Enclosures:
         return QUICK if usual(self.pairs) > CLOSED else CLOSED
 
     def runs(self, count: int, of: int = 1, curves: Sequence[FloatCurve] = ()) -> _Enclosures:
-        """Return those of `count` runs, by the curves of `of` runs where these are known."""
+        """Return the estimates for `count` runs; `curves` are those of `of` runs, if known."""
         found = _Enclosures(Composed(self.mechanism, count), self._adjacency, self._direction)
         same = [each.of_runs(count, of) for each in curves]
         if same and None not in same:
@@ -530,7 +536,7 @@ class _Enclosures:
         return found
 
     def of(self, question: Callable[..., Interval], at: ExactReal) -> Estimate:
-        """Return the middle of the answer of a question."""
+        """Return the midpoint of the enclosure that a question gives, or of what it reached."""
         known = {"adjacency": self._adjacency, "direction": self._direction}
         try:
             found = question(self.mechanism, at, relative_width=self._width, **known)
@@ -542,7 +548,7 @@ class _Enclosures:
         return _middle(found)
 
     def slope(self, epsilon: float) -> Estimate:
-        """Return that of ln δ of the pair with the largest δ."""
+        """Return d ln δ/dε for the pair with the largest δ."""
         eps = _exactly(epsilon)
 
         def ratio(asked: Sequence[Pair]) -> arb:
@@ -558,7 +564,7 @@ class _Enclosures:
 
 
 def _middle(found: Interval) -> Estimate:
-    """Return the middle of an enclosure; UndecidedError where it is known to less than 3 digits."""
+    """Return the midpoint; raise UndecidedError if less than three digits of it are known."""
     low, high, width = found.lower, found.upper, found.relative_width
     if float(low) != float(high) and (width is None or width > 2 * _LEAST_KNOWN):
         raise UndecidedError(
@@ -577,11 +583,12 @@ def _estimates(  # noqa: PLR0917  # the last three are one question in three way
     by_enclosures: Callable[[_Enclosures, float], Estimate],
     by_definition: Callable[[Reference, float], float] | None = None,
 ) -> Floats:
-    """Return the values, of floats where there are any and their digits are not lost.
+    """Return an estimate at a point, or floats at an array of points.
 
-    Else those of enclosures. A single point has an estimate. Of arrays, closed forms are asked at
-    all points at once; contours go through them in order, so that neighbours share a line, as runs
-    of several counts do. `by_definition` answers method="mpmath".
+    The values come from the float engine if it has them to enough digits, else from enclosures. On
+    arrays, closed forms are evaluated for all points at once. Contour integrals are evaluated in
+    increasing order of the points, so that neighbours share a line, as different counts do.
+    `by_definition` is used for method="mpmath".
     """
     method, count = asked.get("method", "auto"), asked.get("count")
     relation, direction = asked.get("adjacency"), asked.get("direction")
@@ -593,7 +600,7 @@ def _estimates(  # noqa: PLR0917  # the last three are one question in three way
         if method == "mpmath" and by_definition is not None:
             from dpassay.accountant.reference import Reference
 
-            profile.worst_pairs(known.mechanism, relation, direction)  # refuses other relations
+            profile.worst_pairs(known.mechanism, relation, direction)  # checks the relation
             exactly = Reference.of(known.mechanism, relation, direction)
             found = [by_definition(exactly, float(each)) for each in at.ravel()]
             return np.reshape(found, at.shape) if at.ndim else Estimate.by_floats(found[0])
@@ -610,7 +617,7 @@ def _estimates(  # noqa: PLR0917  # the last three are one question in three way
     known = 1, list[FloatCurve]()
     for n in np.unique(counts).tolist():
         several[n] = first.runs(n, *known)
-        if n > 1 and not known[1]:  # one run may have a closed form
+        if n > 1 and not known[1]:  # not those of one run, which may have a closed form
             known = n, several[n].curves
     values = np.empty(points.shape)
     for n, runs in several.items():
@@ -624,7 +631,7 @@ def _estimated(
     by_floats: Callable[[Sequence[Any], Any], Any],
     by_enclosures: Callable[[_Enclosures, float], Estimate],
 ) -> Floats:
-    """Return the values of one mechanism."""
+    """Return the values for one mechanism, at a point or an array of points."""
     flat, curves = points.ravel(), [_InOrder(each) for each in known.curves]
     values = np.full(flat.shape, math.nan)
     if points.ndim and flat.size and not curves:
@@ -648,7 +655,7 @@ def _estimated(
 
 
 def _counts(given: ArrayLike) -> NDArray[np.int64]:
-    """Require whole numbers of runs, each at least 1."""
+    """Return the numbers of runs; raise InvalidInputError unless all are integers ≥ 1."""
     counts = np.asarray(given)
     if counts.dtype.kind not in "iu" or not (counts >= 1).all():
         raise expected("count", given, "to be a whole number in 1 … 2^63 - 1, or an array")
@@ -657,14 +664,14 @@ def _counts(given: ArrayLike) -> NDArray[np.int64]:
 
 @final
 class _InOrder:
-    """A curve that is asked at many points, the next one near the last ones."""
+    """A float curve for many points in increasing order, which reuses the last roots."""
 
     def __init__(self, known: FloatCurve) -> None:
         self._curve, self._roots = known, list[tuple[float, float]]()
         self.delta, self.epsilon, self.tail_of_p = known.delta, known.epsilon, known.tail_of_p
 
     def power(self, alpha: float) -> Share:
-        """Return P(L > ε) at the root of Q(L > ε) = α, guessed by a parabola through three."""
+        """Return P(L > ε) at the root of Q(L > ε) = α, extrapolated from the last three roots."""
         if alpha in (0.0, 1.0):
             return self._curve.power(alpha)
         odds = math.log(alpha) - math.log1p(-alpha)
@@ -676,7 +683,10 @@ class _InOrder:
         return self._curve.tail_of_p(at)
 
     def _near(self, odds: float) -> float | None:
-        """Return the root by one step of Newton's method; None where the guess is not near."""
+        """Return the root by one Newton step from a quadratic extrapolation.
+
+        None if the extrapolation is not close enough.
+        """
         if len(self._roots) < 3:
             return None
         (a, x), (b, y), (c, z) = self._roots
@@ -704,9 +714,12 @@ def _slope(curves: Sequence[Any], epsilon: Any) -> Any:
 def _read(
     name: str, value: Points | None, least: float = -math.inf, largest: float = math.inf
 ) -> NDArray[np.float64]:
-    """Require numbers between two ends; an end that is infinite is allowed where it is named."""
+    """Return the points as floats; raise InvalidInputError if one is outside [least, largest].
+
+    Without limits all points must be finite.
+    """
     given = np.asarray(value)
-    if given.dtype.kind in "OU":  # texts, fractions, decimals
+    if given.dtype.kind in "OU":  # strings, fractions, decimals
         given = np.array([_number(name, entry) for entry in given.ravel().tolist()]).reshape(
             given.shape
         )

@@ -1,17 +1,18 @@
 """The trade-off function β(α): the least type II error of any test at type I error α.
 
-H₀ is Q, H₁ is P: a test S has type I error α = Q(S) and type II error β = 1 − P(S). Write
-f for the trade-off function of one pair: convex, non-increasing, on [0, 1]. For every real ε
-the likelihood-ratio test {L > ε}, of level q = Q(L > ε), says something about f(α):
+The null hypothesis is Q and the alternative is P: a test that rejects on S has type I error
+α = Q(S) and type II error β = 1 − P(S). The trade-off function f of one pair is convex and
+non-increasing on [0, 1]. For every real ε the likelihood-ratio test {L > ε}, of level q = Q(L > ε),
+gives bounds of f(α):
 
-- it lies on the curve, f(q) = P(L ≤ ε) (Neyman–Pearson);
-- the line of slope −e^ε through that point supports f, so f(α) ≥ P(L ≤ ε) + e^ε (q − α);
-- rejecting with probability min(1, α/q) where it rejects is a test of level ≤ α, so
+- The test is optimal at its level, so f(q) = P(L ≤ ε) (Neyman and Pearson).
+- The line of slope −e^ε through that point supports f, so f(α) ≥ P(L ≤ ε) + e^ε (q − α).
+- The test that rejects with probability min(1, α/q) on {L > ε} has level ≤ α, so
   f(α) ≤ P(L ≤ ε) + P(L > ε)(1 − α/q)⁺.
 
-Two tests with levels on both sides of α bound f(α) from above by the chord between them. Where
-L has atoms f is linear between two vertices: the chord is then f itself, and its slope −e^ε*
-gives the ε* whose supporting line proves it.
+The chord between two tests with levels on either side of α is an upper bound of f(α). If L has
+atoms, f is piecewise linear. Between two adjacent vertices the chord is f itself, and its slope
+−e^ε* gives the ε* whose supporting line proves it.
 """
 
 from __future__ import annotations
@@ -62,20 +63,21 @@ from dpassay.accountant.questions.profile import (
 )
 
 _SPARE_BITS = 20
-"""Bits of the precision that the tails of a test may lose."""
+"""Number of bits of the precision that the tails of a test may lose."""
 _MAX_STEPS = 2000
-"""Tests at most: atoms that are hard to tell apart take many."""
+"""Largest number of tests; atoms that lie close together take many."""
 _MAX_BLURS = 2
-"""Times that a level may not be told from α before the bounds are as good as they get."""
+"""Number of undecided tests (level not distinguishable from α) after which the search ends."""
 _LOSSES, _PARTS, _LOSS_SPAN = 6, (1, Fraction(3, 4)), 4.0
-"""Losses of each sign at which bounds of H are taken: from the largest, or from this one, on they
-fall by half so many times, and such parts of each are taken."""
+"""Losses of each sign at which bounds of H are evaluated: the span is halved `_LOSSES` − 1 times,
+and each result is multiplied by each of `_PARTS`. The span is the largest loss, or at most
+`_LOSS_SPAN` if that is infinite."""
 _EVENTS = 8
-"""Events that are tried, of the losses whose bounds are the best."""
+"""Number of events tried, at the losses with the best bounds."""
 _COARSE = Fraction(1, 1000)
-"""Relative width of bounds of H: they are farther apart, or the losses are."""
+"""Relative width of bounds of H; it need not be small, since the bounds differ by more."""
 _WIDENINGS = 4
-"""Steps away from such a test, each 16 times the last."""
+"""Number of steps tried on each side of an undecided test, each 16 times the last."""
 
 
 def beta(
@@ -89,11 +91,11 @@ def beta(
 ) -> Interval:
     """Enclose β(α), the least type II error at type I error α over the worst pairs.
 
-    If a mechanism is only dominated by the largest of several profiles
-    (`dpassay.accountant.core.pair.WorstCase.enveloped`), the least β of the pairs is attained, and
-    the trade-off function of the largest profile is a lower bound; they differ only where the
-    convex hull of two curves lies below both. Where one pair stands for the largest profile of many
-    neighbours (`ReportNoisyMax`), β is the largest trade-off function that is below theirs.
+    Suppose a mechanism is dominated only by the maximum of several profiles
+    (`dpassay.accountant.core.pair.WorstCase.enveloped`). Then the least β of the pairs is attained,
+    and the trade-off function of the maximum is a lower bound. The two differ only where the convex
+    hull of two curves lies below both. If a single pair has the largest profile of many neighbours
+    (`ReportNoisyMax`), β is the largest trade-off function below all of theirs.
 
     Parameters
     ----------
@@ -124,7 +126,10 @@ def power(
     method: str = "auto",
     relative_width: Number | None = None,
 ) -> Interval:
-    """Enclose 1 − β(α), the largest power at level α, without cancellation for small α."""
+    """Enclose 1 − β(α), the largest power of a test of level α, without cancellation for small α.
+
+    Arguments and errors are those of `beta`.
+    """
     pairs = worst_pairs(mechanism, adjacency, direction, method)
     question = _Question(probability("alpha", alpha), power=True)
     envelope = _envelope(mechanism, adjacency, pairs)
@@ -134,7 +139,7 @@ def power(
 def _envelope(
     mechanism: Mechanism, adjacency: Adjacency | str | None, pairs: Sequence[Pair]
 ) -> Pair | None:
-    """Return the pair with the largest profile, None where each of the pairs is worst by itself."""
+    """Return the envelope of the pairs, or None if every neighbour is dominated by one of them."""
     if len(pairs) == 1 or not mechanism.worst_case(Adjacency.read(adjacency)).enveloped:
         return None
     from dpassay.accountant.pairs.subsampled import envelope
@@ -145,7 +150,7 @@ def _envelope(
 @final
 @dataclass(frozen=True)
 class _Question:
-    """The least f(α) of several pairs, or their largest 1 − f(α)."""
+    """The least f(α) of several pairs at α = `level`, or with `power` the largest 1 − f(α)."""
 
     level: ExactReal
     power: bool
@@ -153,9 +158,9 @@ class _Question:
     def answer(
         self, pairs: Sequence[Pair], envelope: Pair | None, relative_width: Number | None
     ) -> Interval:
-        """Enclose it, to a width that is named or to the best one that comes soon."""
+        """Return an enclosure to the given relative width, or to the best one reached quickly."""
 
-        def bounds() -> Interval:  # of a perfect test, and of one that sees infinite losses alone
+        def bounds() -> Interval:  # by a perfect test, and by one that uses infinite losses only
             known = [1 - pair.infinity_mass() for pair in pairs if not only_bounded(pair)]
             blind = (1 - self.level.ball()) * least([arb(1), *known])
             return Interval.between(*((1 - blind, arb(1)) if self.power else (arb(0), blind)))
@@ -171,7 +176,7 @@ class _Question:
         )
 
     def _worst(self, pairs: Sequence[Pair], envelope: Pair | None, width: Fraction) -> Interval:
-        """Enclose what the worst of the pairs has, or what lies between it and an envelope."""
+        """Enclose the answer for the worst pair, or from there to the bound by the envelope."""
         asks = [partial(self._of, pair, width) for pair in pairs]
         found = joined(asks, largest if self.power else smallest)
         if envelope is None:
@@ -183,7 +188,7 @@ class _Question:
         return found
 
     def _of(self, pair: Pair, width: Fraction) -> Interval:
-        """Enclose it for one pair."""
+        """Enclose the answer for one pair."""
         if self.level.sign != 0 and _covers_p(pair, self.level):
             return Interval.of_exact(int(self.power))
         if only_bounded(pair):
@@ -194,7 +199,7 @@ class _Question:
                 reached=float(known.relative_width or math.inf),
                 interval=known,
             )
-        if not hasattr(pair, "factors"):  # one release loads no engine
+        if not hasattr(pair, "factors"):  # a single release needs no composition engine
             return self._by_tails(pair, width)
         from dpassay.accountant.composition.choose import best_of
         from dpassay.accountant.composition.dual import FINEST, by_values
@@ -210,7 +215,7 @@ class _Question:
         def ask(form: Pair) -> Interval:
             return by_profile(form) or self._by_tails(form, width)
 
-        if width >= FINEST:  # values of a later engine may be faster than tails of an exact one
+        if width >= FINEST:  # values of H by another engine may be faster than exact tails
             with suppress(UndecidedError):
                 return best_of(pair, width, values)
         found = best_of(pair, width, ask)
@@ -230,16 +235,16 @@ class _Question:
     def _ball(self, pair: Pair, bits: int) -> arb:
         if self.level.sign != 0:
             return _search(pair, self.level, bits, power=self.power)
-        power = pair.infinity_mass()  # reject only where Q has no mass
+        power = pair.infinity_mass()  # for α = 0 reject only where Q has no mass
         return power if self.power else 1 - power
 
 
 def _between(pair: Pair, level: arb, *, power: bool) -> Interval:
-    """Bound f(α), or 1 − f(α), where only bounds of H are known.
+    """Enclose f(α), or 1 − f(α), for a pair of which only bounds of H are known.
 
-    1 − H(ε) − e^ε α is at most f(α) for every ε. An event of two neighbours that is known, rejected
-    less often or with other outcomes too, by chance, is a test of level α; events of different
-    neighbours cannot be mixed.
+    For every ε, f(α) ≥ 1 − H(ε) − e^ε α. For the other bound, take a known event of an attained
+    pair and randomise it to level α: reject on it with a probability below 1, or also outside of it
+    with some probability. Events of different attained pairs must not be combined.
     """
     pair = refined(pair, _COARSE)
     with ctx.workprec(START_PRECISION):
@@ -265,14 +270,14 @@ def _between(pair: Pair, level: arb, *, power: bool) -> Interval:
 
 
 def _span(pair: Pair, level: arb) -> float:
-    """Return about the largest loss that matters: where H is less than the level."""
+    """Return about the largest loss that matters, where H is below the level."""
     low = float(level.mid())
     rough = pair.known.epsilon(math.log(min(low, 1 - low)) - 1) if 0 < low < 1 else None
     return min(rough, _LOSS_SPAN) if rough is not None and rough > 0 else _LOSS_SPAN
 
 
 def _covers_p(pair: Pair, level: ExactReal) -> bool:
-    """Whether α ≥ Q(L > −∞), so that a test can reject wherever P has mass: β = 0."""
+    """Whether α ≥ Q(L > −∞). Then a test of level α can reject wherever P has mass, and β = 0."""
     if level.rational == 1:
         return True
     missed = exact_infinity_mass(pair.reverse())
@@ -283,11 +288,11 @@ def _covers_p(pair: Pair, level: ExactReal) -> bool:
 
 
 def _search(pair: Pair, level: ExactReal, bits: int, *, power: bool) -> arb:
-    """Return a ball around f(α), or 1 − f(α), of so many bits where flint's precision has them.
+    """Return a ball that contains f(α), or 1 − f(α), accurate to `bits` if the precision allows.
 
-    The bounds are proved by whatever tests are met; the steps only choose which. Most go to the
-    root of ln(q/α), fast where the loss has a density; some to the slope of the chord, exact
-    where it has atoms; some to the middle, safe everywhere.
+    Every test that is evaluated proves bounds; the steps only choose the tests. Most steps move to
+    the root of ln(q/α), which is fast if the loss has a density. Some move to the slope of the
+    chord, which is exact if it has atoms. Some bisect, which always converges.
     """
     curve = _Curve(pair, level, bits, power)
     epsilon: Fraction | None = Fraction(0)
@@ -295,7 +300,7 @@ def _search(pair: Pair, level: ExactReal, bits: int, *, power: bool) -> arb:
     for turn in range(_MAX_STEPS):
         if epsilon is None or curve.accurate() or blurs > _MAX_BLURS:
             break
-        if not curve.visit(epsilon):  # q = α, or an atom at ε, as far as the precision tells
+        if not curve.visit(epsilon):  # undecided: q may equal α, or ε may be at an atom
             blurs += 1
             step = max(_nudge(epsilon), curve.blur)
             for direction in (-1, 1):
@@ -313,19 +318,20 @@ class _Test:
     epsilon: Fraction
     tails: Tails
     gap: arb
-    """q − α, from α and q or from their complements, whichever are smaller."""
+    """q − α, computed from α and q or from their complements, whichever are smaller."""
     score: arb
-    """Of the sign of the gap: the logarithm of the smaller pair's ratio, or a share of it."""
+    """A number of the sign of the gap: the logarithm of the ratio of the two numbers that the gap
+    is computed from, or a fraction of it."""
 
 
 @final
 class _Curve:
-    """The tests of one pair near one level, and the bounds that they prove."""
+    """The tests of one pair that are nearest to one level, and the bounds proved so far."""
 
     def __init__(self, pair: Pair, level: ExactReal, bits: int, power: bool) -> None:
         self._pair, self._bits, self._power = pair, bits, power
         self.blur = Fraction(0)
-        """By how much ε must move, at least, for the last level to be told from itself."""
+        """Least change of ε that makes the level of the last test distinguishable."""
         self._alpha = level.ball()
         self._rest = ball(1 - level.rational) if level.rational is not None else 1 - self._alpha
         self._lower, self._upper = arb(0), arb(1)
@@ -339,11 +345,11 @@ class _Curve:
         return self._lower.union(self._upper)
 
     def accurate(self) -> bool:
-        """Whether the bounds agree to the bits that are asked for, or nearly all there are."""
+        """Whether the bounds agree to the required bits, or nearly to the current precision."""
         return self.value().rel_accuracy_bits() >= min(self._bits + 1, ctx.prec - _SPARE_BITS)
 
     def visit(self, epsilon: Fraction) -> bool:
-        """Take in the test {L > ε}; return whether its level is told from α."""
+        """Evaluate the test {L > ε}; return whether its level is distinguished from α."""
         test = self._test(epsilon)
         self._bound(test)
         side = 1 if test.score > 0 else -1 if test.score < 0 else 0
@@ -351,7 +357,7 @@ class _Curve:
             self._above = test
         if side < 0 and (self._below is None or epsilon < self._below.epsilon):
             self._below = test
-        if side and side == self._last_side:  # Illinois: pull the next root to the other end
+        if side and side == self._last_side:  # Illinois method: halve the score at the other end
             self._halve(-side)
         self._last_side = side or self._last_side
         if side and self._above is not None and self._below is not None:
@@ -359,7 +365,7 @@ class _Curve:
         return side != 0
 
     def next(self, turn: int) -> Fraction | None:
-        """Return the next ε to try, or None where f is straight between the two nearest tests."""
+        """Return the next ε to try, or None if f is linear between the two nearest tests."""
         if self._below is None:
             return _outward(self._above, 1)
         if self._above is None:
@@ -386,7 +392,7 @@ class _Curve:
         return _Test(epsilon, tails, self._rest - below, -_log_ratio(below, self._rest))
 
     def _bound(self, test: _Test) -> None:
-        """Take in the supporting line at a test, and the test made less likely to reject."""
+        """Apply the bounds by the supporting line at a test, and by its randomisation."""
         tails = test.tails
         rise = ball(test.epsilon).exp() * test.gap
         if self._power:
@@ -397,7 +403,7 @@ class _Curve:
             self._take(tails.p_below + rise, tails.p_below + tails.p_above * lost)
 
     def _bound_by_chord(self, above: _Test, below: _Test) -> None:
-        """Take in the chord, written so that nothing cancels: one gap is > 0, the other < 0."""
+        """Apply the bound by the chord. Nothing cancels, as one gap is > 0 and the other < 0."""
         weight = 1 / (above.gap - below.gap)
         if self._power:
             chord = above.gap * below.tails.p_above - below.gap * above.tails.p_above
@@ -407,7 +413,7 @@ class _Curve:
             self._take(self._lower, chord * weight)
 
     def _take(self, lower: arb, upper: arb) -> None:
-        """Keep the better ends: a bound by a wide ball is no reason to forget a sharp one."""
+        """Update both bounds; a new one by a wide ball does not replace a sharper one."""
         if not lower.is_nan():
             self._lower = self._lower.max(lower.lower())
         if not upper.is_nan():
@@ -421,7 +427,7 @@ class _Curve:
 
 
 def _relative_radius(level: arb) -> Fraction:
-    """Return by how much of itself a level is unknown; about the ε that it is unknown by."""
+    """Return the relative error of a level, about the change of ε that it corresponds to."""
     share = 2 * level.rad() / abs(level).lower()
     return solve.fraction(share.mid()) if share < 1 else Fraction(0)
 
@@ -431,7 +437,7 @@ def _log_ratio(level: arb, target: arb) -> arb:
 
 
 def _clipped(share: arb) -> arb:
-    """Clip a share to [0, 1]; return all of [0, 1] where nothing is known about it."""
+    """Clip a probability to [0, 1]; return a ball for [0, 1] if nothing is known about it."""
     return share.max(arb(0)).min(arb(1)) if share.is_finite() else arb("0.5 +/- 0.5")
 
 
@@ -440,7 +446,7 @@ def _finite(score: arb) -> arb | None:
 
 
 def _outward(nearest: _Test | None, direction: int) -> Fraction | None:
-    """Return a point beyond the outermost test, at steps that double; None if there is no test."""
+    """Return a point about twice as far out as the outermost test; None if there is no test."""
     if nearest is None:
         return None
     beyond = 2 * nearest.epsilon * direction
@@ -448,11 +454,11 @@ def _outward(nearest: _Test | None, direction: int) -> Fraction | None:
 
 
 def _chord_slope(above: Tails, below: Tails) -> Fraction | None:
-    """Return a point just beside the ε for which −e^ε is the slope of the chord."""
+    """Return a point just above the ε for which −e^ε is the slope of the chord."""
     falls = (above.p_above - below.p_above, below.p_below - above.p_below)
     rises = (above.q_above - below.q_above, below.q_below - above.q_below)
     fall, rise = (max(pair, key=lambda value: value.rel_accuracy_bits()) for pair in (falls, rises))
-    slope = (fall / rise).mid()  # each from the smaller tails: they lose less to subtraction
+    slope = (fall / rise).mid()  # each difference is taken from the tails that lose fewer bits
     if not (slope.is_finite() and slope > 0):
         return None
     epsilon = solve.fraction(slope.log().mid())
@@ -460,5 +466,5 @@ def _chord_slope(above: Tails, below: Tails) -> Fraction | None:
 
 
 def _nudge(epsilon: Fraction) -> Fraction:
-    """Return a step that is small at the current precision, but larger than its rounding."""
+    """Return a step that is small, but larger than rounding errors at the current precision."""
     return max(abs(epsilon), Fraction(1)) / (1 << (ctx.prec - _SPARE_BITS + 6))

@@ -38,8 +38,7 @@ Data = Mapping[str, Any]
 Case = dict[str, Node]
 QUICKLY = 256
 """Precision in bits for quantities of mechanisms; if it does not decide, formulas may."""
-MOST_VALUES = 12
-"""Number of listed values that are printed."""
+MOST_VALUES = 12  # listed values that are printed
 SEES = "depends on the variable that it bounds"
 ENDS = {"low": ">=", "above": ">", "high": "<=", "below": "<"}
 
@@ -140,6 +139,10 @@ class Statement:
                 found[f"{side}_open"] = "=" not in relation
         if not found and not ends.get("grid"):
             raise Wrong(field, "has no ends")
+        low, high = found.get("low"), found.get("high")
+        if low and high and not low.free | high.free:
+            strict = found["low_open"] or found["high_open"]
+            self.require(Comparison(low, "<" if strict else "<=", high), field, "is empty")
         return Variable(name, integer=ends["integer"], **found)
 
     def about(self, field: str, *nodes: Node) -> None:
@@ -339,8 +342,7 @@ def in_words(theorem: Data, witness: Data, _: Proof) -> Theorem:
     if verdict == "REFUTED" and (case := witness.get("case")):
         verdict += " at " + ", ".join(f"{safe(k)} = {formula(v)}" for k, v in case.items())
     if verdict == "SUPPORTED":
-        grids = {name: domain["grid"] for name, domain in theorem["for_all"].items()}
-        places = "; ".join(_listed(name, values) for name, values in grids.items())
+        places = "; ".join(_listed(name, d["grid"]) for name, d in theorem["for_all"].items())
         listed = f" ({places})" if places else ""
         verdict += f" in the listed cases{listed}; nothing is proved beyond"
     claimed = _assertion(theorem) + _scope(theorem)

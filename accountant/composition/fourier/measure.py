@@ -1,16 +1,16 @@
-"""Measures of sums of losses by their transforms: what a contour integral asks of them.
+"""Measures of sums of losses, given by their transforms, and contour integrals over them.
 
-On a vertical line Re z = c only ratios M(c + it)/M(c) are formed, and bounds of their decay.
+On a vertical line Re z = c only the ratios M(c + it)/M(c) are computed, and bounds on their decay.
 
-*Cutting rare large losses off*, where their moments explode although they do not matter. The
-moments of a subsampled Gaussian loss grow like e^{s²μ²/2} q^s: for large s they belong to a jump
-that is far less likely than δ itself, and the line through their saddle says nothing. With
-the normal density φ replaced by φχ, χ ≤ 1 (`losses.transform.Cut`), the two laws lose the masses
-p and q of the factors; a bounded function of the losses, 0 ≤ g ≤ b, then satisfies
+*Cutting off rare large losses.* The moments of a subsampled Gaussian loss grow like
+e^{s²μ²/2} q^s. For large s they are dominated by a jump that is far less likely than δ itself, and
+the line through their saddle point gives no useful bound. Therefore the normal density φ is
+replaced by φχ with χ ≤ 1 (`losses.transform.Cut`). The laws P and Q of factor i lose the masses p_i
+and q_i, which have closed forms. Statement: a function of the losses with 0 ≤ g ≤ b satisfies
 
-    E[g; φχ] ≤ E[g] ≤ E[g; φχ] + b Σ k_i p_i,
+    E[g; φχ] ≤ E[g] ≤ E[g; φχ] + b Σ k_i p_i.
 
-and the masses are closed forms. So the cut is put where Σ k_i p_i is far below what is asked for.
+The cut is placed where Σ k_i p_i is far below the requested error.
 """
 
 from __future__ import annotations
@@ -51,26 +51,26 @@ if TYPE_CHECKING:
     from dpassay.accountant.composition.losses.bounds import Complexes, Reals
 
 _GUARD = 16
-"""Bits by which the precision exceeds the accuracy, besides those of the count and of ln M."""
+"""Bits by which the precision exceeds the accuracy, besides those for the count and for ln M."""
 _UNIT = 2.0**-53
 """The unit roundoff u."""
 _QUICK, _USUAL = 10, 16.0
-"""Bits of the precision that floats may lose, and the length of a usual line in units of one over
-the deviation: on a longer one less error is allowed for each t."""
+"""Bits of the precision that floats may lose; and the length of a usual line, in units of one over
+the standard deviation. A longer line is allowed less error per unit of t."""
 _ROOM = 1.001
-"""Factor of bounds of errors, more than what their own rounding adds."""
+"""Factor that covers the rounding of error bounds."""
 _ENOUGH = 0.95
-"""Share of the variance whose factors bound the decay: the others fall little."""
+"""Share of the variance that must belong to the factors whose decay is bounded."""
 _MOST_DECAYS = 8
-"""Most factors of which it is asked: each takes milliseconds."""
+"""Largest number of factors whose decay is bounded: each takes milliseconds."""
 LOSS = 12
-"""By how many bits an integral may miss what is aimed at: what is asked is that much wider."""
+"""Bits by which an integral may miss its target; the target is that much more accurate."""
 
 
 @final
 @dataclass(frozen=True)
 class Loss:
-    """A sum of independent losses: the transforms of the factors, and how often each occurs."""
+    """A sum of independent losses: the transforms of the factors and their counts."""
 
     factors: tuple[tuple[Transform, int], ...]
 
@@ -82,7 +82,7 @@ class Loss:
         return hash(self.factors)
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
-        """Return ln M(c) and its first two derivatives, without proof."""
+        """Return ln M(c) and its first two derivatives, in floats without error bounds."""
         return self._engine.cumulants(c)
 
     @cached_property
@@ -96,7 +96,7 @@ class Loss:
         return sum((count * part.value(c).log() for part, count in self.factors), start=arb(0))
 
     def log_upper(self, c: Fraction) -> arb:
-        """Return an upper bound of ln M(c), where its value takes too many nodes."""
+        """Return an upper bound on ln M(c), for c where its value takes too many nodes."""
         return sum((count * part.log_upper(c) for part, count in self.factors), start=arb(0))
 
     def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
@@ -104,11 +104,11 @@ class Loss:
         return self._powers([part.line(c, step, count) for part, _ in self.factors])
 
     def quick_line(self, c: Fraction, step: Fraction, count: int) -> QuickLine | None:
-        """Return the same from floats, None where their error matters."""
+        """Return the same ratios from floats, or None if their errors are too large."""
         return _quick_line(self, c, step, count)
 
     def _powers(self, lines: Sequence[list[acb]]) -> list[acb]:
-        """Return the products of the powers of the ratios of the factors."""
+        """Return the products of the powers of the factors' ratios."""
         first, *others = (
             [power(ratio, times) for ratio in ratios]
             for (_, times), ratios in zip(self.factors, lines, strict=True)
@@ -118,11 +118,11 @@ class Loss:
         return first
 
     def log_ratio(self, c: Fraction, t: float) -> float:
-        """Return an upper bound of ln(|M(c + iu)|/M(c)) for all u ≥ t."""
+        """Return an upper bound on ln(|M(c + iu)|/M(c)) for all u ≥ t."""
         return _log_ratio(self, c, t)
 
     def far(self, c: Fraction) -> tuple[float, int]:
-        """Return ln C and k with |M(c + it)|/M(c) ≤ (C/t)^k."""
+        """Return ln C and k such that |M(c + it)|/M(c) ≤ (C/t)^k."""
         found = [
             (scale, times)
             for decay, times in _decays(self, c)
@@ -140,7 +140,7 @@ class Loss:
 
 @functools.lru_cache(maxsize=64)
 def estimator(loss: Loss) -> Estimator:
-    """Return the float engine for a loss, which shares lines with those of other counts."""
+    """Return the float estimator for a loss; it shares lines with losses of proportional counts."""
     power = math.gcd(*(count for _, count in loss.factors))
     once = tuple((part, count // power) for part, count in loss.factors)
     parts = [(part.estimate(), count) for part, count in loss.factors]
@@ -149,32 +149,33 @@ def estimator(loss: Loss) -> Estimator:
 
 @functools.lru_cache(maxsize=64)
 def _powers(factors: tuple[tuple[Transform, int], ...]) -> Powers:
-    """Return what the powers of a product of transforms share."""
+    """Return the data that the powers of a product of transforms share."""
     return Powers([(part.estimate(), count) for part, count in factors])
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class QuickLine:
-    """Ratios e^{ijhm} (v_j + η_j)/n on a line, in floats, |n − 1| bounded by that of `norm`."""
+    """Ratios e^{ijhm} (v_j + η_j)/n on a line, in floats; `norm` encloses 1/n, which is near 1."""
 
     mean: arb
     """m"""
     values: Complexes
     """v"""
     errors: Reals
-    """Bounds of |η|."""
+    """Bounds on |η|."""
     norm: arb
     """1/n"""
 
 
 def _quick_line(loss: Loss, c: Fraction, step: Fraction, count: int) -> QuickLine | None:
-    """Return the products of powers from floats; None where their error matters.
+    """Return the products of powers from floats, or None if their errors are too large.
 
-    With factors v_i = 1 + w_i + η_i, |η_i| ≤ η, and m_i = |1 + w_i| + η, the product of their
-    powers is within Π m_i^{k_i} Σ k_i η/m_i of that of the 1 + w_i. In floats each of these is
-    rounded, and Σ k_i are multiplied, in any order, each time by at most √5 units. A power whose
-    roundings matter is formed in balls, and counts as one.
+    Statement: for factors v_i = 1 + w_i + η_i with |η_i| ≤ η, and m_i = |1 + w_i| + η, the product
+    of the powers v_i^{k_i} differs from that of the (1 + w_i)^{k_i} by at most
+    Π m_i^{k_i} Σ k_i η/m_i. In floats each factor is rounded too, and the Σ k_i factors are
+    multiplied in any order, each time with an error of at most √5 units. A power for which this
+    rounding matters is computed in ball arithmetic, and counts as one factor.
     """
     allowed = _allowed(loss, c)
     rate = quick_rate(loss, c, float(step * count)) / len(loss.factors)
@@ -190,7 +191,7 @@ def _quick_line(loss: Loss, c: Fraction, step: Fraction, count: int) -> QuickLin
             found = part.quick_sums(c, step, count, rate / times)
             if found is None:
                 return None
-            away = 1.5 * (found.errors + found.blur)  # √2 for both parts, and their roundings
+            away = 1.5 * (found.errors + found.blur)  # √2 for both parts, and for rounding
             value = 1.0 + found.values
             if times > longest:
                 value, away = _power_in_balls(found.values, away, times)
@@ -208,7 +209,7 @@ def _quick_line(loss: Loss, c: Fraction, step: Fraction, count: int) -> QuickLin
 
 
 def _power_in_balls(more: Complexes, errors: Reals, count: int) -> tuple[Complexes, Reals]:
-    """Return the powers of 1 + w for complex numbers w with errors."""
+    """Return (1 + w)^count and error bounds, for complex numbers w with error bounds."""
     rows = zip(more.tolist(), errors.tolist(), strict=True)
     balls = [power(acb(1 + arb(w.real, e), arb(w.imag, e)), count) for w, e in rows]
     middles = [complex(float(x.real.mid()), float(x.imag.mid())) for x in balls]
@@ -219,32 +220,32 @@ def _power_in_balls(more: Complexes, errors: Reals, count: int) -> tuple[Complex
 
 
 def quick_rate(measure: Loss, c: Fraction, reach: float) -> float:
-    """Return the error per t that ratios on a line may have, at flint's current precision.
+    """Return the allowed error, per unit of t, of ratios on a line at the current precision.
 
-    It is about what is asked for over the deviation of the tilted loss, or, where the line reaches
-    much further than that, over a share of its length: terms far out count there.
+    It is about the allowed error divided by the standard deviation of the tilted loss. On a line
+    that is much longer it is a share per length, since terms far out matter there.
     """
     return _allowed(measure, c) * min(math.sqrt(measure.cumulants(float(c))[2]), _USUAL / reach)
 
 
 def _allowed(measure: Loss, c: Fraction) -> float:
-    """Return about the error that ratios on a line may have at all."""
+    """Return about the largest error that ratios on a line may have."""
     bits = ctx.prec - guard(measure.count, measure.cumulants(float(c))[0]) - _QUICK
     return math.ldexp(1.0, -bits)
 
 
 def is_narrow(found: arb, bits: int) -> bool:
-    """Whether a ball is as narrow, for its size, as an integral that is aimed at so many bits."""
+    """Whether the relative radius of a ball is at most about 2^{LOSS − bits}."""
     return bool(2 * found.rad() < abs(found).lower() * arb(2) ** (LOSS - bits))
 
 
 def guard(count: int, size: float) -> int:
-    """Return the bits by which the precision exceeds the accuracy, for ln M(c) of this size."""
+    """Return the bits by which the precision must exceed the accuracy; `size` is about ln M(c)."""
     return _GUARD + count.bit_length() + math.frexp(1 + abs(size))[1]
 
 
 def power(ratio: acb, count: int) -> acb:
-    """Return ratio^count, through the logarithm where that is narrow."""
+    """Return ratio^count, through the logarithm where that gives a narrow ball."""
     if count < 64 or not abs(ratio) > 0:
         return ratio**count
     if ratio.real > 0:
@@ -256,9 +257,9 @@ def power(ratio: acb, count: int) -> acb:
 
 @functools.lru_cache(maxsize=128)
 def _decays(loss: Loss, c: Fraction) -> tuple[tuple[Decay, int], ...]:
-    """Return the decays of the factors that matter; no other factor ever exceeds 1.
+    """Return the decay of the factors that matter; the ratio of any other factor is at most 1.
 
-    Those that are closed forms all do.
+    Factors with a closed form are always included.
     """
     found = [(part.decay(c), count) for part, count in loss.factors if part.is_closed]
     rest = [i for i, (part, _) in enumerate(loss.factors) if not part.is_closed]
@@ -282,40 +283,41 @@ def _log_ratio(loss: Loss, c: Fraction, t: float) -> float:
 
 
 _ROUNDS = 12
-"""Times that cuts are placed anew for the value they give; the last ones are as valid."""
+"""Times that cuts are placed again, given the value that they lead to; any placement is valid."""
 _GRAIN = 16
-"""Bits to which an accuracy is rounded up: fewer are shared by fewer questions, more cost time."""
+"""Bits to a multiple of which an accuracy is rounded up, so that more questions share a result."""
 _GAIN = 3.0
-"""Least difference of ln G by which two saddle-point values are distinguished: they are rough."""
+"""Least difference of ln G at which two saddle-point approximations count as different."""
 _SPURIOUS = 4.0
-"""Ratio of the tilts of a cut and a whole loss from which on large losses held the saddle back."""
+"""Ratio of the tilts with and without a cut from which large losses count as a hindrance."""
 _FIRST = 20.0
-"""How much lower than 4 times the last guess ln G is guessed where a cut leaves no saddle."""
+"""If a cut leaves no saddle point, ln G is next guessed as 4 times the last guess minus this."""
 _FURTHEST = 1.3
-"""Distance of the largest tilt that is needed, in those at which a normal law falls to the
-accuracy: with less a cut is smoother than its aliasing bounds allow."""
+"""Factor of the largest tilt that is needed, in units of the distance at which a normal law falls
+to the accuracy: with less, the aliasing bounds do not allow such smooth cuts."""
 _NEGLIGIBLE = 36.0
-"""−ln of a share that no float shows: what is that small needs no cut, or does not change one."""
+"""−ln of a share that is negligible in floats: a part that small needs no cut."""
 _MARGIN = 14.0
-"""−ln of the share of what may be lost that cuts do lose: with more they lie where moments
-explode."""
+"""−ln of the ratio of the mass that cuts lose to what they may lose: a larger value moves them to
+where moments explode."""
 _EDGE = 4.0
-"""Widths before its place at which a smooth cut begins to matter."""
+"""Widths: a smooth cut begins to matter this far before its place."""
 _REACH = 9.0
-"""Distance at which a normal law has fallen below e^−40."""
+"""Distance at which a normal density has fallen below e^−40 of its peak."""
 _POINTS = 256
-"""Places at which a tilted law is evaluated: with fewer a narrow peak near a cut is missed."""
+"""Points at which a tilted law is evaluated: with fewer a narrow peak near a cut is missed."""
 _LEFT, _MEASURE_BEYOND = -40.0, 12.0
-"""Where a tilted law is taken to begin, and the widths beyond a cut where its fall is asked for."""
+"""The point where a tilted law begins, for all purposes; and the number of widths beyond a cut at
+which its decay is measured."""
 _WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 8))
-"""Widths of cuts, the smoothest first: the sharper one is, the finer the nodes near it."""
+"""Widths of cuts, the smoothest first: a sharper cut needs finer nodes."""
 
 
 @functools.lru_cache(maxsize=128)
 def chosen(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
-    """Return the loss, cut where that lowers the saddle-point value of the integral.
+    """Return the loss, with cuts if they lower the saddle-point value of the integral.
 
-    Nothing that is proved rests on the place of the cut.
+    Any placement of the cuts is valid.
     """
     whole = saddle_value(loss, strip, epsilon, bits)
     if whole is not None and _far_off(loss, bits * _LOG_2 - whole.log_value, whole.furthest):
@@ -327,7 +329,7 @@ def chosen(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
         shorter = cut_off(loss, -level + bits * _LOG_2, tilt)
         found = saddle_value(shorter, strip, epsilon, bits, start)
         if found is None and best is loss:
-            level = 4 * level - _FIRST  # ε lies beyond what is kept
+            level = 4 * level - _FIRST  # ε lies beyond the losses that are kept
             continue
         if found is None:
             break
@@ -348,21 +350,21 @@ class Level:
     """The saddle-point approximation of an integral."""
 
     log_value: float
-    """ln G(ε), about."""
+    """About ln G(ε)."""
     c: float
-    """The saddle."""
+    """The saddle point."""
     furthest: float
     """The largest tilt that is needed."""
 
 
 def _same(whole: Level, cut: Level) -> bool:
-    """Whether a cut changes little; else jumps hold the saddle back."""
+    """Whether a cut changes little. If not, jumps keep the saddle point from larger tilts."""
     lower = whole.log_value - cut.log_value
     return lower < _GAIN and cut.furthest < _SPURIOUS * whole.furthest
 
 
 def _far_off(loss: Loss, log_mass: float, tilt: float) -> bool:
-    """Whether cuts that lose e^−log_mass lie where nothing is, tilted as far as that."""
+    """Whether cuts that lose e^−log_mass lie where the law with this tilt has no mass left."""
     for (part, count), (shorter, _) in zip(
         loss.factors, cut_off(loss, log_mass).factors, strict=True
     ):
@@ -380,7 +382,7 @@ def _far_off(loss: Loss, log_mass: float, tilt: float) -> bool:
 def saddle_value(
     loss: Loss, strip: Strip, epsilon: float, bits: int, start: float | None = None
 ) -> Level | None:
-    """Return the saddle-point approximation of G(ε), None where there is no saddle."""
+    """Return the saddle-point approximation of G(ε), or None if there is no saddle point."""
     if start is None:
         start = estimator(loss).last.get(strip, (None,))[0]
     try:
@@ -388,7 +390,7 @@ def saddle_value(
     except (ArithmeticError, UndecidedError):
         return None
     value = loss.cumulants(point.c)[0] - point.c * epsilon
-    if value > max(epsilon, 0.0) + _GAIN:  # it is at most what it is at a pole
+    if value > max(epsilon, 0.0) + _GAIN:  # its value at a pole is an upper bound
         return None
     value -= sum(math.log(abs(point.c - pole)) for pole in strip.poles)
     furthest = point.c + _FURTHEST * math.sqrt(2 * bits * _LOG_2 / point.curvature)
@@ -396,23 +398,23 @@ def saddle_value(
 
 
 def measure_near(epsilon: float) -> float:
-    """Round to eight bits, so that neighbouring questions share their cuts."""
+    """Round to eight bits, so that questions about nearly the same ε share their cuts."""
     return shortened(epsilon, 8)
 
 
 def coarse(bits: int) -> int:
-    """Round an accuracy up, so that questions of nearly the same one share their cuts."""
+    """Round an accuracy up, so that questions of similar accuracy share their cuts."""
     return max(3, -(-bits // _GRAIN)) * _GRAIN
 
 
 def rounded(value: float) -> float:
-    """Round to four bits, so that neighbouring questions share a cut."""
+    """Round to four bits, so that questions with nearly the same tilt share a cut."""
     return shortened(value, 4)
 
 
 @functools.lru_cache(maxsize=128)
 def cut_off(loss: Loss, log_mass: float, tilt: float | None = None) -> Loss:
-    """Return the loss with each normal law cut, so that about e^−log_mass is lost in all.
+    """Return the loss with every normal law cut, such that about e^−log_mass is lost in total.
 
     The cuts are as smooth as a contour through `tilt` allows.
     """
@@ -430,7 +432,7 @@ def cut_off(loss: Loss, log_mass: float, tilt: float | None = None) -> Loss:
 def _cut(part: MixtureTransform, needed: float, s: float | None) -> Cut:
     """Return a cut of mass e^−needed, sharp enough for φχw^s to vanish beyond it.
 
-    Without a tilt s it is twice the one at which φ(x) w(x)^s is as large at the cut as at 0.
+    The default of s is twice the tilt at which φ(x) w(x)^s is as large at the cut as at 0.
     """
     floats = part.floats()
     shifted = floats.mu + math.sqrt(2 * max(needed + floats.log_share, 0.0))
@@ -446,14 +448,14 @@ def _cut(part: MixtureTransform, needed: float, s: float | None) -> Cut:
 
 
 def takes_apart(loss: Loss) -> bool:
-    """Whether large losses may be rare, and all others are smooth."""
+    """Whether all losses are smooth, and some may be large but rare."""
     smooth = all(isinstance(p, (GaussianTransform, MixtureTransform)) for p, _ in loss.factors)
     mixtures = [part for part, _ in loss.factors if isinstance(part, MixtureTransform)]
     return smooth and bool(mixtures) and all(part.mixed_first for part in mixtures)
 
 
 def are_tame(loss: Loss, tilt: float) -> bool:
-    """Whether all cuts are sharp enough for φχw^s, s = tilt + 1, to fall beyond them."""
+    """Whether all cuts are sharp enough for φχw^s, s = tilt + 1, to decay beyond them."""
     return all(
         is_tame(part, part.cut, tilt + 1)
         for part, _ in loss.factors
@@ -462,19 +464,19 @@ def are_tame(loss: Loss, tilt: float) -> bool:
 
 
 def is_tame(part: MixtureTransform, cut: Cut, s: float) -> bool:
-    """Whether φχw^s falls beyond a cut."""
+    """Whether φχw^s decays beyond a cut."""
     end = float(cut.at) + _MEASURE_BEYOND * float(cut.width)
     return replace(part, cut=cut).floats().rates(_LEFT, end, s, 0.0)[1] >= LEAST_RATE
 
 
 def largest_tilt(part: MixtureTransform, at: float) -> float:
-    """Return twice the tilt s at which φ(x) w(x)^s is as large at a place as at 0."""
+    """Return twice the tilt s at which φ(x) w(x)^s is as large at x = `at` as at 0."""
     ends = part.floats().log_density(np.array([0.0, at]))
     return at * at / max(float(ends[1] - ends[0]), 1e-300)
 
 
 def lost(loss: Loss) -> tuple[arb, arb]:
-    """Return the masses that the cuts take from the products P and Q."""
+    """Return upper bounds on the masses that the cuts remove from the products P and Q."""
     first, second = arb(0), arb(0)
     for part, count in loss.factors:
         if isinstance(part, MixtureTransform):
@@ -485,11 +487,11 @@ def lost(loss: Loss) -> tuple[arb, arb]:
 
 # --- Certified contour integrals for the profile and the tails of a sum of losses -----------------
 # Let M(z) = E_P[e^{zL}] = Π M_i(z)^{k_i} be finite on the whole line, and let κ be one of the
-# kernels 1/(z(z + 1)), 1/z and 1/(z + 1). For real c that is no pole of κ, with Re z = c,
+# kernels 1/(z(z + 1)), 1/z and 1/(z + 1). For Re z = c, a real number that is not a pole of κ,
 #
 #     (1/2πi) ∫ M(z) e^{−zε} κ(z) dz = ± G(ε),
 #
-# where ± is the sign of κ(c) and G is, by the residues at the poles that lie to the right of c,
+# where ± is the sign of κ(c). By the residues at the poles to the right of c, G is
 #
 #     1/(z(z + 1)):  δ(ε) for c > 0;  1 − δ(ε) for −1 < c < 0;  δ(ε) − 1 + e^ε for c < −1;
 #     1/z:           P(L > ε) for c > 0;  P(L ≤ ε) for c < 0;
@@ -497,62 +499,63 @@ def lost(loss: Loss) -> tuple[arb, arb]:
 #
 # In every case 0 ≤ G(ε) ≤ E(s) := M(s) e^{−sε} for all s between the same two poles as c.
 #
-# *Discretisation.* By Poisson summation the trapezoidal sum with step h is Σ_n G(ε + nB) e^{ncB},
-# B = 2π/h, over all integers n: the error is one-sided, and for s₁ < c < s₂ between the same poles
-# at most E(s₁)/(e^{(c−s₁)B} − 1) + E(s₂)/(e^{(s₂−c)B} − 1).
+# *Discretisation.* By Poisson summation the trapezoidal sum with step h is Σ_n G(ε + nB) e^{ncB}
+# over all integers n, with B = 2π/h. Since G ≥ 0, the error is one-sided. For s₁ < c < s₂ between
+# the same poles it is at most E(s₁)/(e^{(c−s₁)B} − 1) + E(s₂)/(e^{(s₂−c)B} − 1).
 #
-# *Truncation.* |M(c + it)| ≤ r(T) M(c) for |t| ≥ T, with r from the transforms; where κ falls like
-# 1/t only, the part beyond a far point, from where |M(c + it)| ≤ M(c) (C/t)^m, is bounded
-# separately.
+# *Truncation.* |M(c + it)| ≤ r(T) M(c) for |t| ≥ T, where r is computed from the transforms. If κ
+# falls only like 1/t, the part beyond a far point is bounded separately: from there on
+# |M(c + it)| ≤ M(c) (C/t)^m.
 #
-# The contour is chosen by floats (c near the saddle of E·|κ|); nothing that is proved rests on
-# that.
+# Floats choose the contour, with c near the saddle point of E·|κ|; any choice is valid.
 
 MOST_NODES = 40_000
-"""Most nodes on a contour."""
+"""Largest number of nodes on a contour."""
 LONG = 1500
-"""Nodes of a straight line above which other contours come first: planning these takes as long."""
+"""Nodes of a straight line above which other contours are tried first: planning those takes about
+as long as summing this many nodes."""
 SHORT = 256
-"""Nodes of a line up to which no cut is sought that makes it shorter: the search takes longer."""
+"""Nodes of a line up to which no cut is sought to shorten it: the search would take longer."""
 _BEYOND = (1.0, 1.25, 1.5)
-"""Where the fall of M is evaluated, by the end of such a line: at one point it may be by chance."""
+"""Points, as multiples of the end of such a line, where the decay of M is evaluated: a single point
+might be a zero."""
 _WORD = 64
-"""Bits of a word of flint: fewer are as slow, and bounds of the decay take as many."""
+"""Bits of a word: a lower precision is not faster, and bounds on the decay need as many."""
 _LOG_2 = math.log(2)
 _NOTHING = arb(0)
 _AGAIN = 4
-"""Part of the bits that a second try has more of, by which it is more accurate: sums in floats
-often miss a width by a bit."""
+"""A second try is more accurate by one over this of its additional bits: sums in floats often miss
+a width by a bit."""
 _GROWTH = 1.1
-"""Least factor by which a line is made longer: a smaller one asks for more bounds of the decay."""
+"""Least factor by which a line is lengthened: a smaller one takes more bounds on the decay."""
 _MOST_GROWTH = 2.0
-"""Largest such factor, but for that of a normal law: a larger one overshoots where the decay begins
-late."""
+"""Largest such factor, unless a normal law needs a larger one: it would overshoot where the decay
+begins late."""
 _CAUTION = 0.75
-"""Power of the fall that is missing by which a line is made longer: ½ is right for a normal law, 1
-for one that falls exponentially."""
+"""Power of the missing decay by which a line is lengthened: ½ is right for a normal law, and 1 for
+an exponential decay."""
 _COARSE = 0.75
-"""Grain of a rounded saddle at most, in its widths: neighbouring questions share a line."""
+"""Largest rounding of a saddle point, in its widths: neighbouring questions share a line."""
 _STEEP = 0.4
-"""Slope at a rounded saddle, in its widths, up to which the line hardly gets longer."""
+"""Slope at a rounded saddle point, in its widths, below which the line gets hardly longer."""
 _FINEST = 2.0**-10
-"""Rounding of a saddle, in its widths, that is taken whatever the slope: floats know no more."""
+"""Rounding of a saddle point, in its widths, that is accepted at any slope: floats know no more."""
 _REST = 1.0
-"""Natural logarithm of the room for rounding in a truncation: without it digits may be missing."""
+"""Margin, as a natural logarithm, for rounding in the truncation; without it digits may be lost."""
 _FAR_LOG = 4.0
-"""About ln of ∫ dt/t from the end of a line to where M falls faster, for kernels with one pole:
-with a smaller one lines are too short for the accuracy."""
+"""About ln of the ratio of the point where M falls faster to the end of a line, for kernels with
+one pole: with a smaller value lines are too short for the accuracy."""
 
 
 _INTERVAL, _INTERVALS, _LITTLE = 0.1, 200, 0.01
-"""Length of the intervals of a bound by sizes, in widths of the saddle, most of them, and the share
-of what lies beyond them at which they end."""
+"""For `size_bound`: the length of its intervals, in widths of the saddle point; their largest
+number; and the ratio of the remainder to the sum at which they end."""
 
 
 @final
 @dataclass(frozen=True)
 class Kernel:
-    """What is integrated against M(z) e^{−zε}: a product of 1/(z − pole)."""
+    """A kernel κ, integrated against M(z) e^{−zε}: the product of 1/(z − pole) over its poles."""
 
     CALL: ClassVar[Kernel]
     """1/(z(z + 1))"""
@@ -611,16 +614,16 @@ def integral(
     added: arb = _NOTHING,
     most: int = MOST_NODES,
 ) -> arb:
-    """Return a ball around G(ε), and what is added to it, of relative accuracy of about 2^−bits.
+    """Return a ball around G(ε) + `added` of relative accuracy about 2^−bits.
 
-    Raises UndecidedError where that needs too many nodes, or more than `most` in balls.
+    Raises UndecidedError if that takes too many nodes, or more than `most` nodes in balls.
     """
     plan = plan_contour(loss, kernel, strip, near(float(epsilon)), bits)
     line = plan.line
     quick = Sum.of(loss, kernel, plan, bits, quick=True)
     if quick is not None:
         found = quick.at(epsilon) + added
-        strict = most < MOST_NODES  # other ways come before long sums in balls
+        strict = most < MOST_NODES  # the caller tries other ways before long sums in balls
         if is_narrow(found, bits) if strict else found.rel_accuracy_bits() >= bits - LOSS:
             return found
     if line.count > most:
@@ -633,7 +636,7 @@ def integral(
 @final
 @dataclass(frozen=True)
 class Sum:
-    """A contour that was formed, to be asked at any ε: the nearer to the plan's, the narrower."""
+    """The terms on a contour, which give G at any ε; the ball is narrowest near the plan's ε."""
 
     loss: Loss
     plan: Plan
@@ -642,7 +645,7 @@ class Sum:
 
     @staticmethod
     def of(loss: Loss, kernel: Kernel, plan: Plan, bits: int, *, quick: bool) -> Sum | None:
-        """Form it in balls, or quickly, from floats; None where these err too much."""
+        """Compute the terms in balls or, with `quick`, in floats; None if those err too much."""
         precision = _precision(loss, float(plan.line.c), bits)
         with ctx.workprec(precision):
             contour = _contour(loss, kernel, plan.line, precision, quick)
@@ -655,12 +658,12 @@ class Sum:
 
 
 def size_bound(loss: Loss, c: Fraction, epsilon: ExactReal) -> arb:
-    """Return an upper bound of E[(1 − e^{ε−L})⁺] from the sizes of the terms at c > 0.
+    """Return an upper bound on E[(1 − e^{ε−L})⁺] from the sizes of the terms at c > 0.
 
-    With r(t) ≥ |M(c + iu)|/M(c) for all u ≥ t it is at most E(c)/π times ∫ r(t) |κ(c + it)| dt over
-    t ≥ 0. Both factors decrease, and κ(c + it) is below 1/t²: sums over the left ends of intervals,
-    and r(t)/t at the last of them, bound the integral. Chernoff's bound has the largest value of
-    (1 − e^{−x}) e^{−cx} instead.
+    Let r(t) ≥ |M(c + iu)|/M(c) for all u ≥ t. The bound is E(c)/π times ∫ r(t) |κ(c + it)| dt over
+    t ≥ 0. Both factors decrease, and |κ(c + it)| is below 1/t². So the integral is at most the sum
+    over intervals with the integrand at their left ends, plus r(t)/t at the end t of the last one.
+    If smaller, Chernoff's bound replaces the integral: the maximum of (1 − e^{−x}) e^{−cx}.
     """
     size, _, variance = loss.cumulants(float(c))
     with ctx.workprec(max(_WORD, guard(loss.count, size))):
@@ -683,17 +686,17 @@ def size_bound(loss: Loss, c: Fraction, epsilon: ExactReal) -> arb:
 
 
 def _precision(loss: Loss, c: float, bits: int) -> int:
-    """Return the precision of the moments on a line: one word at least, so that all share them."""
+    """Return the precision of the moments on a line, at least one word so that lines share it."""
     return max(_WORD, bits + guard(loss.count, loss.cumulants(c)[0]))
 
 
 def near(epsilon: float) -> float:
-    """Cut to 20 bits, so that neighbouring questions share a contour."""
+    """Truncate to 20 bits, so that questions about nearly the same ε share a contour."""
     return shortened(epsilon, 20, math.trunc)
 
 
 def _summed(loss: Loss, plan: Plan, contour: _Contour, epsilon: ExactReal) -> arb:
-    """Return the sum over a contour, with its truncation and its aliases."""
+    """Return the sum over a contour, widened by its truncation and its aliases."""
     line = plan.line
     eps, h = epsilon.ball(), ball(line.step)
     total = contour.terms.total(h, eps) * h / arb.pi()
@@ -712,19 +715,19 @@ class _Balls:
     """Terms M(c + ijh)/M(c) κ(c + ijh) of a sum, in balls."""
 
     rows: acb_mat
-    """About as many as their length, the last one filled up by 0: long powers of boxes grow."""
+    """About as many rows as columns, padded with 0: high powers would widen the balls."""
     first: arb
 
     @staticmethod
     def of(terms: Sequence[acb]) -> _Balls:
-        """Put terms in rows."""
+        """Arrange the terms in rows."""
         length = math.isqrt(len(terms))
         count = -(-len(terms) // length)
         filled = [*terms, *[acb(0)] * (count * length - len(terms))]
         return _Balls(acb_mat(count, length, filled), terms[0].real)
 
     def total(self, h: arb, epsilon: arb) -> arb:
-        """Return the real part of Σ terms e^{−ijhε}, the first one halved."""
+        """Return the real part of Σ terms e^{−ijhε}, with the first term halved."""
         angle, count, length = -h * epsilon, self.rows.nrows(), self.rows.ncols()
         inner = acb_mat(length, 1, [acb(0, g * angle).exp() for g in range(length)])
         blocks = acb_mat(1, count, [acb(0, g * length * angle).exp() for g in range(count)])
@@ -734,16 +737,16 @@ class _Balls:
 @final
 @dataclass(frozen=True, eq=False)
 class _Floats:
-    """The same in floats, e^{ijhm} (v + η)/n for every j, with what bounds the errors."""
+    """The same terms in floats, e^{ijhm} (v + η)/n for every j, with bounds on their errors."""
 
     mean: arb
     norm: arb
     t: Reals
-    """jh, exactly"""
+    """jh, without rounding"""
     values: Complexes
-    """v, the first one halved"""
+    """v, with the first term halved"""
     error: float
-    """A bound of Σ |η|."""
+    """An upper bound on Σ |η|."""
     size: float
     """Σ |v|"""
     reach: float
@@ -751,7 +754,7 @@ class _Floats:
 
     @staticmethod
     def of(line: QuickLine, kernel: Kernel, c: float, h: float) -> _Floats:
-        """Return the terms with a kernel, whose values are wrong by less than 32 units."""
+        """Return the terms with a kernel, whose values have errors below 32 units."""
         t = np.arange(len(line.values)) * h
         shares: Complexes = np.ones(len(t), dtype=np.complex128)
         for pole in kernel.poles:
@@ -768,8 +771,8 @@ class _Floats:
     def total(self, h: arb, epsilon: arb) -> arb:
         """Return the real part of Σ terms e^{−ijhε}.
 
-        The turns e^{itx} are wrong by 10u|tx| (`losses.bounds`), and by what x is; the products
-        and their sum, which is that of rounded numbers, by less than 8u each.
+        Each e^{itx} has an error of 10u|tx| (`losses.bounds`), plus t times that of x. The products
+        have errors below 8u, and so has their sum, which adds rounded numbers.
         """
         exactly = self.mean - epsilon
         away = float(exactly.mid())
@@ -789,7 +792,7 @@ def _chernoff(log_moment: arb, c: Fraction, epsilon: arb) -> arb:
 
 
 def alias(loss: Loss, s: Fraction, distance: Fraction, period: arb, epsilon: arb) -> arb:
-    """Return E(s)/(e^{distance·B} − 1), a bound that needs few digits."""
+    """Return an upper bound on E(s)/(e^{distance·B} − 1), computed at low precision."""
     with ctx.workprec(guard(loss.count, loss.cumulants(float(s))[0])):
         moment = _log_upper(loss, s, ctx.prec)
         bound = _chernoff(moment, s, epsilon) / (ball(distance) * period).expm1()
@@ -811,22 +814,22 @@ def _log_upper(loss: Loss, s: Fraction, precision: int) -> arb:
 @final
 @dataclass(frozen=True)
 class _Contour:
-    """What a contour needs to be asked at any ε."""
+    """The part of a contour integral that does not depend on ε."""
 
     terms: _Balls | _Floats
     sign: int
-    """That of κ(c)."""
+    """The sign of κ(c)."""
     size: arb
     """ln M(c)."""
     truncation: arb
-    """A bound of Σ |terms| over all later j."""
+    """A bound on Σ |terms| over all later j."""
 
 
 @functools.lru_cache(maxsize=32)
 def _contour(
     loss: Loss, kernel: Kernel, line: Line, precision: int, quick: bool
 ) -> _Contour | None:
-    """Return it by sums in balls, or quickly, by those of floats; None where they err too much."""
+    """Return it in balls or, with `quick`, in floats; None if those err too much."""
     c, step = line.c, line.step
     terms: _Balls | _Floats | None = None
     if not quick:
@@ -843,7 +846,7 @@ def _contour(
 
 
 def _truncation(loss: Loss, kernel: Kernel, line: Line) -> arb:
-    """Bound Σ_{j ≥ N} |M(c + ijh)/M(c)| |κ(c + ijh)|, where |κ(c + it)| ≤ 1/t^m for m poles."""
+    """Bound Σ_{j ≥ N} |M(c + ijh)/M(c)| |κ(c + ijh)|, given |κ(c + it)| ≤ 1/t^m for m poles."""
     step, count = line.step, line.count
     h, last = float(step), count - 1
     ratio = arb(loss.log_ratio(line.c, h * count)).exp()
@@ -860,7 +863,7 @@ def _truncation(loss: Loss, kernel: Kernel, line: Line) -> arb:
 
 @functools.lru_cache(maxsize=256)
 def plan_contour(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits: int) -> Plan:
-    """Choose a contour for about 2^bits; raise UndecidedError where there is no short one."""
+    """Choose a contour for relative accuracy 2^−bits; UndecidedError if there is no short one."""
     target = bits * _LOG_2
     place = _place(loss, kernel, strip, epsilon, target)
     c, step = place.c, place.step
@@ -868,7 +871,7 @@ def plan_contour(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits:
     share = target + sum(math.log(abs(float(c) - pole)) for pole in kernel.poles)
     share += 0.5 * math.log(place.curvature)
     t = math.sqrt(2 * target / spread) / _GROWTH
-    with ctx.workprec(_precision(loss, float(c), bits)):  # as for the integral
+    with ctx.workprec(_precision(loss, float(c), bits)):  # the precision of the integral
         while True:
             count = _rounded_up(math.ceil(t / float(step)) + 2)
             t = float(step) * count
@@ -886,10 +889,10 @@ def plan_contour(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits:
 
 
 @functools.lru_cache(maxsize=64)
-def falls_soon(  # noqa: PLR0917  # all of it is the key
+def falls_soon(  # noqa: PLR0917  # all arguments are the key
     loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits: int, most: int = LONG
 ) -> bool:
-    """Whether M has fallen enough after `most` nodes: in floats, where nothing is cut off."""
+    """Whether M has decayed enough after `most` nodes; estimated in floats if nothing is cut."""
     with contextlib.suppress(UndecidedError):
         if any(not part.is_whole for part, _ in loss.factors):
             return plan_contour(loss, kernel, strip, epsilon, bits).line.count <= most
@@ -902,7 +905,7 @@ def falls_soon(  # noqa: PLR0917  # all of it is the key
 @final
 @dataclass(frozen=True)
 class _Place:
-    """Where a contour is, its step, and the points of the aliasing bound; not its length."""
+    """A contour without its length: its abscissa, its step and the s₁, s₂ of the aliasing bound."""
 
     c: Fraction
     step: Fraction
@@ -935,18 +938,18 @@ def _place(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, target: flo
 
 
 def _shorter(distance: float) -> Fraction:
-    """Cut to 6 bits, so that neighbouring questions share a bound of aliases."""
+    """Truncate to 6 bits, so that neighbouring questions share a bound on aliases."""
     return Fraction(shortened(distance, 6, math.trunc))
 
 
 def _rest(kernel: Kernel, t: float) -> float:
-    """Return about −ln of the integral of |κ(c + iu)| over u ≥ t that is taken with |M| at t."""
+    """Return about −ln ∫ |κ(c + iu)| du over u ≥ t, the factor of |M| in the truncation at t."""
     order = len(kernel.poles)
     return (order - 1) * math.log(t) if order >= 2 else -_FAR_LOG
 
 
 def _abscissa(loss: Loss, kernel: Kernel, point: Saddle, epsilon: float) -> Fraction:
-    """Round the saddle to few bits, where the slope is still small against the curvature."""
+    """Round the saddle point to few bits, while the slope stays small against the curvature."""
     width = 1 / math.sqrt(point.curvature)
     quantum = Fraction(2) ** (math.frexp(_COARSE * width)[1] - 1)
     while True:
@@ -965,12 +968,12 @@ def _rounded_up(value: int) -> int:
 
 
 _SPARE = 12
-"""Bits between the precision and the accuracy, and between that and what is asked for: sums and
-bounds lose some, and with fewer an answer is wider than asked."""
+"""Bits by which the precision exceeds the accuracy, and the accuracy the requested one: sums and
+bounds lose some, and with fewer the answer is wider than requested."""
 
 
 def accuracy(asked: Fraction | None) -> int:
-    """Return the relative accuracy in bits that is aimed at, for a width that is asked for."""
+    """Return the relative accuracy, in bits, to aim at for a requested relative width."""
     best = ctx.prec - _SPARE
     if asked is None:
         return best

@@ -1,40 +1,47 @@
-"""Bounds of a product with atoms: a little normal noise is added to its loss, and a line ends.
+"""Bounds on products with atoms: a little normal noise is added to the loss, so that lines end.
 
-Let L be the loss of a product of Laplace, Gaussian and discrete Gaussian laws and of finite lists,
-with the moments
-M(s) = E_P[e^{sL}; L < ∞]. On a vertical line |M| does not fall to 0 where the laws have atoms. So
-let V be normal with mean 0 and variance t, independent of L. With H⁰(ε) =
-E_P[(1 − e^{ε−L})⁺; L < ∞], of which H(ε) is the sum with P(L = ∞),
+Let L be the loss of a product of Laplace, Gaussian and discrete Gaussian laws and finite lists, and
+M(s) = E_P[e^{sL}; L < ∞]. If the laws have atoms, |M| does not fall to 0 on a vertical line. So let
+V be normal with mean 0 and variance t, independent of L. Let
+H⁰(ε) = E_P[(1 − e^{ε−L})⁺; L < ∞], so that H(ε) = H⁰(ε) + P(L = ∞).
+
+*Statement.*
 
     E_P[(1 − e^{ε−L}) 1{L + V > ε}; L < ∞]  ≤  H⁰(ε)  ≤  E_P[(1 − e^{ε−L−V−t/2})⁺; L < ∞]
 
 *Proof.* Given L, the left side is 1 − e^{ε−L} times a probability, which is at most its positive
-part. On the right side E[e^{−V−t/2}] = 1, and y → (1 − e^{ε−L} y)⁺ is convex: Jensen's inequality.
-Both differ from H⁰ by about t/2 times the density of L at ε.
+part. On the right E[e^{−V−t/2}] = 1, and y → (1 − e^{ε−L} y)⁺ is convex: apply Jensen's inequality.
+
+Both sides differ from H⁰ by about t/2 times the density of L at ε.
 
 *The integrals.* With s = c + iu, c > 0, both sides are ∫ M(s) e^{−sε} k(s) du/2π, where
 
-    above: k(s) = e^{ts(s+1)/2}/(s(s + 1)),   below: k(s) = e^{ts²/2}/s − e^{t(s+1)²/2}/(s + 1),
+    above: k(s) = e^{ts(s+1)/2}/(s(s + 1)),   below: k(s) = e^{ts²/2}/s − e^{t(s+1)²/2}/(s + 1).
 
-and the latter is e^{ts²/2} (1/(s(s + 1)) − (e^{t(s+½)} − 1)/(s + 1)). Gaussian laws have M(s) =
-e^{vs(s+1)/2}, v the sum of the μ²: where v is no less than the t that is needed, t = 0 suffices.
+The latter is e^{ts²/2} (1/(s(s + 1)) − (e^{t(s+½)} − 1)/(s + 1)). Gaussian laws have
+M(s) = e^{vs(s+1)/2} with v the sum of the μ². If v is at least the t that would be needed, t = 0
+suffices.
 
 *Errors*, all relative to M(c) e^{−cε}:
 
-- The sum over u = jh is Σ_k e^{ckB} I(ε + kB), B = 2π/h, of which I(ε) is wanted (Poisson). Above
-  the other terms are ≥ 0, and are kept. Below each I is at most H⁰, and by Chernoff's inequality at
-  most M(s) e^{−sx} s^s/(1 + s)^{1+s} at x = ε + kB for every s > 0, and 1: geometric series with an
-  s > c for k > 0, and an s < c for k < 0.
-- The line ends at U. |M(s)| ≤ M(c) e^{−vu²/2}, and with w = v + t the rest of the integral of
-  e^{−wu²/2}/u² is at most e^{−wU²/2}/(wU³), that of e^{−wu²/2} at most e^{−wU²/2}/(wU). Above the
-  rest is at most the first one times e^{tc(c+1)/2}/π, and below at most e^{tc²/2}/π times the first
-  plus te^{t(c+½)} times the second, as |e^y − 1| ≤ |y| e^{Re y} for Re y ≥ 0.
-- In floats each ratio M_i(s)/M_i(c), at most 1 in size, is off by e_i ≤ (a_i + b_i u) units. The
-  product of the powers k_i is off by Π (1 + e_i)^{k_i} − 1, each multiplication adding √5 units to
-  e_i. The loss has a part that is exactly known, T, and the phase u(T − ε) is one for all factors.
+- *Discretisation.* By Poisson summation the sum over u = jh is Σ_k e^{ckB} I(ε + kB), B = 2π/h,
+  whose term I(ε) is wanted. Above, the other terms are ≥ 0 and are kept. Below, each I is at most
+  H⁰. By Chernoff's inequality this is at most M(s) e^{−sx} s^s/(1 + s)^{1+s} at x = ε + kB for
+  every s > 0, and at most 1. The bounds form geometric series, with an s > c for k > 0 and an
+  s < c for k < 0.
+- *Truncation.* The line ends at U. |M(s)| ≤ M(c) e^{−vu²/2}. With w = v + t the integral over
+  u > U of e^{−wu²/2}/u² is at most e^{−wU²/2}/(wU³), and that of e^{−wu²/2} at most
+  e^{−wU²/2}/(wU). Above, the rest is at most e^{tc(c+1)/2}/π times the first. Below, it is at most
+  e^{tc²/2}/π times the sum of the first and te^{t(c+½)} times the second, as
+  |e^y − 1| ≤ |y| e^{Re y} for Re y ≥ 0.
+- *Rounding.* The ratio M_i(s)/M_i(c), which is at most 1 in absolute value, has an error of at most
+  e_i ≤ (a_i + b_i u) units in floats. The product of the powers k_i has an error of
+  Π (1 + e_i)^{k_i} − 1, where each multiplication adds √5 units to e_i. A part T of the loss is
+  known without error, and the phase u(T − ε) is applied once for all factors.
 
-The ratio of a Laplace law at distance d is e^{id u} (1 − r + r e^{−d(2s+1)})/(the same at c), but
-for the phase, with r = s/(2s + 1): |r| and |1 − r| are at most 1, and the denominator at least ½.
+The ratio of a Laplace law at distance d is, up to its phase e^{id u},
+(1 − r + r e^{−d(2s+1)})/(the same at c) with r = s/(2s + 1). |r| and |1 − r| are at most 1, and the
+denominator is at least ½.
 """
 
 from __future__ import annotations
@@ -78,35 +85,36 @@ if TYPE_CHECKING:
     Complexes: TypeAlias = NDArray[np.complex128]
 
 _UNIT = 2.0**-53
-"""The relative rounding of a float."""
+"""The relative rounding error of a float."""
 _TIMES = 2.3
 """√5, rounded up: the relative error of a complex product, in units."""
 _ROOM = 1 + 1e-9
-"""Covers the rounding of bounds that are floats."""
+"""Factor that covers the rounding of float bounds."""
 _PRECISION = 128
-"""Bits of what is not a float."""
+"""Precision, in bits, of all that is not in floats."""
 _NOISE, _REST = 0.6, 0.02
-"""Shares of the asked width that the noise takes, and each of the aliases and the line's end."""
+"""Shares of the requested width: for the noise, and for each of the aliases and the truncation."""
 _TRIES = 4
-"""Variances that are tried: atoms may make the bounds wider than a density would."""
+"""Largest number of variances that are tried: with atoms, bounds can be wider than planned."""
 MOST_WORK, MOST_POINTS = 1 << 25, 1 << 20
-"""Points of a line times laws, values of lists counted, about half a second; and points."""
+"""Largest number of points of a line times laws, counting values of lists, which takes about half a
+second; and the largest number of points."""
 _SETTLED = 1 / 64
-"""Share of the asked width to which the roots of both bounds are sought."""
+"""Share of the requested width to which the roots of both bounds are sought."""
 _ROUNDING = 100 * _UNIT
-"""What the rounding of one law is about."""
+"""About the rounding error of one law."""
 _BITS = 5
-"""Of the numbers that make a line, so that neighbouring questions share it."""
+"""Bits of the parameters of a line, so that neighbouring questions share it."""
 _DIGITS = 20
-"""Of the ends, which are rounded outward."""
+"""Digits of the ends, which are rounded outward."""
 _LEAST_SIZE = 1e-9
-"""Losses below it have widths relative to it."""
+"""For a smaller epsilon, widths are relative to this."""
 _COARSE = Fraction(1, 100)
-"""The width of a bound that takes little time."""
+"""A relative width that is reached quickly, for `bound`."""
 
 
 def applies(pairs: Sequence[Pair]) -> bool:
-    """Whether all laws have `moments`, and not all are Gaussian."""
+    """Whether all laws have `moments`, and some law is not Gaussian."""
     return not all(isinstance(pair, GaussianPair) for pair in pairs) and all(
         moments(pair) is not None for pair in pairs
     )
@@ -114,7 +122,7 @@ def applies(pairs: Sequence[Pair]) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def moments(pair: Pair) -> Moments | None:
-    """Return those of a Laplace, Gaussian or discrete Gaussian law, or a list; else None."""
+    """Return the moments of a Laplace, (discrete) Gaussian or finite law, or None for others."""
     if isinstance(pair, GaussianPair):
         return GaussianTransform(pair)
     if isinstance(pair, LaplacePair):
@@ -129,7 +137,7 @@ def moments(pair: Pair) -> Moments | None:
 @final
 @dataclass(frozen=True)
 class Laws:
-    """The moments of a sum of independent losses, and how often each occurs."""
+    """The moments of a sum of independent losses, and the count of each."""
 
     factors: tuple[tuple[Moments, int], ...]
 
@@ -142,11 +150,11 @@ class Laws:
 
     @cached_property
     def floats(self) -> FloatSum:
-        """The same in floats."""
+        """The sum in floats."""
         return FloatSum([(part.estimate(), count) for part, count in self.factors])
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
-        """Return ln M(c) and its first two derivatives, without proof."""
+        """Return ln M(c) and its first two derivatives, in floats without error bounds."""
         return self.floats.cumulants(c)
 
     def log_value(self, c: Fraction) -> arb:
@@ -154,7 +162,7 @@ class Laws:
         return sum((count * part.value(c).log() for part, count in self.factors), start=arb(0))
 
     def log_upper(self, c: Fraction) -> arb:
-        """Return an upper bound of ln M(c)."""
+        """Return an upper bound on ln M(c)."""
         return sum((count * part.log_upper(c) for part, count in self.factors), start=arb(0))
 
     @property
@@ -172,19 +180,19 @@ def _laws(product: Product) -> Laws:
 @final
 @dataclass(frozen=True)
 class Blurred(Engine):
-    """Two bounds by noise that is added to the loss (at the head of this file)."""
+    """An engine that bounds the profile by adding noise to the loss (see the head of this file)."""
 
     numerical = True
 
     def width(self, product: Product) -> Fraction:
-        """Return the relative width that comes within about 0.2 s."""
+        """Return the relative width that is reached within about 0.2 s."""
         smooth = any(isinstance(pair, GaussianPair) for pair in product.pairs)
         return COMPOSED_WIDTH if smooth else GRID_WIDTH
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return a ball around both bounds, of the width that is asked for, or of six digits.
+        """Return a ball around both bounds, of the requested relative width (default: six digits).
 
-        For ε < 0 from the reversed pair. Raises UndecidedError where that takes too long.
+        For ε < 0 it is computed from the reversed pair. Raises UndecidedError if it takes too long.
         """
         if epsilon.sign < 0:
             turned = product.reverse().hockey_stick(-epsilon)
@@ -209,9 +217,9 @@ class Blurred(Engine):
         delta: ExactReal,
         relative_width: Fraction,
     ) -> Interval | None:
-        """Enclose ε(δ) by the points at which the bounds pass δ.
+        """Enclose ε(δ) between the points where the two bounds cross δ.
 
-        None where it is not clearly positive: it is then searched by values.
+        Return None if ε(δ) is not clearly positive; it is then found from values of H.
         """
         loss, mass = _laws(product), product.infinity_mass()
         target, wanted, share = delta.ball() - mass, float(relative_width), _NOISE
@@ -242,7 +250,7 @@ class Blurred(Engine):
         )
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return the upper bound, to two digits."""
+        """Return the upper bound on H(ε), to two digits; 1 if that takes too long."""
         with contextlib.suppress(UndecidedError):
             return self.profile(product.to_width(_COARSE), epsilon).upper().min(arb(1))
         return arb(1)
@@ -262,18 +270,18 @@ class Line:
     known: arb
     """T"""
     terms: dict[bool, Complexes]
-    """Those above (True) and below, the first one halved."""
+    """The terms of the upper (True) and the lower bound, with the first term halved."""
     wrong: dict[bool, float]
-    """Bounds of the sums of their errors."""
+    """Bounds on the sums of their errors."""
     rest: dict[bool, float]
-    """Bounds of what is beyond the ends of the line."""
+    """Bounds on the integrals beyond the end of the line."""
     aliases: tuple[tuple[Fraction, arb], ...]
-    """An s, and ln of a bound of the aliases times e^{(s − c)ε}."""
+    """On each side: an s, and ln of a bound on the aliases times e^{(s − c)ε}."""
     log_size: arb
     """ln M(c)"""
 
     def bound(self, epsilon: arb, *, above: bool) -> arb:
-        """Return an upper bound of H⁰(ε), or a lower one."""
+        """Return an upper bound on H⁰(ε), or a lower one."""
         with ctx.workprec(_PRECISION):
             way = self.known - epsilon
             d, off = float(way.mid()), float(way.rad()) + 8 * _UNIT * abs(float(way.mid()))
@@ -296,9 +304,9 @@ class Line:
 def _line(
     loss: Laws, epsilon: float, wanted: float, share: float, *, of_loss: bool = False
 ) -> Line:
-    """Choose the line, the noise, the step and the end for a width of H⁰(ε), or of ε.
+    """Choose the line, the noise, the step and the end for a width of H⁰(ε), or (`of_loss`) of ε.
 
-    Raises UndecidedError where they are too much work, or ε is beyond the losses.
+    Raises UndecidedError if that is too much work, or if ε is beyond the losses.
     """
     try:
         point = saddle(loss, CALL, epsilon)
@@ -341,7 +349,7 @@ def _line(
 
 
 def _gaussian(loss: Laws) -> float:
-    """Return v, nearly."""
+    """Return a float near v."""
     return math.fsum(
         n * part.estimate().cumulants(1.0)[2]
         for part, n in loss.factors
@@ -356,7 +364,7 @@ def _cost(part: Moments) -> int:
 
 
 def _beyond(c: float, v: float, t: float, end: float) -> dict[bool, float]:
-    """Return what is missed beyond the end of the line above and below."""
+    """Return bounds on the integrals beyond the end of the line, above (True) and below."""
     w = (v + t) * (1 - 8 * _UNIT)
     first = math.exp(-w * end * end / 2) / (w * end)
     inner = first / (end * end)
@@ -367,10 +375,10 @@ def _beyond(c: float, v: float, t: float, end: float) -> dict[bool, float]:
 
 
 @functools.lru_cache(maxsize=8)
-def _summed(  # noqa: PLR0917  # all of it is the key
+def _summed(  # noqa: PLR0917  # all arguments are the key
     loss: Laws, at: float, t: float, step: float, count: int, ends: tuple[float, ...]
 ) -> Line:
-    """Return the terms of a line."""
+    """Return the terms of a line, their error bounds and the bounds on its aliases."""
     u, c, sides = step * np.arange(count), Fraction(at), tuple(map(Fraction, ends))
     total, s = np.ones(count, dtype=np.complex128), at + 1j * u
     flat, steep, r = 0.0, 0.0, s / (2 * s + 1)
@@ -416,9 +424,9 @@ def _summed(  # noqa: PLR0917  # all of it is the key
 
 
 def _turns(angle: float, count: int) -> Complexes:
-    """Return e^{ij·angle} for j < count, to (7 + 3j|angle|) units.
+    """Return e^{ij·angle} for j < count, with errors of at most 7 + 3j|angle| units.
 
-    Both factors have 2, and their product √5.
+    Each of two factors contributes 2 units, and their product √5.
     """
     inner = math.isqrt(count) + 1
     near = angle * np.arange(inner)
@@ -431,7 +439,7 @@ def _turns(angle: float, count: int) -> Complexes:
 def _laplace(
     distance: ExactReal, c: float, step: float, r: Complexes
 ) -> tuple[Complexes, arb, float, float]:
-    """Return the ratios without their phase, what is known of the loss, and a and b."""
+    """Return the ratios without their phase, the known part of the loss, and a and b."""
     d = float(distance.ball().mid())
     ratio = _turns(-2 * d * step, len(r))
     ratio *= math.exp(-d * (2 * c + 1)) * r
@@ -443,9 +451,9 @@ def _laplace(
 def _listed(
     part: Listed, c: Fraction, step: float, count: int
 ) -> tuple[Complexes, arb, float, float]:
-    """Return the same of a list, of which the likeliest loss is taken as known.
+    """Return the same for a list; the known part of the loss is the likeliest loss.
 
-    What is not listed is a share of M(c), and an error at every s.
+    Outcomes that are not listed have a bounded share of M(c), which is an error at every s.
     """
     rule = part.tilted(c).rule
     whole = rule.total()

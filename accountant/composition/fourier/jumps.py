@@ -1,31 +1,33 @@
-"""Contour integrals where one large loss decides: what a cut takes away, in closed form.
+"""Contour integrals where one large loss decides: a closed form for what a cut removes.
 
-Where ε is reached by one large loss of one release among many small ones, no vertical line is good
-for M(z) e^{−zε}κ(z): at the tilt at which the sum of the losses is ε, most of M belongs to outcomes
-without a jump, or to jumps that are too large, and their contributions cancel. But a loss somewhat
-above ε decides alone, and all other losses are of the size of ε: the line through their own saddle
-is short.
+Consider a sum that reaches ε by one large loss of one release, among many small losses. Then no
+vertical line is good for M(z) e^{−zε}κ(z). At the tilt at which the mean of the sum is ε, most of M
+comes from outcomes without a jump, or from jumps that are too large, and their contributions
+cancel. But a loss somewhat above ε decides alone; all other losses are at most about ε, and the
+line through their own saddle point is short.
 
-Let the normal laws of a product be cut by χ_i (`losses.transform.Cut`), and let μ be the measure of
-the outcomes that the cuts take away, those with at least one large loss, with the sum S of all
-losses. Its masses under P and Q are closed forms,
+*Notation.* Cut the normal laws of a product by χ_i (`losses.transform.Cut`). Let S be the sum of
+all losses, and μ the measure of the outcomes that the cuts remove: those with at least one large
+loss. Its masses under P and Q have closed forms,
 
-    p = 1 − Π(1 − p_i)^{k_i},    q = ∫ e^{−S} dμ = 1 − Π(1 − q_i)^{k_i},
+    p = 1 − Π(1 − p_i)^{k_i},    q = ∫ e^{−S} dμ = 1 − Π(1 − q_i)^{k_i}.
 
-and (1 − e^{ε−S})⁺ = 1 − e^{ε−S} + (e^{ε−S} − 1)⁺, so that μ contributes to the integrals of
-`fourier.measure` to the right of all poles
+With the transforms of the small and of the large losses of a factor, T_i(z) = E[χ_i w^s] and
+J_i(z) = E[(1 − χ_i) w^s], s = z + 1, the transform of μ is F = Π (T_i + J_i)^{k_i} − Π T_i^{k_i}.
+
+*Statement.* To the integrals of `fourier.measure` to the right of all poles, μ contributes
 
     1/(z(z + 1)):  p − e^ε q + G,     1/z:  p − G,     1/(z + 1):  e^ε q − G,
 
-where G is the integral of the same kernel left of all poles, 0 ≤ G ≤ E(c) = F(c) e^{−cε} for all
-real c there: Chernoff's bound, with F the transform of μ. G belongs to outcomes with a large loss
-and yet S ≤ ε: a cut a little above ε makes it as small as is asked, because the other losses are
-bounded below, or hardly ever add up to much less than 0.
+where G is the integral over μ of the same kernel to the left of all poles, and
+0 ≤ G ≤ E(c) = F(c) e^{−cε} for every real c there.
 
-With T_i(z) = E[χ_i w^s] and J_i(z) = E[(1 − χ_i) w^s], s = z + 1, the transforms of the small and
-of the large losses of a factor, F = Π (T_i + J_i)^{k_i} − Π T_i^{k_i}.
+*Proof.* (1 − e^{ε−S})⁺ = 1 − e^{ε−S} + (e^{ε−S} − 1)⁺ gives the first contribution, and the others
+are complements likewise. The bound on G is Chernoff's.
 
-The place of the cut is chosen by floats; nothing that is proved rests on it.
+G belongs to outcomes with a large loss and yet S ≤ ε. A cut a little above ε makes it as small as
+desired, because the other losses are bounded below, or hardly ever sum to much less than 0. Floats
+choose the place of the cut; any choice is valid.
 """
 
 from __future__ import annotations
@@ -64,11 +66,11 @@ from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.numbers.solve import halved, shortened
 
 _NEGLIGIBLE = -30.0
-"""ln x below which floats do not tell ln(1 + x) from x, to 1e-13."""
+"""ln x below which ln(1 + x) equals x in floats, to 1e-13."""
 _LARGEST = 600.0
-"""Largest exponent that is formed: e^709 is the last float."""
+"""Largest exponent that is used; the largest float is about e^709."""
 _FLAT = 1e-6
-"""Least second derivative of ln F as a share of that of ln Π T: by rounding it may be negative."""
+"""Least second derivative of ln F, relative to that of ln Π T: rounding could make it negative."""
 
 
 @final
@@ -77,9 +79,9 @@ class Jumps:
     """F(z) = Π (T_i + J_i)^{k_i} − Π T_i^{k_i}."""
 
     small: Loss
-    """The transforms T_i, and k_i."""
+    """The transforms T_i and the counts k_i."""
     large: tuple[MixtureTransform | None, ...]
-    """The transforms J_i, None for losses without any."""
+    """The transforms J_i; None for factors without large losses."""
 
     def __hash__(self) -> int:
         return self._hash
@@ -89,7 +91,7 @@ class Jumps:
         return hash((self.small, self.large))
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
-        """Return ln F(c) and its first two derivatives, without proof.
+        """Return ln F(c) and its first two derivatives, in floats without error bounds.
 
         With D = Σ k_i ln(1 + J_i/T_i), ln F = Σ k_i ln T_i + ln(e^D − 1).
         """
@@ -97,7 +99,7 @@ class Jumps:
         return found
 
     def log_upper(self, c: Fraction) -> arb:
-        """Return an upper bound: F(c) increases with every T_i(c) and every J_i(c)."""
+        """Return an upper bound on ln F(c), since F(c) increases with every T_i(c) and J_i(c)."""
         total, excess = arb(0), arb(0)
         for (part, count), jump in zip(self.small.factors, self.large, strict=True):
             size = part.log_upper(c)
@@ -149,7 +151,7 @@ def _cumulants(jumps: Jumps, c: float) -> tuple[float, float, float]:
 @final
 @dataclass(frozen=True)
 class _Term:
-    """One factor: ln k, ln ln(1 + J/T), ln(J/(T + J)), and what J has more than T."""
+    """One factor: ln k, ln ln(1 + J/T), ln(J/(T + J)), and the mean and variance of J minus T."""
 
     log_count: float
     log_excess: float
@@ -160,7 +162,7 @@ class _Term:
 
 @functools.lru_cache(maxsize=64)
 def floats_of(part: Transform) -> FloatTransform:
-    """Return the transform in floats, with the tables that it keeps."""
+    """Return the transform in floats; it is cached because it keeps tables."""
     return part.estimate()
 
 
@@ -172,54 +174,57 @@ def _log_log1p(log_value: float) -> float:
 
 
 _LARGE = 700.0
-"""Losses beyond it have exponentials that floats do not hold."""
+"""Largest loss whose exponential is a finite float."""
 _SURE_WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 9))
-"""Widths of cuts, the smoothest first: sharper ones tame larger tilts, and need finer nodes."""
+"""Widths of cuts, the smoothest first: a sharper cut allows larger tilts but needs finer nodes."""
 _SHARP = Fraction(1, 64)
-"""Width of the cuts that a threshold is searched with: so sharp that only the place matters."""
+"""Width of the cuts used in the search for a threshold: so sharp that only the place matters."""
 _GRAIN = 64
-"""Parts of a unit to which a place is rounded up: neighbouring questions share their cuts."""
+"""A place is rounded up to a multiple of one over this, so that neighbouring questions share it."""
 _HALVINGS = 5
-"""Halvings of the range of ln(threshold − ε): a third or so is left, less than `_WIDER`."""
+"""Bisections of ln(threshold − ε): the remaining range is about a third, less than `_WIDER`."""
 _LEAST_SHARE = 1e-4
-"""Least distance of a threshold from ε, as its share: nearer ones decide nothing sooner."""
+"""Least distance of a threshold from ε, relative to ε: a nearer one does not decide sooner."""
 _WIDER, _SURE_FURTHER = 1.5, 0.1
-"""Factor and share of ε by which a threshold is above the least one, so that cuts may be smooth."""
+"""The distance of the least threshold from ε is multiplied by the first number, and this share of ε
+is added, so that cuts can be smooth."""
 _GROWTH, _LEAP = 1.5, 16.0
-"""Least and largest ratio of the tilts that are tried: Chernoff's bound is flat near its least
-value, and far beyond it floats do not know it."""
+"""Least and largest ratio of successive tilts: Chernoff's bound is flat near its minimum, and
+unknown in floats far beyond."""
 _TILT_BITS = 3
 """Bits of a tilt: with more, fewer questions share its bounds."""
 _FARTHEST = 2.0**35
-"""Largest tilt: it is beyond any that helps."""
+"""Largest tilt that is tried; a larger one never helps."""
 _FIRST_TILT = 2.0
-"""First tilt above 1, in units of 1/(|ε| + least sum): smaller ones hardly bound anything."""
+"""First tilt, minus 1, in units of 1/(|ε| + least sum): a smaller one hardly bounds anything."""
 _SURE_ROUGH, _MASSES = 24, 128
-"""Bits of a bound, besides those of the count, and more bits of masses, which cancel."""
+"""Bits of a bound, in addition to those of the count; and additional bits of masses, which cancel.
+"""
 _SURE_SPARE = 3.0
-"""−ln of the share of the accuracy that undecided outcomes may take."""
+"""−ln of the share of the error that undecided outcomes may take."""
 _PLACE_BITS = 5
-"""Bits of the ε that a cut is made for, counted from the least sum on, and of a first tilt: with
-fewer, more questions share cuts, and lines are longer."""
+"""Bits of the distance from the least sum to the ε of a cut, and bits of a first tilt: with fewer,
+more questions share cuts, but lines are longer."""
 _ROUNDS = 6
-"""Times a cut is placed anew for the value and the tilt that it gives."""
+"""Times that a cut is placed again for the value and tilt that it leads to."""
 _SAME = 3.0
-"""Difference of ln G at which a cut was placed for the value it gives."""
+"""Difference of ln G below which a cut counts as placed for the value it leads to."""
 _MOVED = 1e-9
-"""Relative size of the last step of an estimate, the next one of which would be its square."""
+"""Relative size of the last step of an estimate; the next one would be about its square."""
 _ALONE, _FINER = (-20.0, 6.5), 12
-"""Natural logarithms of the ε between which that of one release is sought, and halvings, to 1 %."""
+"""Natural logarithms of the range in which the ε of a single release is sought, and the number of
+bisections, which find it to 1 %."""
 _SURE_STEEPER = 1.25
 """Factor by which the next tilt exceeds the needed one, so that the search ends."""
 
 
 def sure_cut(loss: Loss, epsilon: float, log_error: float, tilt: float) -> Loss:
-    """Return the loss cut so that a loss beyond the cuts decides alone, up to e^log_error.
+    """Return the loss, cut such that a loss beyond the cuts decides alone, up to e^log_error.
 
-    The cuts are as smooth as they can be a little above the least threshold, and sharp enough for
-    the losses to stay small under the tilt.
+    The threshold is a little above the least one. The cuts are as smooth as possible there, yet
+    sharp enough for the remaining losses to stay small under the tilt.
 
-    Raises UndecidedError where there is none.
+    Raises UndecidedError if there is no such cut.
     """
     least = least_sum(loss)
     low, high = math.log(_LEAST_SHARE * (epsilon or least)), math.log(least + 8 * epsilon)
@@ -237,7 +242,7 @@ def sure_cut(loss: Loss, epsilon: float, log_error: float, tilt: float) -> Loss:
 
 
 def least_sum(loss: Loss) -> float:
-    """Return −Σ k ln(1 − q): minus the least sum of the losses of samples."""
+    """Return −Σ k ln(1 − q), the least sum of the losses of samples with its sign changed."""
     return -sum(
         count * part.floats().log_rest
         for part, count in loss.factors
@@ -246,8 +251,8 @@ def least_sum(loss: Loss) -> float:
 
 
 def place_of(floats: Mixture, threshold: float) -> float:
-    """Return the x where the loss is a threshold, −∞ where all losses are larger."""
-    if threshold > _LARGE:  # e^threshold would overflow, and the share does not count
+    """Return the x where the loss equals the threshold, or −∞ if every loss is larger."""
+    if threshold > _LARGE:  # e^threshold would overflow, and the share is negligible
         log_odds = threshold
     else:
         odds = math.expm1(threshold) + math.exp(floats.log_share)
@@ -267,7 +272,7 @@ def _cut(loss: Loss, threshold: float, width: Fraction) -> Loss:
 
 
 def _decides(loss: Loss, cut: Loss, epsilon: float, log_error: float) -> bool:
-    """Whether G is below e^log_error at some tilt: no step passes the first of them by much."""
+    """Whether G is below e^log_error at some tilt; the search hardly passes the first such tilt."""
     for _, value, slope in _tilts(loss, cut, epsilon, log_error):
         if value < log_error or slope >= 0:
             return value < log_error
@@ -277,9 +282,9 @@ def _decides(loss: Loss, cut: Loss, epsilon: float, log_error: float) -> bool:
 def _tilts(
     loss: Loss, cut: Loss, epsilon: float, enough: float
 ) -> Iterator[tuple[float, float, float]]:
-    """Yield tilts a > 1, about ln F(−a) e^{aε} and its slope, up to the least value.
+    """Yield tilts a > 1 with about ln F(−a) e^{aε} and its slope, up to the minimum.
 
-    It is convex in a, so that Newton's steps do not pass the first a at which it is `enough`.
+    This function of a is convex, so Newton's steps do not pass the first a where it is `enough`.
     """
     taken = _taken(cut)
     first = shortened(_FIRST_TILT / (abs(epsilon) + least_sum(loss) or 1.0), _PLACE_BITS)
@@ -300,7 +305,7 @@ def _tilts(
 
 @functools.lru_cache(maxsize=64)
 def _taken(cut: Loss) -> Jumps:
-    """Return the measure of the outcomes that the cuts take away."""
+    """Return the measure μ of the outcomes that the cuts remove."""
     large = tuple(
         replace(part, cut=None, rise=part.cut)
         if isinstance(part, MixtureTransform) and part.cut is not None
@@ -313,10 +318,10 @@ def _taken(cut: Loss) -> Jumps:
 def beyond(  # noqa: PLR0917
     loss: Loss, cut: Loss, kernel: Kernel, epsilon: ExactReal, found: arb, bits: int
 ) -> arb:
-    """Return what the outcomes that the cuts take away add to an integral right of all poles.
+    """Return the contribution of what the cuts remove to an integral to the right of all poles.
 
-    `loss` is the loss without cuts, `found` the integral of the other outcomes: where all that is
-    taken is below 2^−bits of it, that is the bound.
+    `loss` has no cuts, and `found` is the integral of the remaining outcomes. If the total removed
+    mass is below 2^−bits of it, that mass is the bound.
     """
     with ctx.workprec(ctx.prec + _MASSES):
         first, second = _masses(cut)
@@ -337,7 +342,7 @@ def beyond(  # noqa: PLR0917
 
 
 def _masses(cut: Loss) -> tuple[arb, arb]:
-    """Return p and q."""
+    """Return the masses p and q."""
     first, second = arb(0), arb(0)
     for part, count in cut.factors:
         if isinstance(part, MixtureTransform):
@@ -348,9 +353,10 @@ def _masses(cut: Loss) -> tuple[arb, arb]:
 
 
 def _undecided(loss: Loss, cut: Loss, epsilon: ExactReal, enough: float) -> arb:
-    """Return an upper bound of G, at the first tilt at which ln G is low enough, or the best.
+    """Return an upper bound on G at the first tilt where ln G is at most `enough`, or the best.
 
-    For all kernels it is E(c) at any c ≤ −1: e^{−cu} is above (e^u − 1)⁺, e^u 1{u ≥ 0}, 1{u ≥ 0}.
+    For each kernel it is E(c) at any c ≤ −1, because e^{−cu} is above (e^u − 1)⁺, e^u 1{u ≥ 0} and
+    1{u ≥ 0}.
     """
     best, c = math.inf, Fraction(-2)
     for tilt, value, _ in _tilts(loss, cut, float(epsilon), enough):
@@ -363,9 +369,10 @@ def _undecided(loss: Loss, cut: Loss, epsilon: ExactReal, enough: float) -> arb:
 
 
 def decided_cut(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
-    """Return the loss cut somewhat above ε, or above a little larger one, which leaves no more.
+    """Return the loss, cut such that what is undecided at ε is negligible.
 
-    Where that one is too large, as near 0, it is nearer to ε.
+    The cut is made for a rounded value somewhat above ε, which also serves ε. If that value is too
+    large, as near 0, it is rounded more closely.
     """
     if not epsilon >= 0:
         raise UndecidedError(f"No loss decides alone at epsilon={epsilon:.6g}.")
@@ -378,7 +385,7 @@ def decided_cut(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
 
 @functools.lru_cache(maxsize=64)
 def _decided_cut(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
-    """Return the loss cut somewhat above ε, so that what is undecided is negligible."""
+    """Return the loss, cut somewhat above ε, such that what is undecided is negligible."""
     level, tilt = 0.0, 1 / (epsilon + least_sum(loss))
     for _ in range(_ROUNDS):
         cut = sure_cut(loss, epsilon, level - bits * _LOG_2 - _SURE, rounded(tilt))
@@ -392,11 +399,11 @@ def _decided_cut(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
 
 
 def estimate_epsilon(loss: Loss, log_delta: float) -> float | None:
-    """Return the ε with ln δ(ε) = log_delta, in floats, where a loss somewhat above ε decides.
+    """Return the ε with ln δ(ε) = log_delta, in floats, if a loss somewhat above ε decides.
 
-    Newton's method with p − e^ε q in closed form and the sum of the other outcomes on a line. It
-    starts where one release alone has the δ; a cut serves every smaller ε as well. None where no
-    loss decides, or floats do not tell.
+    Newton's method uses p − e^ε q in closed form, and the integral of the other outcomes on a line.
+    It starts at the ε where the single releases sum to δ. A cut serves every smaller ε too. Return
+    None if no loss decides, or if floats are not accurate enough.
     """
 
     def is_more(log: float) -> bool:
@@ -409,7 +416,7 @@ def estimate_epsilon(loss: Loss, log_delta: float) -> float | None:
             if epsilon > place:
                 cut, place = decided_cut(loss, CALL, epsilon, bits), epsilon
             log, slope = estimator(cut).log_integral(CALL, epsilon)
-        except (UndecidedError, ArithmeticError):  # too far
+        except (UndecidedError, ArithmeticError):  # ε is too large
             high = epsilon
             epsilon = math.sqrt(low * high)
             if high < _WIDER * low:
@@ -429,7 +436,7 @@ def estimate_epsilon(loss: Loss, log_delta: float) -> float | None:
 
 
 def _log_alone(loss: Loss, epsilon: float) -> float:
-    """Return ln of Σ k δ_i(ε), δ_i the profile of one release that is sampled."""
+    """Return ln Σ k δ_i(ε), where δ_i is the profile of one sampled release."""
     total = 0.0
     for part, count in loss.factors:
         if isinstance(part, MixtureTransform):
@@ -442,27 +449,27 @@ def _log_alone(loss: Loss, epsilon: float) -> float:
 
 _LOG_2 = math.log(2)
 _FEWEST, _MOST_EXTRA = 24, 400
-"""Bits by which an integral that lacks some is improved at least, and most of them in all."""
+"""Least number of bits by which an inaccurate integral is improved, and the most bits in total."""
 _SHORT = 512
-"""Nodes of a line up to which it comes first where floats have no sum."""
+"""Nodes of a line up to which sums in balls are tried at first, where floats fail."""
 _BITS, _PROFILE_BITS = 46, 128
-"""Accuracy of an estimate in bits, and the bits of the masses, which may be as small as δ."""
+"""Accuracy of an estimate in bits; and bits of the masses, which may be as small as δ."""
 _MOST_STEPS = 64
-"""Steps of an estimate."""
+"""Largest number of steps of an estimate."""
 _SURE = 4.0
-"""−ln of the share of what may be lost that losses beyond a cut leave undecided."""
+"""−ln of the share of the error that losses beyond a cut may leave undecided."""
 
 
 def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
-    """Return a ball around G(ε) of relative accuracy of about 2^−bits.
+    """Return a ball around G(ε) of relative accuracy about 2^−bits.
 
-    `strip` reaches to the right: large losses count there. What the cuts take from the laws is
-    added in closed form.
+    `strip` is to the right of all poles, where large losses contribute. What the cuts remove from
+    the laws is added in closed form.
 
-    Raises UndecidedError where no loss is certain to decide, or where a line has too many nodes.
+    Raises UndecidedError if no loss is certain to decide, or if a line has too many nodes.
     """
     cut = decided_cut(loss, strip, float(epsilon), coarse(bits))
-    # First by short sums, and else to one bit more, for what is added.
+    # First with short sums; then with any sums to one more bit, because a term is added.
     for asked, most in ((bits, _SHORT), (bits + 1, MOST_NODES)):
         with contextlib.suppress(UndecidedError):
             part = _kept(cut, kernel, strip, epsilon, asked, most=most)
@@ -475,7 +482,7 @@ def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, 
 def _kept(
     cut: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int, *, most: int
 ) -> arb:
-    """Return the integral of the outcomes that are kept, once more to the bits that cancel."""
+    """Return the integral of the kept outcomes, with more bits if some are lost to cancellation."""
     extra = 0
     while True:
         value = integral(cut, kernel, strip, epsilon, bits + extra, most=most)

@@ -1,4 +1,4 @@
-"""Gaussian noise of any covariance over any sensitivity space."""
+"""Gaussian noise of any covariance, for any sensitivity space."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class GeneralGaussian(GaussianNoise):
     Parameters
     ----------
     covariance
-        Σ: `Isotropic`, `Diagonal`, `Exchangeable` or `Matrix`. It may be singular where no
-        difference leaves its range.
+        Σ: `Isotropic`, `Diagonal`, `Exchangeable` or `Matrix`. It may be singular if its range
+        contains the whole space.
     space
-        The differences v of the true answers on two neighbours, for whichever relation they
-        were computed: `L2Ball`, `Box`, `SparseBox`, `FiniteSet` or `DisjointGroups`. μ is exact
-        where every element of the space occurs, and an upper bound where some do not.
+        The set of differences v of the true answers on two neighbours, for whichever relation they
+        were computed: `L2Ball`, `Box`, `SparseBox`, `FiniteSet` or `DisjointGroups`. μ is exact if
+        every element of the space occurs, and otherwise an upper bound.
     """
 
     example = "GeneralGaussian(covariance=Diagonal(variances=[1, 4]), space=Box(bounds=[1, 2]))"
@@ -53,7 +53,7 @@ class GeneralGaussian(GaussianNoise):
             )
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return N(μ, 1) against N(0, 1)."""
+        """Return the pair N(μ, 1) and N(0, 1)."""
         return WorstCase.symmetric(
             GaussianPair(self, None),
             "N(v, Σ) against N(0, Σ) is the Gaussian pair with μ² = v'Σ⁻¹v, and the profile "
@@ -62,24 +62,24 @@ class GeneralGaussian(GaussianNoise):
 
     @property
     def dimension(self) -> int:
-        """Number of coordinates."""
+        """The number of coordinates."""
         return self.space.dimension
 
     def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
-        """Return the largest Mahalanobis norm over the space."""
+        """Return μ, the largest Mahalanobis norm √(v'Σ⁻¹v) over the space."""
         return _largest_norm(self.space, self.covariance).ball()
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return the same where its square is rational (None for a ball and a Matrix)."""
+        """Return μ if its square is rational, else None (as for a ball with a Matrix)."""
         return _largest_norm(self.space, self.covariance).exact
 
     def lattice_sampler(self) -> LatticeSampler:
-        """Return N(0, Σ) noise, each coordinate on a lattice of its own step."""
+        """Return a sampler of N(0, Σ) noise, each coordinate on a lattice with its own step."""
         return LatticeSampler(coloured(self.covariance))
 
     def variances(self) -> list[arb]:
         """Return the diagonal of Σ."""
-        known = functools.cache(ball)  # equal entries are one ball
+        known = functools.cache(ball)  # equal entries share a ball
         return [known(entry) for entry in self.covariance.diagonal_entries()]
 
     def covariance_matrix(self) -> list[list[arb]]:
@@ -88,7 +88,7 @@ class GeneralGaussian(GaussianNoise):
         return [[known(entry) for entry in row] for row in self.covariance.matrix()]
 
     def quantile(self, probability: ExactReal) -> arb:
-        """Return the quantile of one coordinate, where all variances are equal."""
+        """Return the quantile of one coordinate if all variances are equal, else raise."""
         entries = set(self.covariance.diagonal_entries())
         if len(entries) > 1:
             raise NotApplicableError(
@@ -98,13 +98,13 @@ class GeneralGaussian(GaussianNoise):
         return ball(entries.pop()).sqrt() * normal_quantile(probability)
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw the noise of `size` releases, one row each."""
+        """Draw the noise of `size` releases, one row per release."""
         return self.covariance.sample(size, rng=rng)
 
 
 @functools.lru_cache(maxsize=64)
 def _largest_norm(space: Space, covariance: Covariance) -> Norm:
-    """Find the worst difference once; its norm is then enclosed at any precision."""
+    """Return the norm of the worst difference, which can be enclosed at any precision."""
     return space.largest_norm(covariance)
 
 
@@ -113,13 +113,13 @@ def _largest_norm(space: Space, covariance: Covariance) -> Norm:
 
 @declared
 class MatrixVariateGaussian(GaussianNoise):
-    """Release an M×N matrix plus noise Σ^{1/2} Z Ψ^{1/2}, Z of independent N(0, 1) entries.
+    """Release an M×N matrix plus noise Σ^{1/2} Z Ψ^{1/2}, where Z has independent N(0, 1) entries.
 
-    Entries (i, j) and (k, l) of the noise have covariance Σ_ik Ψ_jl. On matrices that differ by
-    D the loss is N(μ²/2, μ²) with μ² = tr(Ψ⁻¹D'Σ⁻¹D) ≤ ‖D‖²/(λ(Σ) λ(Ψ)), λ the least
-    eigenvalue, with equality for D = Δuv' along the two eigenvectors. So the mechanism is exactly
-    μ-GDP with μ = Δ/√(λ(Σ) λ(Ψ)); the sufficient condition of Chanyaswad et al. (Theorem 3 in
-    Ji and Li) needs far more noise than that.
+    Entries (i, j) and (k, l) of the noise have covariance Σ_ik Ψ_jl. If the answers on two
+    neighbours differ by D, the loss is N(μ²/2, μ²) with μ² = tr(Ψ⁻¹D'Σ⁻¹D) ≤ ‖D‖²/(λ(Σ) λ(Ψ)),
+    where λ is the least eigenvalue. Equality holds for D = Δuv' with the corresponding unit
+    eigenvectors u and v. So the mechanism is exactly μ-GDP with μ = Δ/√(λ(Σ) λ(Ψ)). The sufficient
+    condition of Chanyaswad et al. (Theorem 3 in Ji and Li) requires far more noise.
 
     Parameters
     ----------
@@ -128,8 +128,8 @@ class MatrixVariateGaussian(GaussianNoise):
     column_covariance
         Ψ, N×N and positive definite.
     l2_sensitivity
-        Δ > 0, the largest Frobenius norm of the difference of the answers on two neighbours (for
-        whichever relation it was computed), attained in every direction.
+        Δ > 0, the largest Frobenius norm of the difference of the answers on two neighbours, for
+        whichever relation it was computed. Differences of this norm occur in every direction.
     """
 
     example = (
@@ -151,7 +151,7 @@ class MatrixVariateGaussian(GaussianNoise):
                 )
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return N(μ, 1) against N(0, 1)."""
+        """Return the pair N(μ, 1) and N(0, 1)."""
         return WorstCase.symmetric(
             GaussianPair(self, None),
             "A difference D of the answers has μ² = tr(Ψ⁻¹D'Σ⁻¹D), at most Δ²/(λ(Σ) λ(Ψ)) with "
@@ -160,7 +160,7 @@ class MatrixVariateGaussian(GaussianNoise):
 
     @property
     def dimension(self) -> int:
-        """Number of entries, M·N."""
+        """The number of entries, M·N."""
         return int(self.row_covariance.dimension * self.column_covariance.dimension)
 
     def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
@@ -169,7 +169,7 @@ class MatrixVariateGaussian(GaussianNoise):
         return self.l2_sensitivity.ball() / least.sqrt()
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return the same where both least eigenvalues are known to be rational."""
+        """Return μ if both least eigenvalues are known to be rational, else None."""
         row = self.row_covariance.exact_least_eigenvalue()
         column = self.column_covariance.exact_least_eigenvalue()
         if row is None or column is None:
@@ -177,7 +177,7 @@ class MatrixVariateGaussian(GaussianNoise):
         return self.l2_sensitivity / ExactReal.of_root(row * column)
 
     def variances(self) -> list[arb]:
-        """Return Σ_ii Ψ_jj row by row; one entry if they are all equal."""
+        """Return Σ_ii Ψ_jj row by row, or one entry if all are known to be equal."""
         rows = self.row_covariance.diagonal_entries()
         columns = self.column_covariance.diagonal_entries()
         if len(rows) > 1:
@@ -198,7 +198,7 @@ class MatrixVariateGaussian(GaussianNoise):
         return ball(total / (len(rows) * len(columns)))
 
     def covariance_matrix(self) -> list[list[arb]]:
-        """Return the Kronecker product Σ ⊗ Ψ: entries are numbered row by row."""
+        """Return the Kronecker product Σ ⊗ Ψ; the entries of the matrix are numbered row by row."""
         rows, columns = self.row_covariance.matrix(), self.column_covariance.matrix()
         return [[ball(a * b) for a in row for b in column] for row in rows for column in columns]
 
@@ -213,7 +213,7 @@ class MatrixVariateGaussian(GaussianNoise):
 # --- The rank-one Gaussian mechanism (R1SMG) ------------------------------------------------------
 
 _LARGEST_MATRIX = 1000
-"""Dimension of a covariance that is written out: a million numbers."""
+"""Limit on the dimension of a covariance that is written out: a million numbers."""
 _REASON = (
     "The density of the noise falls with its norm only, from its centre on. Hence "
     "1 − H(ε) = ∫ min(p, e^ε q) is a mixture of volumes common to two balls of fixed radii round "
@@ -226,23 +226,23 @@ _REASON = (
 
 @declared
 class RankOneGaussian(SymmetricDensity):
-    """Release the true answer plus √σ_* z v, z ~ N(0, 1), v uniform on the sphere of R^M.
+    """Release the true answer plus √σ_* z v, where z ~ N(0, 1) and v is uniform on the unit sphere.
 
-    Given v the noise is N(0, σ_* v vᵀ), a Gaussian of rank one (Ji and Li, "Less is More",
-    Definition 8). Its norm is half-normal and its direction uniform: its density
-    ∝ ‖n‖^{−(M−1)} e^{−‖n‖²/(2σ_*)} is infinite at 0. So the privacy loss is unbounded at every
-    amount of noise, P(L > ε) decays only as e^{−ε/(M−1)}, no Rényi divergence of order
-    ≥ M/(M−1) is finite, and (ε, δ)-DP with a small δ needs σ_* ∝ 1/δ².
+    Given v, the noise is N(0, σ_* v vᵀ), a Gaussian of rank one (Ji and Li, "Less is More",
+    Definition 8). Its norm is half-normal and its direction uniform. Its density in R^M,
+    ∝ ‖n‖^{−(M−1)} e^{−‖n‖²/(2σ_*)}, is infinite at 0. Therefore, for any σ_*, the privacy loss is
+    unbounded and P(L > ε) decays only as e^{−ε/(M−1)}. Rényi divergences of order ≥ M/(M−1) are
+    infinite, and (ε, δ)-DP with a small δ requires σ_* ∝ 1/δ².
 
     Parameters
     ----------
     dimension
-        M > 2: fewer dimensions are for `Gaussian`.
+        M > 2; use `Gaussian` for fewer dimensions.
     sigma_star
-        σ_* > 0, rational: the eigenvalue of the conditional covariance, and E‖n‖².
+        σ_* > 0, rational: the non-zero eigenvalue of the conditional covariance, and E‖n‖².
     l2_sensitivity
-        Δ, the largest ℓ2 distance between the true answers on two neighbours (for whichever
-        relation it was computed).
+        Δ, the largest ℓ2 distance between the true answers on two neighbours, for whichever
+        relation it was computed.
     """
 
     example = "RankOneGaussian(dimension=5, sigma_star=400)"
@@ -259,28 +259,28 @@ class RankOneGaussian(SymmetricDensity):
         return self.l2_sensitivity / ExactReal.of_root(self.sigma_star)
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return two rank-one Gaussian laws at distance Δ."""
+        """Return the pair of rank-one Gaussian laws at distance Δ."""
         return WorstCase.symmetric(RankOnePair(self.dimension, self.ratio), _REASON)
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw the noise of `size` releases, one row of M numbers each."""
+        """Draw the noise of `size` releases, an array of shape (size, M)."""
         noise: Array = rng.standard_normal((size, self.dimension))
         length = float(self.sigma_star) ** 0.5 * rng.standard_normal(size)
         noise *= (length / np.linalg.norm(noise, axis=1))[:, np.newaxis]
         return noise
 
     def mean_absolute_error(self) -> arb:
-        """Return E|z| E|v_1| √σ_*, E|v_1| = Γ(M/2)/(√π Γ((M + 1)/2))."""
+        """Return E|z| E|v_1| √σ_*, where E|v_1| = Γ(M/2)/(√π Γ((M + 1)/2))."""
         m = arb(self.dimension)
         direction = ((m / 2).lgamma() - ((m + 1) / 2).lgamma()).exp() / arb.pi().sqrt()
         return direction * (2 * ball(self.sigma_star) / arb.pi()).sqrt()
 
     def variances(self) -> list[arb]:
-        """Return [σ_*/M]: the covariance is (σ_*/M) I."""
+        """Return [σ_*/M], since the covariance is (σ_*/M) I."""
         return [ball(self.sigma_star) / self.dimension]
 
     def covariance_matrix(self) -> list[list[arb]]:
-        """Return (σ_*/M) I, in dimensions where it can be written out."""
+        """Return (σ_*/M) I; raise NotApplicableError if M is too large to write it out."""
         if self.dimension > _LARGEST_MATRIX:
             raise NotApplicableError(
                 f"The covariance is (sigma_star/dimension)·I; at dimension={self.dimension} it is "

@@ -1,6 +1,6 @@
-"""How far an answer is off: mean absolute error, quantiles of the error, P(no error).
+"""Accuracy of a release: errors, quantiles of the error, variance and covariance of the noise.
 
-Each mechanism declares its own formulas; one without a formula raises NotApplicableError.
+Each mechanism defines its own formulas; one without a formula raises NotApplicableError.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _ROOT_DIGITS = (40, 80, 160, 320)
 
 
 def mean_absolute_error(mechanism: Mechanism) -> Interval:
-    """Enclose the average over the released coordinates of E|released − true|.
+    """Enclose E|released − true|, averaged over the released coordinates.
 
-    Raises NotApplicableError for a law of which it is not known.
+    Raises NotApplicableError if the mechanism has no formula for it.
     """
     return enclose(mechanism.mean_absolute_error)
 
 
 def probability_exact(mechanism: Mechanism) -> Interval:
-    """Enclose P(released = true) for one coordinate; 0 for a law with a density.
+    """Enclose P(released = true) for one coordinate; it is 0 if the noise has a density.
 
-    Raises NotApplicableError for a law of which it is not known.
+    Raises NotApplicableError if the mechanism has no formula for it.
     """
     return enclose(mechanism.probability_exact)
 
@@ -41,7 +41,7 @@ def probability_exact(mechanism: Mechanism) -> Interval:
 def absolute_quantile(mechanism: Mechanism, level: Number) -> Interval:
     """Enclose the least t with P(|released − true| ≤ t) ≥ level, for one coordinate.
 
-    Raises NotApplicableError where the law is not symmetric, or not one scalar law.
+    Raises NotApplicableError if the noise is not symmetric, or is not one scalar law.
     """
     return maximum_quantile(mechanism, level, coordinates=1)
 
@@ -52,19 +52,20 @@ def maximum_quantile(mechanism: Mechanism, level: Number, *, coordinates: int) -
     Parameters
     ----------
     mechanism
-        The law of one coordinate, symmetric about 0. All have it and are independent.
+        The noise of one coordinate, symmetric about 0.
     level
-        A probability.
+        A rational probability.
     coordinates
-        d ≥ 1: all errors are at most t with probability P(|noise| ≤ t)^d.
+        The number d ≥ 1 of independent coordinates with this noise. All errors are at most t with
+        probability P(|noise| ≤ t)^d.
 
     Raises
     ------
     NotApplicableError
-        Where the law is not symmetric, the mechanism is not one scalar law, or d > 1 and its
-        coordinates are dependent.
+        If the noise is not symmetric or not one scalar law, or if d > 1 and the coordinates of the
+        mechanism are dependent.
     UndecidedError
-        Where level^{1/d} is too near a jump of the distribution function.
+        If level^{1/d} is too close to a jump of the distribution function.
     """
     p = probability("level", level)
     d = integer("coordinates", coordinates, least=1)
@@ -111,18 +112,18 @@ def require_symmetric(mechanism: Mechanism) -> None:
 # --- How much noise a mechanism adds: variance, mean squared error, covariance, quantiles ---------
 
 MOST_ENTRIES = 1 << 22
-"""Entries of a covariance matrix that are listed: more are seconds of balls, and gigabytes."""
+"""Largest number of entries of a covariance matrix; more would take long and need gigabytes."""
 
 
 def variance(mechanism: Mechanism, *, relative_width: Fraction = RELATIVE_WIDTH) -> list[Interval]:
-    """Enclose the variance of each released coordinate; one entry where they are all equal."""
+    """Enclose the variance of each released coordinate; a single entry if all are equal."""
     return _each(mechanism.variances, relative_width)
 
 
 def mean_squared_error(
     mechanism: Mechanism, *, relative_width: Fraction = RELATIVE_WIDTH
 ) -> Interval:
-    """Enclose the average over the outputs of E[(released − true)²]."""
+    """Enclose E[(released − true)²], averaged over the released coordinates."""
     return enclose(mechanism.mean_squared_error, relative_width=relative_width)
 
 
@@ -131,7 +132,7 @@ def covariance(
 ) -> list[list[Interval]]:
     """Enclose every entry of the covariance matrix of the noise.
 
-    Raises NotApplicableError where it has more than `MOST_ENTRIES`.
+    Raises NotApplicableError if it has more than `MOST_ENTRIES` entries.
     """
     if (size := mechanism.dimension) ** 2 > MOST_ENTRIES:
         raise NotApplicableError(
@@ -152,13 +153,13 @@ def quantile(
 
 
 def _each(compute: Callable[[], Sequence[arb]], relative_width: Fraction) -> list[Interval]:
-    """Enclose numbers that are computed together: those that share a ball share its enclosure.
+    """Enclose numbers that are computed together; numbers that share a ball share its enclosure.
 
-    An enclosure contains the ball that it was made of, and so every number of which that ball is
-    an enclosure.
+    This is valid because the enclosure contains the ball it was made from, and so every number that
+    the ball encloses.
     """
     rungs: dict[int, Sequence[arb]] = {}
-    known: dict[int, Interval] = {}  # by the identity of a ball, which `rungs` keeps
+    known: dict[int, Interval] = {}  # by the id of a ball, which `rungs` keeps alive
 
     def listed() -> Sequence[arb]:
         if ctx.prec not in rungs:

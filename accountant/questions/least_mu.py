@@ -1,26 +1,28 @@
-"""The least μ for which a pair of laws is μ-GDP: in closed form, by a search, or between two ends.
+"""The least μ for which a pair of laws is μ-GDP: in closed form, by a search, or between bounds.
 
-A pair is μ-GDP if its profile is nowhere above that of N(μ, 1) against N(0, 1),
+A pair is μ-GDP if at every ε ≥ 0 its profile and the profile of its reverse are at most that of
+N(μ, 1) and N(0, 1),
 
-    δ_μ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ),
+    δ_μ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ).
 
-at any ε ≥ 0, nor that of its reverse. With Φ̄(t) = 1 − Φ(t), a test of level α and power 1 − β
-needs μ = t(α) − t(1 − β), where Φ̄(t(α)) = α, and the least μ is the supremum over all tests.
+Let Φ̄(t) = 1 − Φ(t), and t(α) the number with Φ̄(t(α)) = α. A test of level α and power 1 − β
+requires μ ≥ t(α) − t(1 − β), and the least μ is the supremum over all tests.
 
-**Closed forms.** Of Gaussian releases, sampled or mixed in any way, small levels alone decide it
-(`limiting_mu`). That of discrete Gaussian noise is what the half-line in the middle needs
-(`_discrete`).
+**Closed forms.** For Gaussian releases, sampled or mixed in any way, the least μ is a limit at
+small levels (`limiting_mu`). For discrete Gaussian noise it is the μ that the half-line in the
+middle requires (`_discrete`).
 
-**The search** looks for the ε at which δ needs most, up to the largest loss, and proves that
-nothing else needs more: δ and δ_μ are convex in z = e^ε, so that on a piece δ lies below its chord
-and δ_μ above a tangent.
+**The search**, for bounded losses, finds the ε in [0, largest loss] at which δ(ε) requires the
+largest μ, and proves that no other ε requires more. δ and δ_μ are convex in z = e^ε, so on an
+interval of z δ lies below its chord and δ_μ above any tangent.
 
-**Two ends** are known of other unbounded losses, and where only bounds of δ are. *Above*: the μ of
-a pair that dominates is enough, and those of several releases add up in squares, also of adaptive
-ones (Dong, Roth and Su 2022, Corollary 3.3). A loss in [−t, t] is t-DP: its trade-off function is
-above the lines through (0, 1), (c, c) and (1, 0), c = 1/(1 + e^t), and the convex one of N(μ, 1) is
-below them where it passes (c, c), for Φ(−μ/2) = c. *Below*: a μ at which δ_μ(ε) is less than a
-lower bound of δ(ε) is too small, and so is one with μ² < 2 D_a/a for some order a.
+**Two bounds** are computed for other unbounded losses, and if only bounds of δ are known. *Upper
+bound*: the μ of a dominating pair suffices; for several releases, also adaptive ones, the root of
+the sum of the μ² does (Dong, Roth and Su 2022, Corollary 3.3). A pair with losses in [−t, t] is
+t-DP: its trade-off function is above the line segments through (0, 1), (c, c) and (1, 0),
+c = 1/(1 + e^t). The trade-off function of N(μ, 1) is convex, so it is below them if it passes
+through (c, c), that is, Φ(−μ/2) = c. *Lower bound*: μ is too small if δ_μ(ε) is less than a lower
+bound of δ(ε) for some ε, or if μ² < 2 D_a/a for some order a.
 """
 
 from __future__ import annotations
@@ -58,27 +60,28 @@ from dpassay.accountant.questions import guarantees
 from dpassay.accountant.questions.profile import worst_pairs
 
 _PRECISION = 128
-"""Bits of a μ and of the profiles that are compared: it is answered to fewer."""
+"""Precision in bits of μ and of the profiles compared; answers have fewer."""
 _DIGITS = 30
-"""Digits of its ends."""
+"""Number of digits of the ends of an answer."""
 MU_WIDTH = Fraction(1, 10**6)
-"""Relative width of a μ for which none is named."""
+"""Default relative width of μ."""
 _FINER = 1000
-"""How much finer than the μ a δ is asked for."""
+"""Factor by which the relative width of δ is finer than that of μ."""
 _SAMPLES = 16
-"""Places of ε at which a first lower bound is looked for."""
+"""Number of intervals of ε at whose ends a first lower bound is computed."""
 _MAX_PIECES = 2000
-"""Pieces of a range that are bounded until a refusal."""
+"""Largest number of intervals of ε in one attempt at a proof."""
 _CERTAIN = 64
-"""Bits of the μ that a test is proved to need."""
+"""Accuracy in bits of the μ that a test provably requires."""
 _BISECTIONS, _NEWTON_STEPS = 36, 3
-"""Steps to the μ that a test needs: bisection leaves 8 digits of ln μ, the others 50 and more."""
+"""Steps of the root search for μ: bisection gives 8 digits of ln μ, Newton steps more than 50."""
 _FEW = 32
-"""Laplace releases that are searched as one: half a second; a thousand take minutes."""
+"""Largest number of Laplace releases searched as one pair, which takes half a second; a thousand
+take minutes."""
 _LONG = 50
-"""Loss from which on Φ(−x) ≤ e^{−x²/2}/2 is near enough."""
+"""Loss above which the bound Φ(−x) ≤ e^{−x²/2}/2 is accurate enough."""
 _NEAREST = Fraction(1, 10)
-"""The largest logarithm of a factor of probabilities that is allowed for in sums."""
+"""Largest κ (see `log_spread`) for which the error bound of `_discrete_sum` holds."""
 
 
 def mu(
@@ -89,7 +92,15 @@ def mu(
 ) -> Interval:
     """Enclose the least μ for which the mechanism is μ-GDP.
 
-    Without `relative_width` as narrow as is found quickly; with it, to that width or not at all.
+    It is +∞ if the loss is infinite with positive probability. Without `relative_width` the
+    enclosure is as narrow as is found quickly.
+
+    Raises
+    ------
+    NotApplicableError
+        If no finite μ suffices, or none is known to.
+    UndecidedError
+        If `relative_width` is given and not reached; the error carries the best enclosure.
     """
     try:
         return guarantees.mu(mechanism, adjacency=adjacency, relative_width=relative_width)
@@ -103,14 +114,14 @@ def mu(
 
 
 def least_mu(pairs: Sequence[Pair], width: Fraction) -> Interval:
-    """Enclose the least μ for which no profile of the pairs is above δ_μ, to a relative width.
+    """Enclose the least μ such that all profiles of the pairs are at most δ_μ, to a relative width.
 
     Raises
     ------
     NotApplicableError
-        If no μ is enough, as D_a/a is unbounded; or if none is known to be.
+        If no finite μ suffices, because D_a/a is unbounded, or if none is known to suffice.
     UndecidedError
-        If the width is not reached, with what is known.
+        If the width is not reached; the error carries the best enclosure.
     """
     found = bounds(pairs, width)
     reached = found.relative_width or 0
@@ -126,11 +137,14 @@ def least_mu(pairs: Sequence[Pair], width: Fraction) -> Interval:
 
 
 def bounds(pairs: Sequence[Pair], width: Fraction) -> Interval:
-    """Enclose it as far as that is possible; raise NotApplicableError as `least_mu` does."""
+    """Return the best enclosure of the least μ; the width need not be reached.
+
+    Raises NotApplicableError in the same cases as `least_mu`.
+    """
     if limiting_mu(pairs) is not None:
         return enclose(lambda: limiting_mu(pairs) or arb(0))  # 0 is false
     largest = most([pair.max_loss() for pair in pairs])
-    if largest == 0:  # the laws are one
+    if largest == 0:  # the two laws are equal
         return Interval.of_exact(0)
     with ctx.workprec(_PRECISION):
         if largest.is_finite() and not any(only_bounded(pair) for pair in pairs):
@@ -144,28 +158,28 @@ def bounds(pairs: Sequence[Pair], width: Fraction) -> Interval:
 
 
 def exact_mu(pairs: Sequence[Pair]) -> ExactReal | None:
-    """Return what `limiting_mu` does where it is known as an exact number, else None."""
+    """Return the value of `limiting_mu` if it is known as an exact number, else None."""
     numbers = [mu for mu in map(_limit, pairs) if isinstance(mu, ExactReal)]
     return max(numbers) if len(numbers) == len(pairs) else None
 
 
 def limiting_mu(pairs: Sequence[Pair]) -> arb | None:
-    """Return the least μ of worst pairs, where small levels alone decide it; else None.
+    """Return the least μ of Gaussian releases, subsampled or mixed in any way, else None.
 
-    It is that of Gaussian releases, subsampled or mixed in any way. Let them have the shifts μ_i
-    and sampling rates q_i > 0, μ² = Σ μ_i². A test of level α has a power of at least
-    Π q_i Φ(μ − t(α)), which as α falls is more than that of any smaller μ; and μ is enough, for
-    hockey-stick divergences are jointly convex. An epoch of random allocation to t steps is one
-    with q = 1/t: a test may look at its first step alone.
+    Let the releases have shifts μ_i and sampling rates q_i > 0; then μ² = Σ μ_i². For the lower
+    bound, there is a test of level α with power at least Π q_i Φ(μ − t(α)), which for small α
+    exceeds the power that any smaller μ allows. μ suffices, because hockey-stick divergences are
+    jointly convex. An epoch of random allocation to t steps counts as a release with q = 1/t, since
+    a test may use its first step only.
     """
     found = [mu for mu in map(_limit, pairs) if mu is not None]
     return most([_ball(mu) for mu in found]) if len(found) == len(pairs) else None
 
 
 def _limit(pair: Pair) -> ExactReal | arb | None:
-    """Return the μ of Gaussian releases as if none was subsampled; None for other pairs.
+    """Return the μ of Gaussian releases as if none were subsampled; None for other pairs.
 
-    Of a mixture of normal laws against a single one it is that of the largest shift.
+    For a mixture of normal laws and a single normal law it is the largest shift.
     """
     match pair:
         case GaussianPair():
@@ -194,13 +208,13 @@ def _ball(mu: ExactReal | arb) -> arb:
 
 
 def floor(pair: Pair) -> arb:
-    """Return a number that the least μ is at least: what tests of small levels need, at both ends.
+    """Return a lower bound of the least μ, by tests of small levels of the pair and its reverse.
 
-    What is μ-GDP has D_a ≤ aμ²/2 at every order, and so has its reverse: μ² is at least twice the
-    limit of D_a/a at large orders, which adds up over products; +∞ where that is. Of mixtures of
-    N(a_i, 1) and N(b_j, 1) it is that of their largest means a and b, or more: with w the weight
-    of the former, ∫ P^a Q^{1−a} ≥ w^a ∫ N(a, 1)^a N(b, 1)^{1−a} over x > b, half of the whole
-    integral or more.
+    A μ-GDP pair has D_a ≤ aμ²/2 at every order a, and so has its reverse. So μ² is at least twice
+    the limit of D_a/a for a → ∞, which is additive over products and may be +∞. For mixtures of
+    N(a_i, 1) and N(b_j, 1) with largest means m and n, the limit is at least (m − n)²/2. Indeed,
+    with w the weight of m, ∫ P^a Q^{1−a} ≥ w^a ∫ N(m, 1)^a N(n, 1)^{1−a} over x > n, which is at
+    least half of the whole integral.
     """
     return _at_one_end(pair).max(_at_one_end(pair.reverse()))
 
@@ -216,7 +230,7 @@ def _at_one_end(pair: Pair) -> arb:
 
 
 def _farthest(mixture: Mixture) -> tuple[Fraction, ExactReal]:
-    """Return the weight and the mean of the component that is farthest out."""
+    """Return the weight and the mean of the component with the largest mean."""
     return max(mixture, key=lambda part: part[1])
 
 
@@ -227,7 +241,7 @@ def _of_pair(pair: Pair, width: Fraction) -> arb:
     if only_bounded(pair):
         return _between(pair, width)
     if isinstance(pair, GaussianMixturePair):
-        # hockey-stick divergences are jointly convex: the largest shift is enough
+        # the largest shift suffices, since hockey-stick divergences are jointly convex
         return floor(pair).union(pair.largest_shift())
     if isinstance(pair, DiscreteGaussianPair):
         return _of_coordinates(pair, width)
@@ -239,7 +253,7 @@ def _of_pair(pair: Pair, width: Fraction) -> arb:
             "No mu is enough: mu-GDP mechanisms have Rényi divergences D_a of at most a*mu^2/2, "
             "and no multiple of a bounds those of this one. Ask for delta or epsilon."
         )
-    if isinstance(pair, SubsampledPair):  # at most that of the release: profiles are jointly convex
+    if isinstance(pair, SubsampledPair):  # sampling does not increase μ, by joint convexity
         return floor(pair).union(_of_pair(pair.inner, width))
     if isinstance(pair, Product) and pair.is_product:
         return _of_product(pair, width)
@@ -249,17 +263,17 @@ def _of_pair(pair: Pair, width: Fraction) -> arb:
 
 
 def _of_bounded_losses(pairs: Sequence[Pair], width: Fraction) -> arb:
-    """Search up to the largest loss."""
-    sides = list(dict.fromkeys(pairs))  # a symmetric one is asked once
+    """Return the least μ of pairs with finite largest loss, by a search over ε."""
+    sides = list(dict.fromkeys(pairs))  # a symmetric pair is evaluated once
     largest = most([side.max_loss() for side in sides])
     end = Fraction(Interval.of_ball(largest, _DIGITS).upper)
     search = _Search(sides, arb(0))
-    enough, finer = _of_loss(largest), width / 8  # quick, and digits are read
+    enough, finer = _of_loss(largest), width / 8  # a finer width costs little
     return search.up_to(end, enough, finer)
 
 
 def _of_product(pair: Product, width: Fraction) -> arb:
-    """Enclose that of a composition: it is at least every μ_i, and at most √Σ μ_i²."""
+    """Enclose the least μ of a composition, which is at least every μ_i and at most √Σ μ_i²."""
     (part, count), *others = pair.factors
     if not others and isinstance(part, DiscreteGaussianPair) and part.is_one:
         alike = _discrete_sum(part.parameter, part.shift, count, width)
@@ -272,7 +286,7 @@ def _of_product(pair: Product, width: Fraction) -> arb:
 
 
 def _of_coordinates(pair: DiscreteGaussianPair, width: Fraction) -> arb:
-    """Return that of discrete Gaussian noise; of several coordinates also as √Σ μ_i² bounds it."""
+    """Enclose the least μ of discrete Gaussian noise, for several coordinates up to √Σ μ_i²."""
     each = _discrete(pair.parameter, pair.shift)
     if pair.is_one:
         return each
@@ -287,29 +301,29 @@ def _of_coordinates(pair: DiscreteGaussianPair, width: Fraction) -> arb:
 
 
 def _between(pair: Pair, width: Fraction) -> arb:
-    """Return a ball around two ends, for a pair of which only bounds of the profile are known."""
+    """Return a ball that contains both bounds, if only bounds of the profile are known."""
     high = _enough(pair, width)
     if not high.is_finite():
         raise NotApplicableError("No mu is known to be enough. Ask for delta or epsilon.")
     low = arb(0)
-    with contextlib.suppress(NotApplicableError):  # where no divergence is known
+    with contextlib.suppress(NotApplicableError):  # no divergence may be known
         rare = floor(pair).lower()
-        low = low if rare.is_nan() else low.max(rare)  # the root of a ball around 0
+        low = low if rare.is_nan() else low.max(rare)  # NaN: the root of a ball around 0
     search = _Search([pair, pair.reverse()], low)
     loss = _largest_loss(pair)
     end = Fraction(float(loss)) if loss.is_finite() else Fraction(4)
-    for i in range(4):  # each value of such a profile takes long
+    for i in range(4):  # few values, because each takes long
         search.attempt(end * i / 4)
     return nonnegative(search.best.union(high))
 
 
 def _largest_loss(pair: Pair) -> arb:
-    """Return an upper end of it, in both directions."""
+    """Return an upper bound of the largest loss of the pair and of its reverse."""
     return most([pair.max_loss(), pair.reverse().max_loss()]).upper()
 
 
 def _enough(pair: Pair, width: Fraction) -> arb:
-    """Return a μ that is enough, +∞ where none is known."""
+    """Return a μ that suffices, or +∞ if none is known."""
     enough = _of_loss(_largest_loss(pair))
     if isinstance(pair, Between):
         return enough.min(_enough(pair.most, width))
@@ -325,7 +339,10 @@ def _enough(pair: Pair, width: Fraction) -> arb:
 
 
 def _of_loss(largest: arb) -> arb:
-    """Return the least μ of all that is t-DP: 2Φ⁻¹(e^t/(1 + e^t)), or little more; ∞ for ∞."""
+    """Return a μ, 2Φ⁻¹(e^t/(1 + e^t)) or slightly more, that suffices for all t-DP pairs.
+
+    `largest` is t; +∞ if it is not finite.
+    """
     if not largest.is_finite():
         return arb.pos_inf()
     if largest < _LONG:
@@ -334,18 +351,18 @@ def _of_loss(largest: arb) -> arb:
 
 
 class _Search:
-    """The largest μ that a test was seen to need, and proofs that no other one needs more."""
+    """A search for the largest μ that any ε requires: `best` is the largest one proved so far."""
 
     def __init__(self, pairs: Sequence[Pair], best: arb) -> None:
-        """Begin with a number that the least μ is known to be at least."""
+        """Begin with a lower bound `best` of the least μ."""
         self._pairs = list(dict.fromkeys(pairs))
         self._known: dict[Fraction, arb] = {}
         self.best = best
 
     def up_to(self, end: Fraction, enough: arb, width: Fraction) -> arb:
-        """Return the least μ of all ε up to an end, to a relative width.
+        """Enclose the largest μ that an ε in [0, end] requires, to a relative width.
 
-        Where that takes too long, a ball from the largest that was met up to `enough`.
+        If the proof takes too many steps, return a ball from `best` up to `enough`.
         """
         for i in range(_SAMPLES + 1):
             self.attempt(end * i / _SAMPLES)
@@ -362,7 +379,7 @@ class _Search:
         return self._known[at]
 
     def attempt(self, at: Fraction) -> bool:
-        """Whether δ(ε) is proved to need a larger μ than all before; then that is the best one."""
+        """Whether δ(ε) provably requires a μ larger than `best`; if so, update `best`."""
         own = self._value(at).lower()
         if not own > 0 or (self.best > 0 and not own > tangent(self.best.mid(), ball(at))[0]):
             return False
@@ -373,7 +390,7 @@ class _Search:
         return True
 
     def _proved(self, goal: arb, stop: Fraction) -> bool:
-        """Prove δ ≤ δ_goal for 0 ≤ ε ≤ stop; False: a test needs more.
+        """Whether δ ≤ δ_goal is proved on [0, stop]; if not, a larger `best` was found.
 
         Raises UndecidedError after too many pieces.
         """
@@ -397,7 +414,7 @@ class _Search:
 
 
 def tangent(mu: arb, epsilon: arb) -> tuple[arb, arb]:
-    """Return δ_μ(ε) and its derivative by e^ε."""
+    """Return δ_μ(ε) and its derivative with respect to e^ε."""
     half, cut = mu / 2, epsilon / mu
     slope = -normal_cdf(-half - cut)
     return normal_cdf(half - cut) + epsilon.exp() * slope, slope
@@ -406,7 +423,7 @@ def tangent(mu: arb, epsilon: arb) -> tuple[arb, arb]:
 def needed(delta: arb, epsilon: Fraction) -> Fraction:
     """Return a rational near the μ with δ_μ(ε) = δ, by bisection and Newton's method.
 
-    The derivative of δ_μ(ε) by μ is the normal density at μ/2 − ε/μ.
+    The derivative of δ_μ(ε) with respect to μ is the normal density at μ/2 − ε/μ.
     """
     target, at = delta.mid(), ball(epsilon)
 
@@ -424,7 +441,7 @@ def needed(delta: arb, epsilon: Fraction) -> Fraction:
 
 
 def score(tail: arb) -> arb:
-    """Return t with Φ̄(t) = tail, for a tail inside (0, 1); NaN for a ball that leaves it."""
+    """Return t with Φ̄(t) = tail, for a ball inside (0, 1); NaN if it is not inside."""
     low, high = (_at(arb(end)) for end in (tail.upper(), tail.lower()))
     return low.union(high)
 
@@ -434,38 +451,39 @@ def _at(tail: arb) -> arb:
 
 
 def _discrete(parameter: ExactReal, shift: int) -> arb:
-    """Return that of discrete Gaussian noise with a parameter v, moved by s = `shift`.
+    """Return the least μ of discrete Gaussian noise with parameter v, shifted by s = `shift`.
 
-    Z has the masses p(z) ∝ e^{−z²/2v}, and T(k) = P(Z ≥ k) = Φ̄(t(k)). Moved by s, the test {Z ≥
-    k} needs μ_k = t(k) − t(k − s). No other test needs more than all of these: between them the
-    power is piecewise linear in the level, and Φ(μ − z_α) is concave. μ_k is the sum of d(j) =
-    t(j + 1) − t(j) over k − s ≤ j < k. As t(1 − k) = −t(k), d(−j) = d(j). *The d(j) fall from j =
-    0 on*, so that the sum is largest in the middle, at k = ⌊s/2⌋ + 1.
+    Z has the masses p(z) ∝ e^{−z²/2v}. Define t(k) by T(k) = P(Z ≥ k) = Φ̄(t(k)). With a shift of s
+    the test {Z ≥ k} requires μ_k = t(k) − t(k − s). No other test requires more than the largest of
+    these: between two of them the power is linear in the level, and Φ(μ − t(α)) is concave in α.
+    μ_k is the sum of d(j) = t(j + 1) − t(j) over k − s ≤ j < k. As t(1 − k) = −t(k), d(−j) = d(j).
+    *Claim: d(j) decreases for j ≥ 0.* So the sum is largest in the middle, at k = ⌊s/2⌋ + 1.
 
-    *Proof.* Let k ≥ 1 be the least one with d(k) > d(k − 1) =: b. Let ℓ be the straight line
-    through t(k − 1) and t(k), and q(j) = Φ̄(ℓ(j)) − Φ̄(ℓ(j + 1)), for real j. T and Φ̄(ℓ) agree
-    at k − 1 and k, and T is less at k + 1. So r = ln q/p is 0 at k − 1, r < 0 at k, r > 0 at some
-    j > k; and p and q have the same sum over j < k − 1. With V the variance of u under e^{−ℓ(j)u
-    − u²/2} on [0, b],
+    *Proof.* Suppose not, and let k ≥ 1 be the least integer with d(k) > d(k − 1) =: b. Let ℓ be the
+    straight line through t(k − 1) and t(k), and for real j let q(j) = Φ̄(ℓ(j)) − Φ̄(ℓ(j + 1)).
+    T and Φ̄(ℓ) agree at k − 1 and k, and T is smaller at k + 1. So r = ln(q/p) has r(k − 1) = 0,
+    r(k) < 0 and r > 0 at some j > k, and p and q have the same sum over j < k − 1. Let V be the
+    variance of u under the density ∝ e^{−ℓ(j)u − u²/2} on [0, b]. Then
 
         q = ∫ φ(ℓ(j) + u) du over [0, b],   r″ = 1/v − b²(1 − V).
 
-    V falls on both sides of the place where ℓ(j) = −b/2, to 0 (below). If r″ > 0 everywhere, r is
-    convex, and so positive on all j < k − 1: the sums differ. Else r tends to −∞ on both sides,
-    and r″ changes its sign at most twice, so that r has at most four zeros. r < 0 far to the
-    left, and as the sums are equal, r > 0 at some j < k − 1. With the zero at k − 1, r(k) < 0, r
-    > 0 beyond and r < 0 far out these are four; so none lies between that j and k − 1, and r(k −
-    2) > 0. Then Φ̄(ℓ) > T at k − 2, t(k − 2) > ℓ(k − 2), and d(k − 2) < b = d(k − 1). For k ≥ 2
-    that is so for no k less than the least; for k = 1 d(−1) = d(1) > b.
+    V decreases to 0 on both sides of the place where ℓ(j) = −b/2 (shown below). If r″ > 0
+    everywhere, r is convex, hence positive at all j < k − 1, and the sums differ: a contradiction.
+    Otherwise r tends to −∞ on both sides and r″ changes its sign at most twice, so r has at most
+    four zeros. r < 0 far to the left, and since the sums are equal, r > 0 at some j < k − 1. This
+    is one zero; k − 1 is another; and r(k) < 0, r > 0 beyond and r < 0 far to the right give two
+    more. So there is no zero between that j and k − 1, and r(k − 2) > 0. Then Φ̄(ℓ) > T at k − 2,
+    so t(k − 2) > ℓ(k − 2) and d(k − 2) < b = d(k − 1). For k ≥ 2 this contradicts that k is least.
+    For k = 1 it contradicts d(−1) = d(1) > b.
 
-    *V.* About the middle, w = u − b/2 has the density e^{−mw − w²/2} on [−b/2, b/2], and dV/dm =
-    −κ₃. Let S = w + w′ and D = w − w′ for two of these, so that 2κ₃ = Cov(D², S). Given S, D has
-    the density e^{−D²/4} on |D| ≤ b − |S|, so that E D² falls as |S| grows; given |S|, S has the
-    mean −|S| tanh(m|S|), which falls too, for m > 0. So κ₃ ≥ 0 (Chebyshev), and V falls as m
-    grows from 0.
+    *V decreases.* Centred at the middle, w = u − b/2 has the density ∝ e^{−mw − w²/2} on
+    [−b/2, b/2], and dV/dm = −κ₃, the third cumulant. For two independent copies let S = w + w′ and
+    D = w − w′; then 2κ₃ = Cov(D², S). Given S, D has the density ∝ e^{−D²/4} on |D| ≤ b − |S|, so
+    E[D² | S] decreases in |S|. Given |S|, S has the mean −|S| tanh(m|S|), which for m > 0 decreases
+    in |S| too. So κ₃ ≥ 0 by Chebyshev's inequality, and V decreases as m grows from 0.
     """
     first = shift // 2 + 1
-    # scores in the middle of much noise are about 1/√v
+    # for large v the scores are about 1/√v, so the sum loses bits
     with ctx.workprec(ctx.prec + math.floor(parameter).bit_length()):
         found = score(upper_tail(parameter, first)) + score(
             upper_tail(parameter, shift + 1 - first)
@@ -474,11 +492,12 @@ def _discrete(parameter: ExactReal, shift: int) -> arb:
 
 
 def _discrete_sum(parameter: ExactReal, shift: int, count: int, width: Fraction) -> arb | None:
-    """Enclose that of a sum of such variables, each moved, to a width; None where v is small.
+    """Enclose the least μ of a sum of shifted discrete Gaussian variables; None for a small v.
 
-    The law of a sum of n is that of one with the parameter nv but for factors in e^{±κ}
-    (`dpassay.accountant.pairs.discrete`). On both tails these move a score by at
-    most κ/λ(−κ) ≤ 3κ/2 where κ ≤ 1/10, λ = φ/Φ̄, so that μ changes by at most 3κ.
+    The masses of a sum of n = `count` variables are those of one variable of parameter nv times
+    factors in [e^{−κ}, e^{κ}] (`dpassay.accountant.pairs.discrete.log_spread`). For κ ≤ 1/10, a
+    factor on a tail changes its score t by at most κ/λ(−κ) ≤ 3κ/2, λ = φ/Φ̄, so μ changes by at
+    most 3κ. None also if this error is too large for the relative width.
     """
     spread = log_spread(parameter, count)
     if not spread <= ball(_NEAREST):

@@ -1,23 +1,24 @@
-"""δ(ε) and ε(δ) of products that are asked one after another, by lines that they share.
+"""δ(ε) and ε(δ) of several similar compositions, by Fourier sums on a shared contour.
 
-A run of DP-SGD is asked about after every step, for a curve of δ(ε), or for each cell of a table of
-noise and steps. The transforms M_i(z) of its releases do not depend on their numbers n_i, and
+Users query a run of DP-SGD after every step, for a curve of δ(ε), or for each cell of a table of
+noise and steps. The transforms M_i(z) of the releases do not depend on their counts n_i, and
 (`dpassay.accountant.composition.fourier.measure`)
 
     δ(ε) = (1/2πi) ∫ Π M_i(z)^{n_i} e^{−zε}/(z(z + 1)) dz    on Re z = c, for every c > 0.
 
-So the ratios M_i(c + ijh)/M_i(c) are formed once, with a bound of the error of each; another
-question takes powers of them. What is added and cut off is bounded as there, from ln M_i at three
-points and the fall of M_i at the end of the line, all of which are kept too. A line that lies
-beside the saddle of a question is as valid, only wider: it serves as long as the answers are as
-narrow as asked, then another one is made.
+So the ratios M_i(c + ijh)/M_i(c) on a *line* Re z = c are computed once, with error bounds; another
+query takes powers of them. Aliasing and truncation errors are bounded as in `measure`, from ln M_i
+at three points and the decay of M_i at the end of the line, which are stored too. A line that does
+not pass through the saddle point of a query is still valid, but its enclosures are wider. A line is
+reused as long as the answers are narrow enough; then a new one is made.
 
-*Rounding.* A product of N complex floats is within (1 + √5u)^N − 1 of the exact one, u = 2^−53, in
-any order. With factors v_i + η_i, |η_i| ≤ η and m_i = |v_i| + η, it is within
-Π m_i^{n_i} Σ n_i η/m_i of that of the v_i. The turns e^{ijhx} err by 10u|jhx| (`losses.bounds`),
-and a sum of r numbers by (r − 1)u times the sum of their sizes.
+*Rounding.* Let u = 2^−53. A product of N complex floats, in any order, has a relative error of at
+most (1 + √5u)^N − 1. If the factors are v_i + η_i with |η_i| ≤ η and m_i = |v_i| + η, their product
+with powers n_i differs from that of the v_i by at most Π m_i^{n_i} Σ n_i η/m_i. The phase factors
+e^{ijhx} have an error of at most 10u|jhx| (`losses.bounds`). A sum of r numbers has an error of at
+most (r − 1)u times the sum of their absolute values.
 
-The first question about a product is not answered here: a line is made from the second one on.
+The first query about a composition is not answered here; lines are made from the second one on.
 """
 
 from __future__ import annotations
@@ -71,66 +72,68 @@ if TYPE_CHECKING:
 _UNIT = 2.0**-53
 """The unit roundoff u."""
 _ROUNDED = 2.24 * 1.01 * _UNIT
-"""√5u, with room for the rounding of the bound."""
+"""An upper bound of √5u that also covers the rounding of the bound itself."""
 _SLACK = 1.001
-"""Factor of bounds of errors, more than what their own rounding, or that of ln and e^x, adds."""
+"""Safety factor of float error bounds; it covers their own rounding and that of ln and e^x."""
 _BITS = 96
-"""Bits of moments: a million times their error is far below that of the floats."""
+"""Precision of moments in bits; even a million times their error is far below that of floats."""
 _WORD = 64
-"""Least bits of a plan, as in `measure`."""
+"""Least precision of a plan in bits, as in `measure`."""
 _WIDER = 14
-"""Bits that aliases and the end of a line have to spare for other questions: e^10, as at four
-deviations of the tilted law from its saddle."""
+"""Extra bits of accuracy of aliasing and truncation, so that a line serves other queries: a factor
+of e^10, as at four standard deviations of the tilted law from the saddle point."""
 _MOST_NODES = 1 << 14
-"""Most nodes of a line: each question takes some microseconds for ten of them."""
+"""Largest number of nodes of a line; a query takes a few microseconds for ten nodes."""
 _ROW = 64
-"""Numbers that are added at once, so that a sum errs by fewer roundings."""
+"""Number of terms in a partial sum; two-level summation has a smaller rounding error."""
 _LARGEST_LOG_DELTA = -0.3
-"""ln δ above it is for other integrals, as c → 0 there."""
+"""Largest ln δ; above it c → 0, and other integrals are better."""
 _FINEST = Fraction(1, 10**10)
-"""Relative width below which floats are not asked."""
+"""Finest relative width for which floats are used."""
 _CANCELLED = 1e-6
-"""Share of the sum of the sizes below which a sum tells nothing of its root."""
+"""If a sum is smaller than this fraction of the sum of the absolute values, it is not used for a
+root search."""
 _STEPS, _SETTLED = 40, 1e-7
-"""Steps of Newton's method, and the error of ln δ after which one more is exact to floats."""
+"""Largest number of Newton steps, and the error of ln δ after which one more step is exact to float
+precision."""
 _FOR_ONE = 1 << 12
-"""Nodes of all releases, for each question so far, that a line may have: these take 0.2 s."""
+"""Largest number of nodes times releases of a new line per query so far; these take 0.2 s."""
 _FEW = 3
-"""Kinds of releases up to which a line is planned for all of them."""
+"""Largest number of different releases for which a line is planned with all of them."""
 _LINES = 4
-"""Lines that are kept of the products with one first sampled release."""
+"""Number of lines kept for the compositions with one first sampled release."""
 _AGAIN = 1.3
-"""Factor by which the releases have to be more, or fewer, before a line is tried again."""
+"""After a failure a new line is tried only if the number of releases changed by this factor."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """What a line keeps of one release: its ratios e^{itm} (v + η)/ν there, and bounds."""
+    """The data of one release on a line: ratios M(c + it)/M(c) = e^{itm} (v + η)/ν, and bounds."""
 
     values: Complexes
     """v"""
     errors: Floats
-    """Bounds of |η|."""
+    """Upper bounds of |η|."""
     mean: float
     """m"""
     blur: float
-    """A bound of |ν − 1|."""
+    """An upper bound of |ν − 1|."""
     size: arb
     """ln M(c)"""
     left: arb
     right: arb
-    """Upper bounds of ln M at the points of the aliasing bound."""
+    """Upper bounds of ln M at the two points of the aliasing bound."""
     lost: arb
-    """A bound of the mass under P that a cut takes."""
+    """An upper bound of the P-mass that the truncation of the loss removes."""
     fall: float
-    """An upper bound of ln |M(c + iu)|/M(c) for all u beyond the line."""
+    """An upper bound of ln(|M(c + iu)|/M(c)) for all u beyond the end of the line."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class _Sum:
-    """The terms of a product on a line, ready for any ε."""
+    """The terms of the Fourier sum of a composition on a line, for any ε."""
 
     line: _Line
     counts: Mapping[Transform, int]
@@ -149,7 +152,7 @@ class _Sum:
     fall: float = 0.0
 
     def plus(self, part: Transform, times: int) -> _Sum:
-        """Return the terms with a release `times` more."""
+        """Return the terms with `times` more copies of a release."""
         found = self.line.column(part)
         with np.errstate(under="ignore", divide="ignore"):
             most = np.abs(found.values) * (1 + 8 * _UNIT) + found.errors + 1e-300
@@ -170,7 +173,7 @@ class _Sum:
 
     @cached_property
     def terms(self) -> tuple[Complexes, Floats, float]:
-        """The terms Π v^n/(z(z + 1)) with bounds of their errors, and the sum of their sizes."""
+        """The terms Π v^n/(z(z + 1)), bounds of their errors, and the sum of their moduli."""
         rounded = math.expm1(2 * sum(self.counts.values()) * _ROUNDED)
         with np.errstate(under="ignore", over="ignore"):
             sizes = np.abs(self.total)
@@ -181,7 +184,7 @@ class _Sum:
         return found, errors, float(np.abs(found).sum())
 
     def estimate(self, epsilon: float) -> tuple[float, float] | None:
-        """Return ln δ(ε) and its slope, without proof; None where the terms cancel."""
+        """Return ln δ(ε) and its derivative, without proof; None if the terms cancel."""
         found, _, whole = self.terms
         t = self.line.t
         terms = found * np.exp(1j * (t * (self._mean - epsilon)))
@@ -200,7 +203,7 @@ class _Sum:
         return float(self.size.mid())
 
     def root(self, log_delta: float, start: float) -> float | None:
-        """Return about the ε at which ln δ(ε) is log_delta, by Newton's method; None without."""
+        """Return an estimate of the ε > 0 with ln δ(ε) = log_delta by Newton's method, or None."""
         at = start
         for _ in range(_STEPS):
             found = self.estimate(at)
@@ -213,7 +216,7 @@ class _Sum:
         return None
 
     def at(self, epsilon: ExactReal) -> arb:
-        """Return a ball that contains δ(ε)."""
+        """Return a ball that contains δ(ε), possibly all of [0, 1]."""
         found, errors, whole = self.terms
         line = self.line
         with ctx.workprec(_BITS):
@@ -246,10 +249,10 @@ class _Sum:
 
 @final
 class _Line:
-    """A line for δ(ε) of a loss, and of others like it; all are cut as its releases are."""
+    """A line for δ(ε) of a loss and of similar losses, which are truncated at the same places."""
 
     def __init__(self, whole: Loss, epsilon: float, bits: int) -> None:
-        """Choose the line; UndecidedError where none is short enough."""
+        """Choose the line for a loss, ε and accuracy; raise UndecidedError if it is too long."""
         whole = _simple(whole)
         loss = chosen(whole, CALL, measure_near(epsilon), coarse(bits))
         self.plan: Plan = plan_contour(loss, Kernel.CALL, CALL, near(epsilon), bits + _WIDER)
@@ -273,7 +276,7 @@ class _Line:
             self.share, period = h / arb.pi(), 2 * arb.pi() / h
             self.beyond = 1 / (h * h * (line.count - 1))
             self.aliases = [1 / (x * period).expm1() for x in (c - left, right - c)]
-        self.t = np.arange(line.count) * self.h  # exact, as steps have few bits
+        self.t = np.arange(line.count) * self.h  # exact, since the step has few bits
         self.reach = line.count * self.h
         z = self.c + 1j * self.t
         self.kernel: Complexes = np.asarray(1.0 / (z * (z + 1.0)), np.complex128)
@@ -282,7 +285,10 @@ class _Line:
         self._first = self._last
 
     def sum(self, counts: Mapping[Transform, int]) -> _Sum | None:
-        """Return the terms of a product, from those of the last one where it has no fewer."""
+        """Return the terms of a composition, or None if a release has no sums in floats.
+
+        They extend those of the last composition if no release has a smaller count now.
+        """
         last = self._last
         if any(counts.get(part, 0) < times for part, times in last.counts.items()):
             last = self._first
@@ -297,7 +303,10 @@ class _Line:
         return last
 
     def column(self, part: Transform) -> _Column:
-        """Return what is kept of a sampled release; noise that adds up is another one each time."""
+        """Return the data of a release, stored for a sampled one.
+
+        Gaussian releases are merged into one of a different μ each time, so theirs is not stored.
+        """
         found = self._columns.get(part)
         if found is None:
             with ctx.workprec(_BITS):
@@ -330,11 +339,11 @@ class _Line:
         found = found or part.quick_sums(c, step, count, math.inf)
         if found is None:
             raise UndecidedError("The sums in floats are too long.")
-        with ctx.workprec(_BITS - 16):  # as for these sums, whose nodes it shares
+        with ctx.workprec(_BITS - 16):  # the precision of these sums, whose nodes are shared
             size = part.rule(part.tilt(c), up(float(step * count))).total().log()
             low, high = (part.log_upper(s).upper() for s in (left, right))
             lost = part.lost()[0].upper()
-        with ctx.workprec(self._bits):  # as for the plan, whose bound of the decay it shares
+        with ctx.workprec(self._bits):  # the precision of the plan, whose decay bound is shared
             fall = min(0.0, Loss(((part, 1),)).log_ratio(c, self.reach))
         ratios = 1.0 + found.values
         errors = np.asarray(1.5 * (found.errors + found.blur) + 4 * _UNIT, np.float64)
@@ -343,7 +352,7 @@ class _Line:
 
 @final
 class _Lines:
-    """The lines of the products with one first sampled release."""
+    """The lines of all compositions with the same first sampled release."""
 
     def __init__(self) -> None:
         self._lines: list[_Line] = []
@@ -351,16 +360,16 @@ class _Lines:
         self._asked = 0
         self._vain, self._needed = 0, 0
         self.epsilon = 0.0
-        """The last root."""
+        """The root of the last query, where the next search starts."""
 
     def is_first(self, question: object) -> bool:
-        """Whether no other question was asked before."""
+        """Count a query; return whether it is the first one, or the first one repeated."""
         self._first = self._first or question
         self._asked += 1
         return self._first == question
 
     def root(self, product: Product, log_delta: float) -> tuple[float, _Sum] | None:
-        """Return the root of a product, and its terms on the last line that knows it."""
+        """Return the root for a composition, and its terms on the most recent line that has one."""
         counts = dict(FOURIER.loss(product).factors)
         for line in reversed(self._lines):
             terms = line.sum(counts)
@@ -369,7 +378,7 @@ class _Lines:
         return None
 
     def value(self, product: Product, epsilon: ExactReal, relative_width: Fraction) -> arb | None:
-        """Return H(ε) by the last line that has it to a width; None without."""
+        """Return H(ε) by the most recent line that reaches a relative width, or None."""
         counts = dict(FOURIER.loss(product).factors)
         for line in reversed(self._lines):
             terms = line.sum(counts)
@@ -380,7 +389,7 @@ class _Lines:
         return None
 
     def made(self, product: Product, epsilon: float, bits: int) -> _Sum | None:
-        """Make a line for an ε; None where there is none that is short enough."""
+        """Make a line for an ε and return the terms on it; None if no line is short enough."""
         loss = FOURIER.loss(product)
         with contextlib.suppress(UndecidedError, ArithmeticError):
             line = _Line(loss, epsilon, bits)
@@ -394,23 +403,23 @@ class _Lines:
         return None
 
     def _is_long(self) -> bool:
-        """Whether the last line that was planned takes longer than the questions so far did."""
+        """Whether the last planned line is too long for the number of queries so far."""
         return self._needed > _FOR_ONE * self._asked
 
     def is_vain(self, product: Product) -> bool:
-        """Whether no line served about as many releases, or one would take long."""
+        """Whether a line failed for a similar number of releases, or a new one is too long."""
         alike = 1 / _AGAIN < self._vain / FOURIER.loss(product).count < _AGAIN
         return alike or self._is_long()
 
     def failed(self, product: Product) -> None:
-        """Remember that no line serves so many releases."""
+        """Record that no line serves a composition of this number of releases."""
         self._vain = FOURIER.loss(product).count
 
 
 def _simple(loss: Loss) -> Loss:
-    """Return a loss that is much like another one, of so few releases that a line is soon planned.
+    """Return a similar loss of few different releases, for which a line is planned quickly.
 
-    Nothing that is proved rests on the plan.
+    No proof depends on the plan.
     """
     if len(loss.factors) <= _FEW:
         return loss
@@ -422,12 +431,12 @@ def _simple(loss: Loss) -> Loss:
 
 @functools.lru_cache(maxsize=64)
 def _lines(pair: Pair) -> _Lines:
-    """Return the lines of the products whose first sampled release has a pair."""
+    """Return the lines of the compositions whose first sampled release has this pair."""
     return _Lines()
 
 
 def _of(pairs: Sequence[Pair], question: object) -> list[tuple[Product, _Lines]] | None:
-    """Return the products with their lines; None for other pairs, or at the first question."""
+    """Return each composition with its lines; None for other pairs, and for the first query."""
     products = [product for product in map(smooth, pairs) if product is not None]
     if not products or len(products) < len(pairs):
         return None
@@ -443,7 +452,7 @@ def _of(pairs: Sequence[Pair], question: object) -> list[tuple[Product, _Lines]]
 
 
 def inverse(pairs: Sequence[Pair], delta: ExactReal, relative_width: Fraction) -> Interval | None:
-    """Enclose the largest ε(δ) of some pairs; None where lines are not for it, or not narrow."""
+    """Enclose the largest ε(δ) of the pairs; None if lines do not apply or are too inaccurate."""
     with ctx.workprec(_BITS):
         log_delta = float(delta.ball().log().mid())
     if log_delta > _LARGEST_LOG_DELTA or relative_width < _FINEST:
@@ -480,7 +489,7 @@ def inverse(pairs: Sequence[Pair], delta: ExactReal, relative_width: Fraction) -
 
 
 def hockey_stick(pairs: Sequence[Pair], epsilon: ExactReal, relative_width: Fraction) -> arb | None:
-    """Return a ball around the largest H(ε); None where lines are not for it, or not narrow."""
+    """Return a ball that contains the largest H(ε); None as for `inverse`."""
     at = float(epsilon)
     if relative_width < _FINEST or at <= 0:
         return None
@@ -504,7 +513,7 @@ def hockey_stick(pairs: Sequence[Pair], epsilon: ExactReal, relative_width: Frac
 def _anew(
     product: Product, lines: _Lines, log_delta: float, bits: int
 ) -> tuple[float, _Sum] | None:
-    """Return the root of a product and its terms on a new line."""
+    """Return the root for a composition and its terms on a new line, or None."""
     if lines.is_vain(product):
         return None
     guess = product.known.epsilon(log_delta)

@@ -309,8 +309,8 @@ def enclosed(cases: Sequence[Case], dominating: WorstCase) -> WorstCase:
     return WorstCase(
         (remove,),
         (add,),
-        "Below: independent releases, each with one pair of neighbours. Above: a pair that "
-        "dominates every release, whatever came before.",
+        "Lower bound: independent releases, each with one pair of neighbours. Upper bound: a pair "
+        "that dominates every release, whatever the earlier outputs.",
     )
 
 

@@ -169,8 +169,9 @@ class LinearCounter(SymmetricDensity, ABC):
             (most,) = Guaranteed(largest).worst_case(adjacency).remove
             return WorstCase.symmetric(
                 Between((attaining,), most, "which positions of a person are worst"),
-                "R has no negative entry: the ℓ1 norms of the columns of a person's positions add "
-                "up, and no others have a larger sum. Below: those positions. Above: that loss.",
+                "R has no negative entry, so the ℓ1 norms of the columns of a person's positions "
+                "add up, and no other positions have a larger sum. Lower bound: the pair of those "
+                "positions. Upper bound: their largest loss.",
             )
         if self.mu is not None:
             return WorstCase.symmetric(
@@ -565,8 +566,8 @@ class BridgedTree(LinearCounter):
             largest = most.known.max_loss() if shows_most else None
             return WorstCase.symmetric(
                 Between((least,), most, _UNKNOWN, largest),
-                "The outputs are a function of the measured sums, whose pair is above. Below: a "
-                "measured sum that is an output by itself, or nothing.",
+                "Upper bound: the pair of the measured sums, of which the outputs are a function. "
+                "Lower bound: a measured sum that is itself an output, if there is one.",
             )
         pair: Pair = GaussianPair(self, None)
         if self._is_open:
@@ -575,8 +576,8 @@ class BridgedTree(LinearCounter):
             pair = Between((low,), high, _UNKNOWN)
         return WorstCase.symmetric(
             pair,
-            "A person moves the outputs A x + L z by A e, of which Gaussian noise hides "
-            "(A e)'(L L')^-1(A e) least for the worst positions.",
+            "A person moves the outputs A x + L z by A e; μ² = (A e)'(L L')^-1(A e) is largest at "
+            "the worst positions.",
         )
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:

@@ -1006,7 +1006,7 @@ class MatrixMechanism(GaussianNoise):
         return WorstCase.symmetric(
             pair,
             "The outputs are a function of C x + Z, which a record moves by a sum of columns of C; "
-            f"Gaussian noise hides the longest one least. {self.column_sensitivity.reason}",
+            f"μ is largest for the longest sum. {self.column_sensitivity.reason}",
         )
 
     @property

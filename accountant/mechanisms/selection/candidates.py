@@ -626,7 +626,7 @@ class ReportNoisyMax(Choice):
             largest = self.distance
         return WorstCase.symmetric(
             Between(least, most, "which scores of several candidates are worst", largest),
-            "Lower end: two candidates, far ahead of the others. Upper end: noise that dominates.",
+            "Lower bound: two candidates far ahead of the others. Upper bound: a dominating pair.",
         )
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:

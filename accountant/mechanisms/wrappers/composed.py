@@ -257,9 +257,9 @@ class Composed(Mechanism):
         return WorstCase(
             (remove,),
             (add,),
-            "Each release may be any of several worst pairs, chosen adaptively: below, products of "
-            "chosen pairs, which are attained; above, the product of their envelopes, which "
-            "dominates every choice.",
+            "Each release may have any of several worst pairs, chosen adaptively. Lower bound: "
+            "products of chosen pairs, which are attained. Upper bound: the product of their "
+            "envelopes, which dominates every choice.",
         )
 
     def _product(

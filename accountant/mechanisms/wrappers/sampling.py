@@ -414,8 +414,8 @@ class RandomAllocation(OnChosenRecords):
         return WorstCase(
             (pair,),
             (pair.reverse(),),
-            "Below: the sum of all steps, and the first one alone. "
-            f"Above: {k} allocations to {t // k} steps, one in each block of a random partition.",
+            "Lower bound: the sum of all steps, and the first step alone. Upper bound: "
+            f"{k} allocations to {t // k} steps, one in each block of a random partition.",
         )
 
     @property
@@ -636,8 +636,8 @@ class Shuffled(Mechanism, FiniteLaws):
                 ShuffledReports(
                     self._epsilon, categories, self.users, report, isinstance(response, Laplace)
                 ),
-                "Every other user sends, with some probability, what might be a report of user 1: "
-                "an upper bound; the lower one is of datasets in which all others are alike.",
+                "Upper bound: with some probability, another user sends a report that user 1 could "
+                "have sent. Lower bound: datasets in which all other users hold the same input.",
             )
         pairs = tuple(FinitePair(self, index) for index in range(len(self._others)))
         return WorstCase(

@@ -1,7 +1,7 @@
-"""The mechanisms, each imported when it is first asked for.
+"""All mechanisms, each imported on first use.
 
-The stub `__init__.pyi` lists every public name with its module, one line each, for type checkers
-and for this file: to add a mechanism is to add its class and its line there.
+The stub `__init__.pyi` lists every public name and its module, one per line. Type checkers and this
+file read it. To add a mechanism, write its class and add a line to the stub.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = sorted(_HOME)  # noqa: PLE0605  # a list
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name, and keep it."""
+    """Import a public name on first access, and cache it."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_HOME[name]), name)
@@ -28,7 +28,7 @@ def __getattr__(name: str) -> Any:
 
 
 class _Descriptions(Mapping[str, type]):
-    """The classes by name, each imported when it is looked up."""
+    """A mapping from names to classes, each imported on lookup."""
 
     def __getitem__(self, name: str) -> type:
         if name not in _HOME:
@@ -47,4 +47,4 @@ class _Descriptions(Mapping[str, type]):
 
 
 DESCRIPTIONS: Mapping[str, type] = _Descriptions()
-"""Everything that the notation can name."""
+"""All classes that the notation can name."""

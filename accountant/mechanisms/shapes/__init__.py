@@ -1,1 +1,1 @@
-"""Gaussian noise shaped to a sensitivity space."""
+"""Gaussian noise whose covariance is adapted to the sensitivity space."""

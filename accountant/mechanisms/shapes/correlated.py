@@ -1,4 +1,4 @@
-"""Correlated Gaussian noise for counts: shared, in groups, of known size, one-sided."""
+"""Correlated Gaussian noise for counts and sums, in groups or with an estimate of their size."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ from dpassay.accountant.release.lattice import (
     shared,
 )
 
-# --- Gaussian noise on counts of which a part is shared, and on the number of records beside them
+# --- Base class: Gaussian noise on counts with a common part, and on the number of records --------
 
 
 class SharedNoise(GaussianNoise, ABC):
-    """Release d counts with noise η + z_j, and with 2η the number of records, if that is released.
+    """Release d counts with noise η + z_j and, optionally, the number of records with noise 2η.
 
-    η is normal, one for each group of counts, and all z_j are normal and independent. The groups
-    follow each other, each with its number of records last.
+    η and all z_j are independent normal variables. If there are several groups of counts, each has
+    its own η. The output lists the groups in turn, each with its number of records last.
     """
 
     noise_argument = "mu"
     noise_grows = False
     _of_one_count: ClassVar[str] = ""
-    """How to ask for the quantile of a count, where the number of records is released."""
+    """How to obtain the quantile of a count although the number of records is released."""
 
     dimension: Integer
 
@@ -70,7 +70,7 @@ class SharedNoise(GaussianNoise, ABC):
         return 1
 
     def lattice_sampler(self) -> LatticeSampler:
-        """Return the noise η + z_j and 2η of all groups, each coordinate on a lattice."""
+        """Return a sampler of η + z_j and 2η for all groups, each coordinate on a lattice."""
 
         def scales() -> tuple[arb, arb, arb | None]:
             eta, own = (part.sqrt() for part in self.parts())
@@ -81,21 +81,24 @@ class SharedNoise(GaussianNoise, ABC):
         return LatticeSampler(shared(self.dimension, scales, self._groups))
 
     def variances(self) -> list[arb]:
-        """Return Var η + Var z for the counts of a group, then 4 Var η for its size if released."""
+        """Return Var η + Var z for each count of a group, then 4 Var η for its size if released."""
         eta, own = self.parts()
         if not self._has_size:
             return [eta + own]
         return ([eta + own] * self.dimension + [4 * eta]) * self._groups
 
     def mean_squared_error(self) -> arb:
-        """Return the average over the counts and, where they are released, the sizes."""
+        """Return the mean squared error averaged over counts and, if released, sizes."""
         entries = self.variances()
         if not self._has_size:
             return entries[0]
         return (self.dimension * entries[0] + entries[-1]) / (self.dimension + 1)
 
     def covariance_matrix(self) -> list[list[arb]]:
-        """Return blocks: Var η between counts of a group, 2 Var η between a count and its size."""
+        """Return the covariance, with one block per group.
+
+        In a block it is Var η between two counts and 2 Var η between a count and the size.
+        """
         eta, own = self.parts()
         d, zero = self.dimension, arb(0)
         block = d + self._has_size
@@ -112,7 +115,7 @@ class SharedNoise(GaussianNoise, ABC):
         return [[entry(i, j) for j in range(size)] for i in range(size)]
 
     def quantile(self, probability: ExactReal) -> arb:
-        """Return the quantile of the noise of a count, where sizes are not released."""
+        """Return the quantile of the noise of a count; raise if sizes are released."""
         if not self._has_size:
             return self.variances()[0].sqrt() * normal_quantile(probability)
         if not self._of_one_count:
@@ -123,7 +126,7 @@ class SharedNoise(GaussianNoise, ABC):
         )
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw the noise of `size` releases, one row each: every group's counts, and its size."""
+        """Draw the noise of `size` releases, one per row: the counts and the size of each group."""
         eta_spread, spread = (math.sqrt(float(part)) for part in self.parts())
         eta = rng.normal(0.0, eta_spread, (size, self._groups, 1))
         drawn = eta + rng.normal(0.0, spread, (size, self._groups, self.dimension))
@@ -139,27 +142,27 @@ class SharedNoise(GaussianNoise, ABC):
 class CorrelatedGaussian(SharedNoise):
     """Release d counts with noise η + z_i, and the number of records with noise 2η.
 
-    η ~ N(0, A/(4μ²)) is shared by all counts and z_i ~ N(0, B/(4μ²)) is independent, with
-    A = d/C² + 1 and B = d + C². Records lie in {0,1}^d or [0,1]^d. Equivalently
-    (Lebeda, Lemmas 3.2 to 3.5): embed a record as x̂ = (2x − 1, C), add N(0, B/μ²) to each
-    coordinate of g = Σ x̂, and release (g_i + g_{d+1}/C)/2 and g_{d+1}/C. C = d^{1/4} is
-    Algorithm 1: it minimises the query variance (A + B)/(4μ²), to (√d + 1)²/(4μ²).
+    η ~ N(0, A/(4μ²)) is shared by all counts and the z_i ~ N(0, B/(4μ²)) are independent, with
+    A = d/C² + 1 and B = d + C². Records lie in {0,1}^d or [0,1]^d. Equivalently (Lebeda, Lemmas 3.2
+    to 3.5), embed a record x as x̂ = (2x − 1, C), add N(0, B/μ²) to each coordinate of g = Σ x̂, and
+    release (g_i + g_{d+1}/C)/2 and g_{d+1}/C. C = d^{1/4} is Algorithm 1, which minimises the
+    variance (A + B)/(4μ²) of a count; the minimum is (√d + 1)²/(4μ²).
 
     Parameters
     ----------
     dimension
         d ≥ 1, the number of counts.
     mu
-        μ > 0: the mechanism with the size is exactly μ-GDP under add/remove.
+        μ > 0; with the size, the mechanism is exactly μ-GDP under add/remove.
     c
-        C > 0; None is d^{1/4}.
+        C > 0. The default, None, means d^{1/4}.
     release_size
-        Whether the noisy number of records is part of the output, as the last coordinate.
+        Whether to release the noisy number of records, as the last coordinate.
 
     Notes
     -----
-    `mean_squared_error` averages over everything released, the size included; the error of one
-    query is the first entry of `variances`.
+    `mean_squared_error` averages over all that is released, including the size. The error of a
+    count is the first entry of `variances`.
     """
 
     example = "CorrelatedGaussian(dimension=9, mu=1)"
@@ -178,7 +181,7 @@ class CorrelatedGaussian(SharedNoise):
         return self.c.squared
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return N(μ', 1) against N(0, 1) with the exact μ' of the relation."""
+        """Return the pair N(μ', 1) and N(0, 1), with the exact μ' of the relation."""
         relation = require(adjacency, self)
         return WorstCase.symmetric(GaussianPair(self, relation), self._reason(relation))
 
@@ -198,11 +201,11 @@ class CorrelatedGaussian(SharedNoise):
         return f"In units of μ²: {convex}, and {why}."
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal:
-        """Return the exact μ' under the named relation, with B = d + C².
+        """Return the exact μ' under the given relation, with B = d + C².
 
-        Add/remove: μ with the size; without it 2μ√(j(B − j))/B for the worst number of ones j,
-        which is μ only where B/2 is an integer. Replace one: 2μ√(d/B) with the size;
-        without it 2μ√((d − (d mod 2)/B)/B).
+        Add/remove: μ with the size, and without it 2μ√(j(B − j))/B for the worst number of ones j;
+        this is μ only if B/2 is an integer. Replace-one: 2μ√(d/B) with the size, and
+        2μ√((d − (d mod 2)/B)/B) without it.
         """
         d, whole = self.dimension, exact(self.dimension) + self.c_squared
         if require(adjacency, self) is Adjacency.REPLACE_ONE:
@@ -214,13 +217,13 @@ class CorrelatedGaussian(SharedNoise):
         return self.mu * ((whole - exact(j)).times(4 * j)).root() / whole
 
     def _worst_ones(self) -> int:
-        """Return the j in 0..d that maximises j(B − j): the largest with 2j − 1 ≤ B."""
+        """Return the j in 0..d that maximises j(B − j), which is the largest with 2j − 1 ≤ B."""
         square = self.c_squared
         floor = math.floor(square)
         return min(self.dimension, (self.dimension + 1 + floor) // 2)
 
     def worst_shift(self) -> Any:
-        """Return a record with every attribute."""
+        """Return the change due to a record of d ones, and 1 for the size if it is released."""
         return np.ones(self.dimension + int(self.release_size))
 
     def parts(self) -> tuple[arb, arb]:
@@ -233,37 +236,38 @@ class CorrelatedGaussian(SharedNoise):
         return self.release_size
 
 
-# --- Correlated discrete Gaussian noise: the embedding of Algorithm 1 on integers -----------------
+# --- Correlated discrete Gaussian noise: Algorithm 1 on integers ----------------------------------
 
 
 @declared
 class DiscreteCorrelatedGaussian(Mechanism):
-    """Release d counts and the number of records from integers with discrete Gaussian noise.
+    """Release d counts and the number of records, from integers with discrete Gaussian noise.
 
-    Records lie in {0,1}^d. With C = p/q in lowest terms and v = (d + C²)/μ², release
+    Records lie in {0,1}^d. Let f be the counts, n the number of records, C = p/q in lowest terms,
+    and v = (d + C²)/μ². Add discrete Gaussian noise Z_i of parameter v and W of parameter q²v:
 
-        g_i = 2f_i − n + Z_i  (i = 1, …, d),    g_{d+1} = pn + W,
+        g_i = 2f_i − n + Z_i  (i = 1, …, d),    g_{d+1} = pn + W.
 
-    Z_i discrete Gaussian of parameter v and W of parameter q²v, and from these the counts
-    (g_i + g_{d+1}/p)/2 and the size g_{d+1}/p (Lebeda, "note for practitioners"). It is exactly
-    μ²/2-zCDP under add/remove. It is *not* μ-GDP: its Kullback–Leibler divergence, an integral of
-    the profile with positive weights, is μ²/2 as for N(μ, 1) against N(0, 1), but its loss is
-    discrete; so at some ε the profile exceeds the Gaussian one.
+    Release the counts (g_i + g_{d+1}/p)/2 and the size g_{d+1}/p (Lebeda, "note for
+    practitioners"). The mechanism is exactly (μ²/2)-zCDP under add/remove. It is *not* μ-GDP: its
+    Kullback–Leibler divergence, which is an integral of the profile with positive weights, equals
+    that of N(μ, 1) and N(0, 1), μ²/2. Since its loss is discrete, the two profiles differ, so at
+    some ε its profile is the larger one.
 
     Parameters
     ----------
     dimension
-        d ≥ 1.
+        d ≥ 1, the number of counts.
     mu
-        μ > 0 of the continuous noise with the same parameters.
+        μ > 0, the parameter of the continuous mechanism with the same parameters.
     c
-        C > 0, rational; near d^{1/4} for the least query variance.
+        C > 0, rational; values near d^{1/4} minimise the variance of a count.
     """
 
     example = "DiscreteCorrelatedGaussian(dimension=4, mu=1, c='3/2')"
 
-    # no noise_argument: the profile of discrete Gaussian noise need not be monotone in its
-    # parameter (one integer, ε = 1: δ rises between parameters 0.5 and 0.56)
+    # No noise_argument: the profile of discrete Gaussian noise need not be monotone in its
+    # parameter. For one integer and ε = 1, δ increases between the parameters 0.5 and 0.56.
 
     dimension: Integer = Integer(least=1)
     mu: Positive = Positive()
@@ -271,11 +275,11 @@ class DiscreteCorrelatedGaussian(Mechanism):
 
     @property
     def parameter(self) -> Fraction:
-        """The parameter v = (d + C²)/μ² of Z_i, exactly."""
+        """The parameter v = (d + C²)/μ² of Z_i, as an exact number."""
         return (self.dimension + self.c**2) / self.mu.square
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return the product of d + 1 (add/remove) or d (replace-one) discrete pairs."""
+        """Return the product of d + 1 (add/remove) or d (replace-one) discrete Gaussian pairs."""
         relation = require(adjacency, self)
         v, d = ExactReal.of_rational(self.parameter), self.dimension
         if relation is Adjacency.ADD_REMOVE:
@@ -302,10 +306,11 @@ class DiscreteCorrelatedGaussian(Mechanism):
         return variance(v), variance(v * ExactReal.of_rational(q * q)) / p**2
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
-        """Release the counts and, last, the size: integers that are given exactly.
+        """Draw `times` releases of an array of d counts and, last, the size, all integers.
 
-        Up to the noise a count is a fraction over 2p and the size one over p. The numerators are
-        released integers; each quotient is rounded once, which looks at nothing else.
+        Released counts are integers divided by 2p, and the released size is an integer divided by
+        p. The numerators are computed exactly from the noisy integers. Each quotient is rounded
+        once, which is post-processing.
         """
         d, q, p = self.dimension, self.c.denominator, self.c.numerator
         answer = integers(value, coordinates=d + 1)
@@ -321,16 +326,16 @@ class DiscreteCorrelatedGaussian(Mechanism):
         return [(each + size) / 4] * self.dimension + [size]
 
     def covariance_matrix(self) -> list[list[arb]]:
-        """Return the covariance of the counts and the size."""
+        """Return the covariance of the counts and, last, the size."""
         each, size = self._parts()
         d, own, common, with_size = self.dimension, (each + size) / 4, size / 4, size / 2
         rows = [[*(own if i == j else common for j in range(d)), with_size] for i in range(d)]
         return [*rows, [with_size] * d + [size]]
 
     def sample(self, size: int, *, rng: Randomness) -> Array:
-        """Draw the noise of the counts and the size, one release per row.
+        """Draw the noise of the counts and, last, the size, one release per row.
 
-        The integers Z and W are drawn exactly; only their final quotient is rounded.
+        The integers Z and W are drawn exactly. Only the final quotients are rounded.
         """
         d, q, p = self.dimension, self.c.denominator, self.c.numerator
         z = sampling.discrete_gaussian(self.parameter, size * d, rng=rng).reshape(size, d)
@@ -344,32 +349,33 @@ class DiscreteCorrelatedGaussian(Mechanism):
 
 @declared
 class DisjointGroupsGaussian(SharedNoise):
-    """Release d counts and a size for each of m groups, each record being in one group.
+    """Release d counts and a size for each of m groups, where each record is in one group.
 
-    Records are m×d matrices in [0,1] with at most one non-zero row. Row j releases
-    f_jk + η_j + z_jk for k = 1, …, d, and its number of records + 2η_j.
+    Records are m×d matrices with entries in [0,1] and at most one non-zero row. For each group j
+    the release is f_jk + η_j + z_jk for k = 1, …, d, and the number of records plus 2η_j.
 
     ================  =================  ==============
-    made for          Var η_j · μ²       Var z_jk · μ²
+    adjacency         Var η_j · μ²       Var z_jk · μ²
     ================  =================  ==============
     add-remove        (√d + 1)/4         (d + √d)/4
     replace-one       1 (printed: 4)     d
     ================  =================  ==============
 
-    For replace-one the paper prints η_j ~ N(0, 4/μ²), but its proof (Lemma 4.2, C = √d) derives
-    Z_{j,d+1}/(2C), of variance 1/μ²; 4/μ² is the variance of 2η_j. Both are μ-GDP.
+    For replace-one the paper (Lebeda, Algorithm 2) prints η_j ~ N(0, 4/μ²). Its proof (Lemma 4.2,
+    C = √d) derives η_j = Z_{j,d+1}/(2C), which has variance 1/μ²; 4/μ² is the variance of 2η_j.
+    Both are μ-GDP.
 
     Parameters
     ----------
     groups, dimension
-        m ≥ 1 and d ≥ 1.
+        m ≥ 1, the number of groups, and d ≥ 1, the number of counts in each.
     mu
-        μ > 0.
+        μ > 0; the mechanism is μ-GDP under the relation `adjacency`.
     adjacency
-        The relation that the noise is made for. Questions may name another one; without a name
-        they are about this one.
+        The relation that determines the noise. It is also the default relation of questions, which
+        may name the other one.
     as_printed
-        Use the printed variance of η_j under replace-one.
+        Whether to use the printed variance of η_j under replace-one.
     """
 
     example = "DisjointGroupsGaussian(groups=4, dimension=9, mu=1, adjacency='add-remove')"
@@ -381,7 +387,7 @@ class DisjointGroupsGaussian(SharedNoise):
     as_printed: Switch = Switch(False)
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return N(μ', 1) against N(0, 1) with the exact μ' of the relation."""
+        """Return the pair N(μ', 1) and N(0, 1), with the exact μ' of the relation."""
         relation = self.adjacency if adjacency is None else adjacency
         if relation is Adjacency.ADD_REMOVE:
             why = "one record v has ‖v − ½‖²/Var z + 1/(4 Var η), largest for entries 0 or 1"
@@ -396,11 +402,11 @@ class DisjointGroupsGaussian(SharedNoise):
         )
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal:
-        """Return the exact μ' under the named relation, or else the one that it is made for.
+        """Return the exact μ' under the given relation; the default is `self.adjacency`.
 
-        Per row and in units of μ², a record alone has A = d/(4 Var z) + 1/(4 Var η); under
-        replace-one the worst of d/Var z (same row), 2A (another row, m ≥ 2) and A (to or from
-        an all-zero record).
+        In units of μ², a single record has the squared norm A = d/(4 Var z) + 1/(4 Var η). Under
+        replace-one the largest of these is attained: d/Var z (both records in the same row), 2A
+        (different rows, m ≥ 2), and A (one of the records is zero).
         """
         relation, d = adjacency or self.adjacency, self.dimension
         alone, within = Fraction(1), exact(1)  # A of add/remove: d/(d + √d) + 1/(√d + 1) = 1
@@ -414,7 +420,7 @@ class DisjointGroupsGaussian(SharedNoise):
 
     @property
     def _moves(self) -> int:
-        """Rows that a replacement can change at most."""
+        """The largest number of rows that a replacement changes."""
         return min(2, self.groups)
 
     def parts(self) -> tuple[arb, arb]:
@@ -433,27 +439,27 @@ class DisjointGroupsGaussian(SharedNoise):
         return self.groups
 
 
-# --- Counts together with a public or released estimate of the number of records ------------------
+# --- Counts with a public or released estimate of the number of records ---------------------------
 
 
 @declared
 class KnownSizeGaussian(SharedNoise):
-    """Release f − n/2 + ñ/2 + N(0, d/(4μ²)·I) for d counts f of n records, given an estimate ñ.
+    """Release f − n/2 + ñ/2 + N(0, d/(4μ²)·I) for d counts f of n records; ñ estimates n.
 
-    Lebeda, Lemma 3.6. It is exactly μ-GDP under add/remove when ñ is one fixed public number for
-    both neighbours. Setting ñ = n instead releases f + N(0, d/(4μ²)·I), which is 2μ-GDP and no
-    better; with ñ = n + N(0, 1/μ₀²) released too, the whole is exactly √(μ² + μ₀²)-GDP.
+    Lebeda, Lemma 3.6. The mechanism is exactly μ-GDP under add/remove if ñ is a public number that
+    is the same for both neighbours. If ñ = n, the release is f + N(0, d/(4μ²)·I), which is exactly
+    2μ-GDP. If ñ = n + N(0, 1/μ₀²) is released too, the whole is exactly √(μ² + μ₀²)-GDP.
 
     Parameters
     ----------
     dimension
-        d ≥ 1; records lie in {0,1}^d or [0,1]^d.
+        d ≥ 1, the number of counts; records lie in {0,1}^d or [0,1]^d.
     mu
-        μ > 0.
+        μ > 0, the parameter for a public ñ.
     size_mu
-        μ₀ > 0 where ñ is released by this mechanism, as the last coordinate; None where it is
-        public. The laws below are then those of the noise alone: in addition there is the fixed
-        error (ñ − n)/2 of every count.
+        μ₀ > 0 if this mechanism releases ñ, as the last coordinate. None, the default, means that ñ
+        is public. Variances and quantiles are then those of the noise alone, and exclude the fixed
+        error (ñ − n)/2 of each count.
     """
 
     example = "KnownSizeGaussian(dimension=9, mu=1)"
@@ -464,7 +470,7 @@ class KnownSizeGaussian(SharedNoise):
     size_mu: OptionalPositive = OptionalPositive()
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return N(μ', 1) against N(0, 1) with the exact μ' of the relation."""
+        """Return the pair N(μ', 1) and N(0, 1), with the exact μ' of the relation."""
         relation = require(adjacency, self)
         if relation is Adjacency.ADD_REMOVE:
             why = "f − n/2 moves by v − ½, and every {0,1} record v has ‖v − ½‖² = d/4"
@@ -478,7 +484,7 @@ class KnownSizeGaussian(SharedNoise):
         )
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal:
-        """Return √(μ² + μ₀²) under add/remove (μ for a public ñ), and 2μ under replace-one."""
+        """Return √(μ² + μ₀²), or μ for a public ñ, under add/remove; 2μ under replace-one."""
         if require(adjacency, self) is Adjacency.REPLACE_ONE:
             return ExactReal.of_rational(2) * self.mu
         if self.size_mu is None:
@@ -495,33 +501,35 @@ class KnownSizeGaussian(SharedNoise):
         return self.size_mu is not None
 
 
-# --- Correlated Gaussian noise for sums of records that have no negative entries ------------------
+# --- Correlated Gaussian noise for sums of records with non-negative entries ----------------------
 
 
 @declared
 class OneSidedGaussian(GaussianNoise):
-    """Release a sum of records in [0, Δ_1] × … × [0, Δ_d] and their number, noise being shared.
+    """Release the sum of records in [0, Δ_1] × … × [0, Δ_d] and their number, with shared noise.
 
-    With |Δ| = √(ΣΔ_j²) and S = ΣΔ_j + |Δ|, the number has noise η ~ N(0, S/(|Δ|μ²)) and sum j has
-    Δ_j·η/2 + z_j, z_j ~ N(0, Δ_j·S/(4μ²)), all independent.
+    Let |Δ| = √(ΣΔ_j²) and S = ΣΔ_j + |Δ|. The noise of the number of records is
+    η ~ N(0, S/(|Δ|μ²)), and the noise of sum j is Δ_j·η/2 + z_j with z_j ~ N(0, Δ_j·S/(4μ²)). All
+    z_j and η are independent.
 
     Parameters
     ----------
     bounds
         Δ_j > 0: entry j of a record lies in [0, Δ_j].
     mu
-        μ > 0: the mechanism is exactly μ-GDP under add/remove.
+        μ > 0; the mechanism is exactly μ-GDP under add/remove.
 
     Notes
     -----
-    Subtracting Δ_j/2 times the noisy number from sum j leaves Σ(x_j − Δ_j/2) + z_j, free of η. So a
-    record moves independent outputs by x_j − Δ_j/2 and 1, and μ² = Σ Δ_j²/(4 Var z_j) + 1/Var η at
-    every corner, less inside. A replacement leaves the number, and moves sum j by up to ±Δ_j.
+    Subtracting Δ_j/2 times the noisy number from sum j leaves Σ(x_j − Δ_j/2) + z_j, which does not
+    contain η. So a record moves independent outputs by x_j − Δ_j/2 and 1, and
+    μ² = Σ Δ_j²/(4 Var z_j) + 1/Var η at every corner of the box, and less inside. A replacement
+    does not change the number, and moves sum j by up to ±Δ_j.
 
-    For any variances of z and η with that μ the total variance of the sums is at least
-    (ΣΔ_j)²/(4u) + |Δ|²/(4(μ² − u)), u = μ² − 1/Var η, by Cauchy's inequality, and that at least
-    S²/(4μ²), which is what this law has. Independent noise of least total variance has (ΣΔ_j)²/μ²
-    (`EllipticalGaussian`), which is up to four times as much. Equal bounds are Lebeda's Algorithm 1
+    *Optimality.* Let u = μ² − 1/Var η. For any variances of z and η with this μ, the total variance
+    of the sums is at least (ΣΔ_j)²/(4u) + |Δ|²/(4(μ² − u)) by Cauchy's inequality. This is at least
+    S²/(4μ²), the total variance here. The least total variance of independent noise is (ΣΔ_j)²/μ²
+    (`EllipticalGaussian`), up to four times as much. With equal bounds this is Lebeda's Algorithm 1
     (`CorrelatedGaussian`). `mean_squared_error` averages over all that is released.
     """
 
@@ -534,7 +542,7 @@ class OneSidedGaussian(GaussianNoise):
     mu: Positive = Positive()
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
-        """Return N(μ', 1) against N(0, 1) with the exact μ' of the relation."""
+        """Return the pair N(μ', 1) and N(0, 1), with the exact μ' of the relation."""
         relation = require(adjacency, self)
         why = (
             "in units of μ² every corner of the box has (ΣΔ_j + |Δ|)/S = 1, and what is inside less"
@@ -547,18 +555,18 @@ class OneSidedGaussian(GaussianNoise):
 
     @property
     def dimension(self) -> int:
-        """Number of sums."""
+        """The number d of sums."""
         return len(self.bounds)
 
     def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
-        """Return μ under add/remove, and 2μ√(ΣΔ_j/S) when a record is replaced."""
+        """Return μ under add/remove, and 2μ√(ΣΔ_j/S) under replace-one."""
         if require(adjacency, self) is Adjacency.ADD_REMOVE:
             return self.mu.ball()
         total, norm = self._norms()
         return 2 * self.mu.ball() * (total / (total + norm)).sqrt()
 
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
-        """Return μ under add/remove; else it is known where |Δ| is rational only."""
+        """Return μ under add/remove; under replace-one, None unless |Δ| is rational."""
         if require(adjacency, self) is Adjacency.ADD_REMOVE:
             return self.mu
         rationals = [entry.rational for entry in self.bounds]
@@ -570,7 +578,7 @@ class OneSidedGaussian(GaussianNoise):
         return self.mu * ExactReal.of_root(4 * total / (total + norm))
 
     def lattice_sampler(self) -> LatticeSampler:
-        """Return the noise, each coordinate on a lattice of its own step."""
+        """Return a sampler of the noise, each coordinate on a lattice with its own step."""
 
         def rows() -> list[list[tuple[int, arb]]]:
             shared, own = self._parts()
@@ -584,11 +592,11 @@ class OneSidedGaussian(GaussianNoise):
         return LatticeSampler(LinearNoise(rows, self.dimension + 1))
 
     def worst_shift(self) -> Any:
-        """Return what a record at the far corner adds."""
+        """Return the change due to a record (Δ_1, …, Δ_d), and 1 for the number."""
         return np.array([*(float(entry) for entry in self.bounds), 1.0])
 
     def variances(self) -> list[arb]:
-        """Return S(Δ_j + Δ_j²/|Δ|)/(4μ²) for the sums, then S/(|Δ|μ²) for their number."""
+        """Return S(Δ_j + Δ_j²/|Δ|)/(4μ²) for the sums, then S/(|Δ|μ²) for the number of records."""
         shared, own = self._parts()
         sums = [
             variance + bound.ball() ** 2 * shared / 4
@@ -597,14 +605,14 @@ class OneSidedGaussian(GaussianNoise):
         return [*sums, shared]
 
     def mean_squared_error(self) -> arb:
-        """Return the average over the d sums and the number."""
+        """Return the mean squared error averaged over the d sums and the number of records."""
         total, norm = self._norms()
         shared, _ = self._parts()
         sums = ((total + norm) / self.mu.ball()) ** 2 / 4
         return (sums + shared) / (self.dimension + 1)
 
     def covariance_matrix(self) -> list[list[arb]]:
-        """Return the covariance of the sums and, last, of their number."""
+        """Return the covariance of the sums and, last, the number of records."""
         shared, own = self._parts()
         halves = [bound.ball() / 2 for bound in self.bounds]
         rows = [
@@ -615,7 +623,7 @@ class OneSidedGaussian(GaussianNoise):
         return [*rows, [*(a * shared for a in halves), shared]]
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw the noise of `size` releases, one row each, that of the number last."""
+        """Draw the noise of `size` releases, one per row: the sums and, last, the number."""
         shared, own = self._parts()
         eta = rng.normal(0.0, math.sqrt(float(shared)), (size, 1))
         halves = np.array([float(entry) / 2 for entry in self.bounds])
@@ -629,7 +637,7 @@ class OneSidedGaussian(GaussianNoise):
         return sum(entries, start=arb(0)), squares.sqrt()
 
     def _parts(self) -> tuple[arb, list[arb]]:
-        """Return the variances of η and of every z_j."""
+        """Return the variance of η and those of the z_j."""
         total, norm = self._norms()
         scale = (total + norm) / self.mu.ball() ** 2
         return scale / norm, [scale * entry.ball() / 4 for entry in self.bounds]

@@ -1,1 +1,1 @@
-"""Mechanisms made from mechanisms, and mechanisms given by a table."""
+"""Mechanisms built from other mechanisms, and mechanisms given by tables of probabilities."""

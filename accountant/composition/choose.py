@@ -1,23 +1,23 @@
-"""Which engine answers for a product: one table, from the families of losses to engines.
+"""The choice of the engine that composes a product, given the families of its losses.
 
 | families in the product | engines in order |
 |---|---|
 | *exact* | |
-| finite and discrete Laplace laws, whose sums are few | `exact.convolution`, `blur` for many |
+| finite and discrete Laplace laws with short sums | `exact.convolution`; first `blur` if long |
 | discrete Gaussian laws of one parameter and shift | `pairs.discrete` |
-| Laplace laws whose distances have rational ratios | `exact.laplace_product`, `blur` for many |
-| exact sums, or any single pair, and finite laws | `Conditional`: a sum over these |
+| Laplace laws whose distances have rational ratios | `exact.laplace_product`; `blur` if many |
+| exact sums, or any single pair, with finite laws | `Conditional`: a sum over the finite losses |
 | *Fourier line* | |
 | random allocations, and Gaussian laws with them | `pairs.allocation` |
 | Gaussian laws and samples of them | `fourier.engine` |
-| samples of Gaussian laws with Laplace laws, where they fall soon | `fourier.engine` |
+| samples of Gaussian laws with Laplace laws, if the transform decays soon | `fourier.engine` |
 | *lattice* | |
 | Laplace, Gaussian and discrete Gaussian laws and short lists | `blur`, then `lattice` |
 | few and rare Gaussian samples, to widths down to 1e-7 | `lattice`, then `fourier.engine` |
-| everything else, and what the former refuse | `lattice`: two laws that bracket it |
-| rank-one Gaussian noise, and what is composed with it | none: it is refused |
+| everything else, and what other engines refuse | `lattice`: two laws that bracket it |
+| rank-one Gaussian noise composed with anything | none: it is refused |
 
-Gaussian laws compose by their μ alone; the mechanism adds those up before it comes here.
+Gaussian laws compose by their μ alone; the mechanism combines them before they get here.
 """
 
 from __future__ import annotations
@@ -70,48 +70,52 @@ from dpassay.accountant.pairs.invert import (
 from dpassay.accountant.pairs.subsampled import SubsampledPair
 
 METHODS = ("auto", "exact", "fourier", "grid")
-"""Names of engines that a question may insist on; "auto" lets the losses choose."""
+"""Names of engines that a caller may require; with "auto" the losses determine the engine."""
 RENAMED = {"saddle": "fourier", "atoms": "grid", "pieces": "grid", "lists": "exact"}
-"""Former names of engines, and what they are called now."""
+"""Former names of engines and their present names."""
 FOR = {
     "exact": "A closed form or an exact sum is not known for these losses.",
     "fourier": "Fourier inversion is for (subsampled) Gaussian noise, alone or with Laplace noise.",
     "grid": "The grid has two laws of one product of worst pairs.",
 }
-"""Why an engine may not apply."""
+"""The text of the error if an engine does not apply."""
 MAX_LAPLACE = 100_000
-"""Most Laplace coordinates whose distances are listed."""
+"""Largest number of Laplace coordinates whose distances are listed."""
 MOST_FEW, MOST_OF_SEVERAL, RARE = 24, 100, 2.0
-"""Samples in all, of one kind and of several, and the mean number of draws, up to which a grid is
-faster than inversion."""
+"""Limits up to which a grid is faster than inversion: the number of samples if all are of one kind,
+if they are of several kinds, and the mean number of draws."""
 LEAST_NOISE = 1e-3
-"""Share of the variance from which on Gaussian noise ends a line soon that atoms would not."""
+"""Share of the variance from which Gaussian noise shortens a line in spite of atoms."""
 SELDOM = 0.003
-"""Mean number of draws, times their probability, up to which nine digits take more than the 0.2 s
-that six take at most: seconds at worst."""
+"""Mean number of draws times their probability, up to which nine digits can take seconds, instead
+of the 0.2 s that six digits take at most."""
 QUICK_WIDTH = Fraction(1, 10**7)
-"""The finest width that is asked of that grid."""
+"""The finest relative width that is requested of that grid."""
 MOST_CELLS, MOST_POINTS = 1 << 25, 1 << 20
-"""Grid points of all its factors together, about two seconds; and of one factor alone, a quarter of
-one: of several factors each has so many times more, as contours take longer."""
+"""Limits on the grid points of all factors together, about two seconds; and of a single factor,
+about a quarter of a second. With n factors the latter is n times as large, since contours take
+longer too."""
 LEAST_WIDTH = Fraction(1, 10**12)
-"""No engine of sums in floats reaches less."""
+"""No engine with float sums reaches a smaller relative width."""
 _SMALL = -0.5
-"""ln δ below which ε is estimated: near δ(0) of few releases ε moves by much more than δ."""
+"""Largest ln δ for which ε is estimated: near δ(0) of few releases, ε is far more sensitive than δ.
+"""
 _ROUGH_WIDTH = Fraction(1, 10**8)
-"""Relative width of values for an estimate: H to 1e-8 gives ε to about as much."""
+"""Relative width of the values for an estimate: H to 1e-8 gives ε to about as much."""
 _CLOSE = 1 / 64
-"""Last step of an estimate, by the root of the width: the next one would be about its square."""
+"""Last step of an estimate, divided by the root of the width: the next would be about its square.
+"""
 _ROUGH_BITS = 64
-"""Bits of a logarithm that becomes a float."""
+"""Precision, in bits, of a logarithm that is rounded to a float."""
 _BETTER = 1e-4
-"""Relative width of a refusal from which on a grid, which hardly ever does better, is not asked."""
+"""If a refusal reached a smaller relative width than this, no grid is tried: it would hardly ever
+do better."""
 
 
 def product(factors: Sequence[Factor]) -> Pair:
     """Return the pair (⊗ P_i^{k_i}, ⊗ Q_i^{k_i}).
 
-    Exactly where the losses have an exact sum that is short; else for engines that reach a width.
+    It has an exact sum if there is a short one; else it has engines that reach a relative width.
     """
     found = _exactly(apart(factors, coordinates=False))
     if found is None:
@@ -123,7 +127,7 @@ def product(factors: Sequence[Factor]) -> Pair:
 
 
 def engine(method: str, factors: tuple[Factor, ...]) -> Pair | None:
-    """Return the product for the engine of a name; None where it does not apply."""
+    """Return the product with the engine of this name, or None if the engine does not apply."""
     if method == "grid":
         return _on_grid(factors)
     if method == "exact":
@@ -132,7 +136,7 @@ def engine(method: str, factors: tuple[Factor, ...]) -> Pair | None:
 
 
 def smooth(pair: Pair) -> Product | None:
-    """Return a product of smooth losses for contour integrals; None for any other pair."""
+    """Return a product of smooth losses for contour integrals, or None for any other pair."""
     if not (isinstance(pair, Product) and isinstance(pair.engine, Ladder)):
         return None
     first = pair.engine.rungs[0]
@@ -140,12 +144,12 @@ def smooth(pair: Pair) -> Product | None:
 
 
 def best_of(pair: Pair, width: Fraction, ask: Callable[[Pair], T]) -> T:
-    """Return the first answer of the engines of a pair for a width, or raise the best refusal."""
+    """Return the first answer of a pair's engines for a width, or raise the best refusal."""
     return pair.engine.first_answer(pair, ask, width) if isinstance(pair, Product) else ask(pair)
 
 
 def _exactly(factors: Sequence[Factor]) -> Pair | None:
-    """Return a pair with exact sums, or contours of any precision; None where none is known."""
+    """Return a pair with exact sums, or contours of any precision, or None if none is known."""
     laplace: list[tuple[LaplacePair, int]] = []
     integers: dict[DiscreteGaussianPair, int] = {}
     listed: dict[FinitePair, int] = {}
@@ -180,7 +184,7 @@ def _exactly(factors: Sequence[Factor]) -> Pair | None:
     if not listed:
         return others[0][0]
     if others and isinstance(others[0][0], Product) and isinstance(others[0][0].engine, Ladder):
-        return None  # a contour of all takes no longer
+        return None  # a contour for all losses takes no longer
     if not others and len(listed) == 1 and sum(listed.values()) == 1:
         return next(iter(listed))
     sums = tuple(listed.items())
@@ -195,14 +199,14 @@ def _exactly(factors: Sequence[Factor]) -> Pair | None:
 
 
 def _blurred_first(whole: Product) -> Product:
-    """Return an exact sum of many values that is formed only if adding a little noise fails."""
+    """Return an exact sum of many values, which is computed only if `blur` fails."""
     if not blur.applies(whole.pairs):
         return whole
     return whole.asked(Ladder((whole,), whole.asked(BLURRED)))
 
 
 def _numerically(factors: tuple[Factor, ...]) -> Product:
-    """Return the product for engines that reach a width, not any width."""
+    """Return the product with engines that reach some relative width, but not any width."""
     last, pairs = _last(factors), [pair for pair, _ in factors]
     if not blur.applies(pairs) and fourier.applies(pairs) and _falls(lines := _on_lines(factors)):
         return lines
@@ -212,7 +216,7 @@ def _numerically(factors: tuple[Factor, ...]) -> Product:
 
 
 def _last(factors: tuple[Factor, ...]) -> Product:
-    """Return the product for the engine that applies to all losses."""
+    """Return the product with the engine that applies to all losses."""
     from dpassay.accountant.pairs.rank_one import RankOnePair
 
     for pair, _ in factors:
@@ -229,12 +233,12 @@ def _on_grid(factors: tuple[Factor, ...]) -> Product:
 
 
 def _on_lines(factors: tuple[Factor, ...]) -> Product:
-    """Return a product of smooth losses for contours, and for a grid where they are too long."""
+    """Return a product of smooth losses with contours, and with a grid if they are too long."""
     return Product(factors, Ladder((Product(factors, FOURIER), _on_grid(factors))))
 
 
 def _falls(pair: Product) -> bool:
-    """Whether Gaussian noise, or samples, make the transform fall soon, also with atoms."""
+    """Whether Gaussian noise or samples make the transform decay soon, in spite of atoms."""
     if (drawn := _drawn(pair)[0]) < math.inf:
         return round(drawn, 3) >= RARE
     parts = [(part.estimate().cumulants(0.0)[2], part, n) for part, n in FOURIER.loss(pair).factors]
@@ -243,15 +247,15 @@ def _falls(pair: Product) -> bool:
 
 
 def _are_few(pair: Product) -> bool:
-    """Whether a product is of few and rare samples, whose transforms decay slowly."""
+    """Whether all factors are few, rare samples, whose transforms decay slowly."""
     most = MOST_FEW if len(pair.factors) == 1 else MOST_OF_SEVERAL
     return _drawn(pair)[0] <= RARE and sum(n for _, n in pair.factors) <= most
 
 
 def _drawn(pair: Product) -> tuple[float, float]:
-    """Return the mean number of samples with the record, and the largest probability of one.
+    """Return the mean number of samples with the record, and the largest sampling probability.
 
-    Infinity, unless a product is of samples that contours serve, and perhaps of Laplace noise.
+    The mean is infinite unless all factors are samples that contours apply to, or Laplace noise.
     """
     samples = [(each, n) for each, n in pair.factors if isinstance(each, SubsampledPair)]
     laplace = sum(isinstance(each, LaplacePair) for each in pair.pairs)
@@ -262,7 +266,7 @@ def _drawn(pair: Product) -> tuple[float, float]:
 
 
 def _quick(pair: Product) -> Product:
-    """Return the same for a grid that takes about two seconds."""
+    """Return the product with a grid that takes about two seconds."""
     kinds = len(pair.factors)
     most = min(MOST_CELLS // kinds, MOST_POINTS * kinds)
     return pair.asked(Grid(1 << (most.bit_length() - 1)))
@@ -273,13 +277,13 @@ def _coordinates(factors: Sequence[tuple[LaplacePair, int]]) -> int:
 
 
 def _commensurable(factors: Sequence[tuple[LaplacePair, int]]) -> bool:
-    """Whether all distances have rational ratios."""
+    """Whether all ratios of distances are rational."""
     sizes = [pair.distance for pair, _ in factors]
     return all((size / sizes[0]).rational is not None for size in sizes)
 
 
 def _smooth(factors: list[Factor]) -> list[Factor]:
-    """Put smooth losses together, where there are several."""
+    """Combine the smooth losses into one factor if there are several."""
     known, rest = list[Factor](), list[Factor]()
     for factor in factors:
         (known if fourier.applies([factor[0]]) else rest).append(factor)
@@ -300,7 +304,7 @@ def _laplace(factors: Sequence[tuple[LaplacePair, int]]) -> Pair:
 
 
 def _discrete_gaussians(pair: DiscreteGaussianPair, count: int) -> Pair | None:
-    """Return the product; None for several of an irrational parameter."""
+    """Return the product, or None for several discrete Gaussians of an irrational parameter."""
     if count == 1:
         return pair
     known = pair.parameter.rational is not None
@@ -310,31 +314,31 @@ def _discrete_gaussians(pair: DiscreteGaussianPair, count: int) -> Pair | None:
 @final
 @dataclass(frozen=True)
 class Ladder(Engine):
-    """A product in the forms that its engines take, the best first, and a grid of stated cost.
+    """An engine that tries several engines in order, perhaps after a grid of limited cost.
 
-    A rung is asked where those before it refuse: a grid not for a width that it hardly ever has,
-    after minutes, where another rung has reached more than the first refusal of a grid says.
+    Each rung is tried if those before it refuse. For a width that grids hardly ever reach, even in
+    minutes, a grid is not tried if another rung came closer than a grid would.
     """
 
     rungs: tuple[Product, ...]
     quick: Product | None = None
-    """What is asked before all rungs, a grid for widths down to `QUICK_WIDTH`."""
+    """The product to try before all rungs, for instance a grid for widths down to `QUICK_WIDTH`."""
 
     on_contours = numerical = True
 
     def width(self, product: Product) -> Fraction:
-        """Return what comes within about 0.2 s."""
+        """Return the relative width that is reached within about 0.2 s."""
         if self.quick is None:
             mean, largest = _drawn(product)
             return GRID_WIDTH if mean * largest <= SELDOM else super().width(product)
         return self.quick.engine.width(self.quick)
 
     def largest(self, pair: Pair) -> ExactReal | None:
-        """Return what the best engine knows."""
+        """Return the largest loss as the best engine knows it."""
         return self.rungs[0].engine.largest(pair)
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return a ball around H(ε). Raises UndecidedError where every engine does."""
+        """Return a ball around H(ε). Raises UndecidedError if every engine does."""
         asked = product.relative_width
 
         def ask(rung: Product) -> arb:
@@ -351,7 +355,7 @@ class Ladder(Engine):
     def inverse(
         self, product: Product, delta: ExactReal, relative_width: Fraction
     ) -> Interval | None:
-        """Enclose ε(δ); None where values are as fast. Raises UndecidedError where all do."""
+        """Enclose ε(δ); None if values are as fast. Raises UndecidedError if all engines do."""
         if smooth(product) is not None:
             if (quick := self.quick_for(relative_width)) is not None:
                 with contextlib.suppress(UndecidedError):
@@ -373,15 +377,15 @@ class Ladder(Engine):
     def fallback(
         self, product: Product, delta: ExactReal, relative_width: Fraction
     ) -> Interval | None:
-        """Enclose ε(δ) on a grid where contours near it are too long."""
+        """Enclose ε(δ) on a grid if contours near it are too long."""
         if smooth(product) is None:
             return None
-        if self._has_no_estimate(product, delta):  # a grid was asked before
+        if self._has_no_estimate(product, delta):  # `inverse` has tried a grid
             raise UndecidedError("No contour was short enough, and no grid has this epsilon.")
         return self._by_grid(delta, relative_width)
 
     def _by_grid(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
-        """Enclose ε(δ) on a grid, or refuse a width that grids seldom have with what comes soon."""
+        """Enclose ε(δ) on a grid; refuse a width that grids seldom reach, with what they reach."""
         if relative_width >= SELDOM_BELOW:
             return self.rungs[-1].known.inverse(delta, relative_width)
         found = (self.quick or self.rungs[-1]).known.inverse(delta, GRID_WIDTH)
@@ -395,18 +399,18 @@ class Ladder(Engine):
         )
 
     def tails(self, product: Product, epsilon: ExactReal) -> Tails:
-        """Return the tails. Raises UndecidedError where every engine does."""
+        """Return the tails. Raises UndecidedError if every engine does."""
         asked = product.relative_width
         return self.ask(lambda rung: rung.to_width(asked).tails(epsilon), asked, tails=True)
 
     def estimate_log_delta(self, product: Product, epsilon: float) -> float | None:
-        """Return what the best engine estimates."""
+        """Return the estimate of the best engine."""
         return self.rungs[0].known.log_delta(epsilon)
 
     def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
-        """Return the estimate of the best engine; else that of a grid, improved by values near it.
+        """Return the estimate of the best engine, else that of a grid, refined by values near it.
 
-        A coarse grid has six digits or so, after which secants of values take three of these.
+        A coarse grid gives about six digits. Secant steps then take about three values.
         """
         first = self.rungs[0]
         known = first.known.epsilon(log_delta)
@@ -416,19 +420,19 @@ class Ladder(Engine):
         return _estimate(first, self.rungs[-1], log_delta, width)
 
     def _has_no_estimate(self, product: Product, delta: ExactReal) -> bool:
-        """Whether no contour is near ε(δ), so that each value of H would take a grid."""
+        """Whether no contour reaches ε(δ), so that each value of H would take a grid."""
         with ctx.workprec(_ROUGH_BITS):
             log_delta = float(delta.ball().log().mid())
         return log_delta < _SMALL and self.estimate_epsilon(product, log_delta) is None
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return the bound of a coarse grid where that is asked first, else of the best engine."""
+        """Return the bound of `quick` if there is one, else that of the best engine."""
         return (self.quick or self.rungs[0]).known.bound(epsilon)
 
     def ask(self, ask: Callable[[Product], T], asked: Fraction | None, *, tails: bool = False) -> T:
         """Return the first answer to a width, or raise the refusal that reached the narrowest one.
 
-        Of several that say of none, the last one. Tails of grids come last.
+        If none reached any width, raise the last one. For tails, `quick` is not tried first.
         """
         relative_width, refusals = asked or Fraction(1), list[UndecidedError]()
         quick = None if tails or not asked else self.quick_for(asked)
@@ -445,7 +449,7 @@ class Ladder(Engine):
         raise min(reversed(refusals), key=lambda refusal: refusal.reached)
 
     def quick_for(self, relative_width: Fraction) -> Product | None:
-        """Return `quick` for a width that it reaches, else None."""
+        """Return `quick` if it reaches this width, else None."""
         if self.quick is None:
             return None
         finest = QUICK_WIDTH if isinstance(self.quick.engine, Grid) else COMPOSED_WIDTH
@@ -456,7 +460,7 @@ class Ladder(Engine):
         return self.ask(ask, width)
 
     def reverse(self) -> Ladder:
-        """Return the same forms of the product of the reversed pairs."""
+        """Return the ladder for the product of the reversed pairs."""
         quick = None if self.quick is None else self.quick.reverse()
         return Ladder(tuple(rung.reverse() for rung in self.rungs), quick)
 
@@ -464,7 +468,7 @@ class Ladder(Engine):
 def _near_estimate(
     quick: Product, first: Product, delta: ExactReal, relative_width: Fraction
 ) -> Interval | None:
-    """Enclose ε(δ) by one product, searched from where another one estimates it."""
+    """Enclose ε(δ) with one product, starting from the estimate of another one."""
     if not isinstance(quick.engine, Grid):
         return quick.known.inverse(delta, relative_width)
     with ctx.workprec(_ROUGH_BITS):
@@ -474,9 +478,9 @@ def _near_estimate(
 
 @functools.lru_cache(maxsize=64)
 def _estimate(first: Product, last: Product, log_delta: float, width: Fraction) -> float | None:
-    """Return ε with ln H(ε) = log_delta by secants of one engine, from what a grid knows.
+    """Return ε with ln H(ε) = log_delta by secant steps of one engine, starting from a grid.
 
-    Values of few digits come first: far from the root they suffice.
+    Values of few digits come first, which suffice far from the root.
     """
     from dpassay.accountant.composition import lattice
     from dpassay.accountant.composition.fourier import jumps
@@ -497,31 +501,32 @@ def _estimate(first: Product, last: Product, log_delta: float, width: Fraction) 
     return None
 
 
-# --- Sums over the values of a loss that has few, each with the profile of the other losses there
-# Conditionally on the value l_j of the second loss, of masses p_j and q_j = p_j e^{−l_j},
+# --- Sums over the values of a loss with few values -----------------------------------------------
+# Let the second loss have the values l_j with masses p_j and q_j = p_j e^{−l_j}. Conditionally on
+# its value,
 #
 #     H(ε) = P₂(L₂ = ∞) + Σ_j p_j H₁(ε − l_j),
 #
-# and every tail is a sum over the values in the same way.
+# and each tail is a sum over the values in the same way.
 #
-# The first loss is one of a single release, or one that has exact sums: of losses with a transform
-# and lists a contour is faster.
+# The first loss is that of a single release, or one with exact sums. For losses with a transform,
+# together with lists, a contour is faster.
 
 MAX_VALUES = 1 << 12
-"""Most values of the finite loss: the other pair is asked once for each."""
+"""Largest number of values of the finite loss: the other profile is evaluated at each."""
 _ENOUGH = 2
-"""Twice a term's share of the width: all terms that are bounded, not computed, take half of it."""
+"""n terms that are only bounded may each take 1/(2n) of the width: together half of it."""
 _PRECISION = 128
-"""Bits of the ends of a loss, which only choose between engines and bounds."""
+"""Precision, in bits, of the ends of a loss, which only choose between engines and bounds."""
 
 
 @final
 @dataclass(frozen=True)
 class Conditional(Engine):
-    """Sums over the values of all losses but the first, which are few.
+    """An engine that sums over the values of all losses but the first.
 
-    Of the factors of the product the first stands alone; the others are finite pairs. Terms that
-    are negligible beside the sum so far are bounded, not computed.
+    Every factor but the first is a finite pair; their sum must have few values. Terms that are
+    negligible compared with the sum so far are bounded, not computed.
     """
 
     def is_numerical(self, product: Product) -> bool:
@@ -529,9 +534,9 @@ class Conditional(Engine):
         return is_numerical(product.pairs[0])
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return the sum over the values of the other losses, terms with the largest masses first.
+        """Return the sum over the values of the other losses, starting with the largest masses.
 
-        Of n terms, one below a share 1/2n of the width of the sum so far is bounded.
+        Of n terms, a term below 1/(2n) of the width of the sum so far is only bounded.
         """
         asked = product.relative_width
         first = refined(product.pairs[0], asked)
@@ -545,14 +550,14 @@ class Conditional(Engine):
         return total
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return the sum of bounds of the first pair; 1 where it knows none."""
+        """Return the sum of the first pair's bounds, at most 1."""
         total = _infinity(product)
         for value in _listed(product):
             total += value.p * _bound_at(product.pairs[0], _difference(epsilon, value))
         return total.upper().min(arb(1))
 
     def tails(self, product: Product, epsilon: ExactReal) -> Tails:
-        """Return the sums over the values of the second loss, each on its own."""
+        """Return the tails, each as a sum over the values of the other losses."""
         first = refined(product.pairs[0], product.relative_width)
         p_above, q_below = _infinity(product), _infinity(product.reverse())
         p_below = q_above = arb(0)
@@ -574,7 +579,7 @@ def _infinity(product: Product) -> arb:
 
 
 def _at(first: Pair, rest: ExactReal | arb) -> arb:
-    """Return H₁."""
+    """Return H₁ at ε − l."""
     least, largest = _ends(first)
     at = rest.ball() if isinstance(rest, ExactReal) else rest
     if at >= largest:
@@ -586,7 +591,7 @@ def _at(first: Pair, rest: ExactReal | arb) -> arb:
 
 @functools.lru_cache(maxsize=64)
 def _ends(first: Pair) -> tuple[arb, arb]:
-    """Return a lower and an upper bound of the first loss."""
+    """Return a lower and an upper bound on the first loss."""
     with ctx.workprec(_PRECISION):
         least, largest = -first.reverse().max_loss(), first.max_loss()
     return least.lower(), largest.upper()
@@ -597,7 +602,7 @@ def _bound_at(first: Pair, rest: ExactReal | arb) -> arb:
 
 
 def _tails_at(first: Pair, rest: ExactReal | arb) -> Tails:
-    """Return the tails of the first loss."""
+    """Return the tails of the first loss at ε − l."""
     least, largest = _ends(first)
     at = rest.ball() if isinstance(rest, ExactReal) else rest
     if at >= largest:
@@ -608,7 +613,7 @@ def _tails_at(first: Pair, rest: ExactReal | arb) -> Tails:
 
 
 def _listed(product: Product) -> Sequence[Value]:
-    """Return the values of all losses but the first. Raises NotApplicableError if they are many."""
+    """Return the values of all losses but the first; raise NotApplicableError if they are many."""
     values = convolution.values(convolution.of_finite(product.factors[1:]))
     if len(values) > MAX_VALUES:
         raise NotApplicableError(
@@ -620,7 +625,7 @@ def _listed(product: Product) -> Sequence[Value]:
 
 
 def _difference(epsilon: ExactReal, value: Value) -> ExactReal | arb:
-    """Return ε − l, exactly where l is exact and the difference is the root of a rational."""
+    """Return ε − l, exactly if l is exact and the difference has a closed form, else as a ball."""
     if value.exact is not None:
         difference = exact_sum([epsilon, -value.exact])
         if difference is not None:

@@ -1,4 +1,4 @@
-"""Products of pairs: what adds up over the factors, and what an engine is asked for the rest."""
+"""Products of pairs: quantities that add up over the factors, and engines for the others."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ from dpassay.accountant.pairs.invert import ends
 
 
 def exact_sum(values: Sequence[ExactReal]) -> ExactReal | None:
-    """Return the sum, None where its terms are too many.
+    """Return the sum, or None if it has too many terms.
 
-    Of roots without rational ratios it is None too: those are linearly independent over the
-    rationals, so that the sum is no root of a rational, and balls decide every comparison with one.
+    Also return None for roots without rational ratios. They are linearly independent over the
+    rationals, so their sum is not a root of a rational, and ball arithmetic decides every
+    comparison with one.
     """
     terms = [value for value in values if value.sign]
     if not terms:
@@ -54,7 +55,7 @@ def exact_sum(values: Sequence[ExactReal]) -> ExactReal | None:
 
 
 def formula_sum(terms: Sequence[ExactReal]) -> ExactReal | None:
-    """Return the sum of any numbers, None where its terms are too many."""
+    """Return the sum of any numbers, or None if it has too many terms."""
     try:
         return functools.reduce(operator.add, terms)
     except ArithmeticError:
@@ -64,7 +65,7 @@ def formula_sum(terms: Sequence[ExactReal]) -> ExactReal | None:
 def bound_of(
     families: Sequence[tuple[Sequence[Pair], int]], epsilon: ExactReal
 ) -> ExactReal | None:
-    """Return the largest H(ε) of releases of one pair of each family, where tables are few."""
+    """Return the largest H(ε) for one pair from each family, or None unless tables are few."""
     factors = []
     for family, count in families:
         if (listed := tables(family)) is None:
@@ -75,40 +76,41 @@ def bound_of(
 
 T = TypeVar("T")
 Factor: TypeAlias = tuple[Pair, int]
-"""A pair, and how many independent copies of it a product has."""
+"""A pair and the number of its independent copies in a product."""
 
-_MOST_DIGITS = 1 << 16  # bits of a probability that is written out as a fraction
+_MOST_DIGITS = 1 << 16  # bits of a probability that is stored as a fraction
 _CHORDS, _FINEST = 256, Fraction(1, 10**11)
 
 
 class Engine(ABC):
-    """How H and the tails of a product are computed: it answers for a product, and is none itself.
+    """An algorithm that computes H and the tails of a product.
 
-    It holds no state but what bounds its cost, or the other forms of a product that it may ask.
+    An engine answers for a product and is not one itself. It has no state except limits on its
+    cost, or other forms of a product that it may use.
     """
 
     of_choices: ClassVar[bool] = False
-    """Whether H is that of a choice among several pairs, not of the product of the factors."""
+    """Whether H belongs to a choice among several pairs, not to the product of the factors."""
 
     on_contours: ClassVar[bool] = False
-    """Whether H is a contour integral, which takes less the fewer digits are asked for."""
+    """Whether H is a contour integral, whose cost falls with the number of digits."""
 
     numerical: ClassVar[bool] = False
-    """Whether it answers to a width that it reaches, not to any width."""
+    """Whether it reaches some relative width only, not any width."""
 
     @abstractmethod
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return H(ε), where some finite loss may exceed ε."""
+        """Return H(ε), for ε that some finite loss may exceed."""
 
     def at_most(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return a bound of H(ε)."""
+        """Return an upper bound on H(ε)."""
         return self.profile(product, epsilon).upper()
 
     def tails(self, product: Product, epsilon: ExactReal) -> Tails:
         """Return the tails, from the slopes of H.
 
-        Those of chords over a step are wrong by about the step, and by the error of H over it: H
-        is asked for with the square of a width, where that is no finer than engines reach.
+        A chord over a step gives a slope with an error of about the step, plus the error of H
+        divided by the step. So H is computed to the square of the width, if engines reach it.
         """
         asked = product.relative_width
         fine = None if asked is None else asked * asked / _CHORDS
@@ -120,45 +122,45 @@ class Engine(ABC):
     def inverse(
         self, product: Product, delta: ExactReal, relative_width: Fraction
     ) -> Interval | None:
-        """Enclose ε(δ), or return None: it is then searched by values of H."""
+        """Enclose ε(δ), or return None; it is then found from values of H."""
         return None
 
     def fallback(
         self, product: Product, delta: ExactReal, relative_width: Fraction
     ) -> Interval | None:
-        """Enclose ε(δ) where values of H are refused near it, or return None: nothing is known."""
+        """Enclose ε(δ) if values of H near it are refused, or return None if nothing is known."""
         return None
 
     def estimate_log_delta(self, product: Product, epsilon: float) -> float | None:
-        """Return ln H(ε) in floats, without proof, where a fast way to it is known; else None."""
+        """Return ln H(ε) in floats without error bounds, or None if there is no fast way."""
         return None
 
     def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
-        """Return the ε with ln H(ε) = log_delta in floats, without proof; None where unknown."""
+        """Return the ε with ln H(ε) = log_delta in floats without error bounds, or None."""
         return None
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return a proved upper bound of H(ε) that takes little time; 1 where none is known."""
+        """Return a proved upper bound on H(ε) that takes little time; 1 if none is known."""
         return arb(1)
 
     def width(self, product: Product) -> Fraction:
-        """Return the relative width of answers for which none is named: most reach it soon."""
+        """Return the default relative width, which most engines reach quickly."""
         return COMPOSED_WIDTH
 
     def is_numerical(self, product: Product) -> bool:
-        """Whether it is `numerical` for a product."""
+        """Whether the engine is `numerical` for this product."""
         return self.numerical
 
     def attained(self, product: Product, epsilon: ExactReal) -> Pair:
-        """Return a pair of two datasets that shows H at ε, where the product only bounds them."""
+        """Return a pair of two datasets that attains H at ε, if the product only bounds them."""
         return product
 
     def first_answer(self, product: Product, ask: Callable[[Pair], T], width: Fraction) -> T:
-        """Return the answer of the first of the engines that this one would ask for a width."""
+        """Return the answer of the first engine that this one would use for a width."""
         return ask(product)
 
     def law(self, product: Product) -> dict[str, object]:
-        """Return {"law": "product", "counts", "factors"}, each factor a law as a JSON text."""
+        """Return {"law": "product", "counts", "factors"}, with each factor as JSON text."""
         return {
             "law": "product",
             "counts": [count for _, count in product.factors],
@@ -170,7 +172,7 @@ class Engine(ABC):
         return f"the releases whose privacy losses ln(dP/dQ) have a sum above {epsilon}"
 
     def exact_bound(self, product: Product, epsilon: ExactReal) -> ExactReal | None:
-        """Return H(ε) of few releases of rational masses, exactly."""
+        """Return H(ε) exactly for few releases with rational masses."""
         return (
             None
             if self.of_choices
@@ -178,7 +180,7 @@ class Engine(ABC):
         )
 
     def largest(self, pair: Pair) -> ExactReal | None:
-        """Return the largest loss of a factor where it is known exactly."""
+        """Return the largest loss of a factor if it is known exactly."""
         return pair.known.max_loss()
 
     def reverse(self) -> Engine:
@@ -189,20 +191,20 @@ class Engine(ABC):
 @final
 @dataclass(frozen=True)
 class Product(Pair):
-    """P = ⊗ P_i^{k_i}, Q = ⊗ Q_i^{k_i}: the losses of the factors add up, independently.
+    """P = ⊗ P_i^{k_i}, Q = ⊗ Q_i^{k_i}: the losses of the factors are independent and add up.
 
-    So the Rényi divergences, the Kullback–Leibler divergence and the largest losses add up, and
-    the loss is finite where it is finite in every factor. For its profile it asks an engine.
+    Hence the Rényi divergences, the Kullback–Leibler divergence and the largest losses add up, and
+    the loss is finite if it is finite in every factor. An engine computes the profile.
     """
 
     factors: tuple[Factor, ...]
     """The pairs (P_i, Q_i) and their counts k_i."""
     engine: Engine
     relative_width: Fraction | None = field(default=None, compare=False)
-    """What the engine is asked for. What the product keeps is used for every width."""
+    """The relative width requested of the engine. Cached values are used for every width."""
 
     def __hash__(self) -> int:
-        """Return a hash that is computed once: engines keep what they know by the product."""
+        """Return a hash that is computed once, since engines cache by product."""
         return self._hash
 
     @cached_property
@@ -210,11 +212,11 @@ class Product(Pair):
         return hash((self.factors, self.engine))
 
     def asked(self, engine: Engine) -> Product:
-        """Return the same product, for another engine."""
+        """Return the same product with another engine."""
         return Product(self.factors, engine, self.relative_width)
 
     def to_width(self, relative_width: Fraction | None) -> Product:
-        """Return the same product, whose engine is asked for a relative width."""
+        """Return the same product with a relative width requested of its engine."""
         return Product(self.factors, self.engine, relative_width)
 
     @property
@@ -224,12 +226,12 @@ class Product(Pair):
 
     @property
     def is_product(self) -> bool:
-        """Whether H is that of the product of the factors."""
+        """Whether H belongs to the product of the factors."""
         return not self.engine.of_choices
 
     @property
     def known(self) -> Known:
-        """Return what adds up over the factors, and what the engine knows of the product."""
+        """Return what adds up over the factors and what the engine knows about the product."""
         engine, ask = self.engine, functools.partial
         return Known(
             to_width=self.to_width,
@@ -251,13 +253,13 @@ class Product(Pair):
         )
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
-        """Return H(ε): P(L = ∞) where no finite loss exceeds ε."""
+        """Return H(ε); this is P(L = ∞) if no finite loss exceeds ε."""
         if self.is_beyond(epsilon):
             return self.infinity_mass()
         return self.engine.profile(self, epsilon)
 
     def is_beyond(self, epsilon: ExactReal) -> bool:
-        """Whether certainly no finite loss exceeds ε."""
+        """Whether it is certain that no finite loss exceeds ε."""
         known = self._exact_max_loss
         if known is not None:
             return epsilon >= known
@@ -266,21 +268,22 @@ class Product(Pair):
         return False
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the tails, as the engine has them."""
+        """Return the tails as computed by the engine."""
         return self.engine.tails(self, epsilon)
 
     def _upper(self, epsilon: ExactReal) -> arb:
-        """Return a bound of H(ε), as near as the engine has it, and at most the basic one."""
+        """Return the smaller of the engine's upper bound on H(ε) and the basic bound."""
         if self.is_beyond(epsilon):
             return self.infinity_mass()
         return self.engine.at_most(self, epsilon).min(self.basic_bound(epsilon))
 
     def basic_bound(self, epsilon: ExactReal) -> arb:
-        """Return the bound of basic composition, for ε ≥ 0 that is shared evenly.
+        """Return the bound of basic composition for ε ≥ 0, with ε shared evenly.
 
-        Losses that exceed ε_i ≥ 0 with the profile δ_i = H_i(ε_i) are dominated by those that are
-        infinite with probability δ_i and ε_i at most, so that H(Σ k_i ε_i) ≤ 1 − Π (1 − δ_i)^{k_i},
-        also where releases choose among pairs whose profiles those of the factors bound.
+        Statement: for ε_i ≥ 0 with δ_i = H_i(ε_i), H(Σ k_i ε_i) ≤ 1 − Π (1 − δ_i)^{k_i}. Proof: a
+        loss with this profile at ε_i is dominated by one that is infinite with probability δ_i and
+        otherwise at most ε_i. The bound also holds if releases choose among pairs whose profiles
+        are bounded by those of the factors.
         """
         if epsilon.sign < 0:
             return arb(1)
@@ -298,7 +301,7 @@ class Product(Pair):
         return _weighted([(pair.renyi(order), count) for pair, count in self.factors])
 
     def _rho(self) -> arb | None:
-        """Return Σ k_i ρ_i where every D_a/a tends to its supremum ρ_i at large orders, or is ∞."""
+        """Return Σ k_i ρ_i if every D_a/a tends to its supremum ρ_i as a grows, or the sum is ∞."""
         known = [(pair.known.rho(), count) for pair, count in self.factors]
         found = [(rho, count) for rho, count in known if rho is not None]
         total = _weighted(found)
@@ -308,11 +311,11 @@ class Product(Pair):
         """Return Σ k_i times the largest loss of factor i."""
         largest = [(pair.max_loss(), count) for pair, count in self.factors]
         if any(loss == arb.pos_inf() for loss, _ in largest):
-            return arb.pos_inf()  # exactly, whatever is added
+            return arb.pos_inf()  # exactly, whatever the other terms are
         return _weighted(largest)
 
     def _max_finite_loss(self) -> arb:
-        """Return Σ k_i times the largest finite loss of factor i; −∞ where one has none."""
+        """Return Σ k_i times the largest finite loss of factor i; −∞ if a factor has none."""
         return _weighted([(max_finite_loss(pair), count) for pair, count in self.factors])
 
     @cached_property
@@ -335,13 +338,13 @@ class Product(Pair):
             mass = pair.infinity_mass() if known is None else known.ball()
             if mass < 1:
                 exponent += count * (-mass).log1p()
-            else:  # not told from 1
+            else:  # the ball contains 1
                 doubtful *= (1 - mass).max(arb(0)) ** count
         certain = -exponent.expm1()
         return certain if doubtful == 1 else certain + (1 - certain) * (1 - doubtful)
 
     def _exact_infinity_mass(self) -> ExactReal | None:
-        """Return the same as a fraction, where it is one that is short enough to be written."""
+        """Return the mass at infinity as a fraction, or None if it is none or is too long."""
         rest, length = Fraction(1), 0
         for pair, count in self.factors:
             mass = exact_infinity_mass(pair)
@@ -373,20 +376,21 @@ class Product(Pair):
 
 
 def simple_bound(pair: Pair, epsilon: ExactReal) -> arb:
-    """Return the least of the bounds of H(ε) that need no composition: no answer is above it."""
+    """Return the least bound on H(ε) that needs no composition; no answer may exceed it."""
     found = pair.known.bound(epsilon).min(arb(1))
     return found.min(pair.basic_bound(epsilon)) if isinstance(pair, Product) else found
 
 
 def is_numerical(pair: Pair) -> bool:
-    """Whether an engine answers to a width that it reaches, not to any width."""
+    """Whether the pair's engine reaches some relative width only, not any width."""
     return isinstance(pair, Product) and pair.engine.is_numerical(pair)
 
 
 def tails_by_slopes(pair: Pair, epsilon: ExactReal) -> Tails:
     """Return the tails, from the slopes of H, a convex function of z = e^ε.
 
-    Q(L > ε) lies between the slopes of the chords from z(1 − w) to z and from z to z(1 + w).
+    Q(L > ε) lies between the negative slopes of the chords from z to z(1 + w) and from z(1 − w) to
+    z.
     """
     middle = pair.hockey_stick(epsilon)
     slack = float((middle.rad() / middle.abs_upper()).mid()) if middle.rad() > 0 else 0.0
@@ -401,7 +405,7 @@ def tails_by_slopes(pair: Pair, epsilon: ExactReal) -> Tails:
 
 
 def _beside(pair: Pair, epsilon: ExactReal, step: Fraction) -> tuple[arb, arb]:
-    """Return a loss next to ε, on the side of the step, and H there."""
+    """Return the point ε + step, rounded away from ε if ε is irrational, and H there."""
     at = epsilon.rational
     if at is None:
         low, high = ends(epsilon.ball())
@@ -412,13 +416,13 @@ def _beside(pair: Pair, epsilon: ExactReal, step: Fraction) -> tuple[arb, arb]:
 
 
 def apart(factors: Sequence[Factor], *, coordinates: bool = True) -> tuple[Factor, ...]:
-    """Return the distinct factors of a product with their counts, none of them a product itself.
+    """Return the distinct factors of a product with their counts, with products expanded.
 
-    Discrete Gaussian noise on several coordinates, which has exact sums of its own, is taken apart
-    if `coordinates` is asked for.
+    A mechanism may have a product as its worst pair (noise on a tree, noise on several
+    coordinates). A product of products is the product of all their factors.
 
-    A mechanism may have a product as its worst pair (a tree of noise, noise on several
-    coordinates). Products of products are products of all the factors, which engines know.
+    With `coordinates`, discrete Gaussian noise on several coordinates, which also has exact sums of
+    its own, is split into its coordinates.
     """
     found: dict[Pair, int] = {}
     for pair, count in factors:

@@ -1,14 +1,14 @@
-"""Conversions between Rényi divergence, zCDP, pure and approximate differential privacy.
+"""Optimal conversions from a Rényi divergence or zCDP to (ε, δ) and to the power of tests.
 
-One order a > 1 and one divergence D bound the profile of every pair with D_a(P‖Q) ≤ D. Two
-outcomes suffice for the worst of them: merging the outcomes inside and outside the best event S
-keeps P(S) − e^ε Q(S) and does not increase the divergence. With q = Q(S) and p = δ + e^ε q,
+An order a > 1 and a divergence D bound the profile of every pair with D_a(P‖Q) ≤ D. The worst pair
+has two outcomes: merging all outcomes inside the best event S, and all outside, keeps
+P(S) − e^ε Q(S) and does not increase the divergence. With q = Q(S) and p = δ + e^ε q,
 
     budget(a; ε, δ) = min over q of ln(p^a q^{1−a} + (1−p)^a (1−q)^{1−a})/(a − 1)
 
-is therefore the largest D for which D_a ≤ D implies (ε, δ)-DP: the optimal conversion in both
-directions (Asoodeh, Liao, Calmon, Kosut and Sankar 2020). The sum is convex in q, so its least
-value is where the derivative changes sign.
+is therefore the largest D for which D_a ≤ D implies (ε, δ)-DP: the optimal conversion from D to δ,
+and from δ to D (Asoodeh, Liao, Calmon, Kosut and Sankar 2020). The sum is convex in q, so its
+minimum is where the derivative changes sign.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from dpassay.accountant.questions import profile, tradeoff
 _ONE = ExactReal.of_rational(1)
 _ROOT_WIDTH = Fraction(1, 10**20)
 _SPARE_BITS = 16
-"""Bits for the rounding of a formula, besides those of 1 − δ."""
+"""Extra bits of precision for the rounding of a formula, besides those that 1 − δ loses."""
 _MOST_SQUARINGS = 15
-"""Squarings of a first δ: below 2^−16384 no budget is asked for."""
+"""Number of values δ = 2^−1, 2^−2, 2^−4, … tried; the search ends at 2^−16384."""
 _MOST_EPSILON = ExactReal.of_rational(10**6)
 _SMALLEST, _LARGEST = 1e-200, 1e200
 _FARTHEST = 1 << 40
-"""−ln q up to which the least divergence is looked for."""
+"""Largest step in −ln q in the search for the least divergence."""
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 def delta_of_renyi(order: Number, divergence: Number, epsilon: Number) -> Interval:
     """Enclose the least δ such that D_order ≤ divergence implies (ε, δ)-DP, for ε ≥ 0.
 
-    Where it is below 10^−4932 it is enclosed between 0 and that.
+    If it is below 2^−16384, about 10^−4932, the enclosure is from 0 to that.
     """
     a, eps, most = _order(order), _epsilon(epsilon), _divergence(divergence)
     if most.sign == 0:
@@ -73,7 +73,7 @@ def delta_of_renyi(order: Number, divergence: Number, epsilon: Number) -> Interv
 def epsilon_of_renyi(order: Number, divergence: Number, delta: Number) -> Interval:
     """Enclose the least ε ≥ 0 such that D_order ≤ divergence implies (ε, δ)-DP.
 
-    The width is relative to 1 + ε: near 0 the root is no better known than the divergence.
+    The width is relative to 1 + ε, because near 0 the root is only as accurate as the divergence.
     """
     a, target, most = _order(order), _delta(delta), _divergence(divergence)
 
@@ -90,11 +90,11 @@ def epsilon_of_renyi(order: Number, divergence: Number, delta: Number) -> Interv
 
 
 def power_of_renyi(order: Number, divergence: Number, alpha: Number) -> Interval:
-    """Enclose the largest power of a test of level α in [0, 1] where D_order(P‖Q) ≤ divergence.
+    """Enclose the largest power of a test of level α in [0, 1] given D_order(P‖Q) ≤ divergence.
 
-    The power and the level of a test are two outcomes of P and Q, whose divergence is no larger:
-    the power is at most the p with ln(p^a α^{1−a} + (1−p)^a (1−α)^{1−a}) = (a − 1)D, which two
-    outcomes attain.
+    A test maps P and Q to laws on two outcomes, whose divergence is no larger. So the power is at
+    most the p with ln(p^a α^{1−a} + (1−p)^a (1−α)^{1−a}) = (a − 1)D, and a pair of laws on two
+    outcomes attains it.
     """
     a, most, level = _order(order), _divergence(divergence), probability("alpha", alpha)
     if level.sign == 0 or level == _ONE or most.sign == 0:
@@ -118,7 +118,7 @@ def power_of_zcdp(rho: Number, alpha: Number) -> Interval:
     budget_rho, level = _divergence(rho, "rho"), probability("alpha", alpha)
     if budget_rho.sign == 0 or level.sign == 0 or level == _ONE:
         return exactly(level)
-    best = math.sqrt(-_log(level) / _float(budget_rho))  # of the first of the two outcomes alone
+    best = math.sqrt(-_log(level) / _float(budget_rho))  # best order for the first term alone
     order = 1 + Fraction(max(best - 1, 1e-3)).limit_denominator(10**6)
     above = power_of_renyi(order, _rational(budget_rho) * order, level)
     below = tradeoff.power(_gaussian(budget_rho), level)
@@ -126,11 +126,11 @@ def power_of_zcdp(rho: Number, alpha: Number) -> Interval:
 
 
 def delta_of_zcdp(rho: Number, epsilon: Number) -> Interval:
-    """Enclose the least δ such that ρ-zCDP implies (ε, δ)-DP, for ρ > 0 and ε ≥ 0.
+    """Enclose the least δ such that ρ-zCDP implies (ε, δ)-DP, for ρ ≥ 0 and ε ≥ 0.
 
-    Below: a Gaussian mechanism is ρ-zCDP with equality at every order and has this δ. Above: the
-    optimal conversion at one order, which is near the best one. The two do not meet: which
-    mechanism is worst is not known.
+    The lower end is δ(ε) of the Gaussian mechanism, which is ρ-zCDP with equality at every order.
+    The upper end is the optimal conversion at a single order, close to the best one. The two ends
+    differ at any precision, because the worst mechanism is not known.
     """
     budget_rho, eps = _divergence(rho, "rho"), _epsilon(epsilon)
     if budget_rho.sign == 0:
@@ -154,9 +154,9 @@ def epsilon_of_zcdp(rho: Number, delta: Number) -> Interval:
 
 
 def budget(a: arb, epsilon: arb, delta: arb) -> arb:
-    """Return the least divergence of order a > 1 between two pairs of outcomes that reach δ.
+    """Return the least D_a(P‖Q) over pairs of laws on two outcomes with H(ε) = δ, for a > 1.
 
-    At flint's current precision; +∞ where no pair reaches it.
+    The result is a ball at flint's current precision; it is NaN if the minimum is not found.
     """
     if delta * a >= 1:  # the sum falls until p = 1, where it is q^{1−a}
         return epsilon - (-delta).log1p()
@@ -165,12 +165,12 @@ def budget(a: arb, epsilon: arb, delta: arb) -> arb:
 
 
 def _least_divergence(a: arb, epsilon: arb, delta: arb) -> arb:
-    """Return the same where the sum has its least value between p = δ and p = 1."""
+    """Return `budget` if the sum has its minimum strictly between p = δ and p = 1."""
     factor = epsilon.exp()
     top = (1 - delta) / factor
 
     def fall(x: Fraction) -> arb:
-        """Return that the derivative is < 0 far out, at x = −ln q."""
+        """Return minus the derivative of the sum at q = e^{−x}; it is positive for large x."""
         return -_slope(a, factor, delta, (-ball(x)).exp())
 
     low, step = fraction((-top.abs_lower().log()).mid()), 1
@@ -185,22 +185,22 @@ def _least_divergence(a: arb, epsilon: arb, delta: arb) -> arb:
 
 
 def _slope(a: arb, factor: arb, delta: arb, q: arb) -> arb:
-    """Return the derivative of p^a q^{1−a} + (1−p)^a (1−q)^{1−a} in q."""
+    """Return the derivative of p^a q^{1−a} + (1−p)^a (1−q)^{1−a} with respect to q."""
     p = delta + factor * q
     if not p < 1:
-        return arb(1)  # right of the range, where the slope is positive up to its end
+        return arb(1)  # outside of the range; the derivative is positive at its right end
     inside, outside = p / q, (1 - p) / (1 - q)
     first = inside ** (a - 1) * (a * factor - (a - 1) * inside)
     return first - outside ** (a - 1) * (a * factor - (a - 1) * outside)
 
 
 def _divergence_at(a: arb, factor: arb, delta: arb, q: arb) -> arb:
-    """Return the divergence for every q in the ball.
+    """Return the divergence at the minimiser q, given a ball that contains it.
 
-    The least value of a convex function lies between its values at the ends of the ball and the
-    lines that its slopes there continue: so narrowly, since it is flat there. Where the end of the
-    range, p = 1, is not told from the upper end, it is taken: for orders near 1 the least value may
-    be at 1 − p = e^−20000.
+    The minimum of a convex function on an interval lies between its tangent at the left end and its
+    values at both ends. This enclosure is narrow, since the function is flat near its minimum. If
+    the balls do not decide that p < 1 at the upper end of q, the end of the range, p = 1, is used
+    instead: for orders near 1 the minimum may be at 1 − p = e^−20000.
     """
     low, high = (end.ball() for end in ends(q))
 
@@ -217,13 +217,13 @@ def _divergence_at(a: arb, factor: arb, delta: arb, q: arb) -> arb:
 
 
 def _bits(value: arb) -> int:
-    """Return about −log₂ of a positive number below 1."""
+    """Return an upper bound of −log₂ of a ball inside (0, 1); 0 if the ball contains 0."""
     lower = value.abs_lower()
     return 0 if lower.is_zero() else max(0, 1 - int(lower.log().floor().fmpz() * 3 // 2))
 
 
 def _best_order(rho: float, epsilon: float) -> Fraction:
-    """Return an order near the one where ρ-zCDP gives the least δ: any order is valid."""
+    """Return an order at which ρ-zCDP gives nearly the least δ; the bound holds at any order."""
 
     def log_delta(log_less: float) -> float:
         less = math.exp(log_less)
@@ -239,14 +239,14 @@ def _best_order(rho: float, epsilon: float) -> Fraction:
 
 
 def _gaussian(rho: ExactReal) -> Gaussian:
-    """Return the Gaussian mechanism with μ²/2 = ρ (ρ rounded up if it is a root)."""
+    """Return the Gaussian mechanism with μ²/2 = ρ; an irrational ρ is rounded down."""
     return Gaussian(
         standard_deviation=1, l2_sensitivity=ExactReal.of_root(2 * _rational(rho, up=False))
     )
 
 
 def _rational(number: ExactReal, *, up: bool = True) -> Fraction:
-    """Return the number, or if it is irrational a rational on the given side of it."""
+    """Return the number if it is rational, else a rational number above (or below) it."""
     if number.rational is not None:
         return number.rational
     interval = enclose(number.ball)
@@ -254,20 +254,20 @@ def _rational(number: ExactReal, *, up: bool = True) -> Fraction:
 
 
 def exactly(number: ExactReal) -> Interval:
-    """Enclose an exact number: by itself where it is rational."""
+    """Enclose an exact number; a rational one as tightly as decimals allow."""
     if number.rational is not None:
         return Interval.of_exact(number.rational)
     return enclose(number.ball)
 
 
 def _float(number: ExactReal) -> float:
-    """Return a positive number as a float, the nearest one of those that orders are chosen by."""
+    """Return a positive number as a float, clipped to the range used to choose orders."""
     with ctx.workprec(64):
         return min(max(float(number.ball().mid()), _SMALLEST), _LARGEST)
 
 
 def _log(number: ExactReal) -> float:
-    """Return ln, also of what floats take for 0."""
+    """Return the logarithm as a float, also for numbers below the smallest float."""
     with ctx.workprec(64):
         return float(number.ball().log().mid())
 

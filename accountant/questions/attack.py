@@ -1,34 +1,37 @@
-"""What an attacker gains: membership, posterior belief, reconstruction.
+"""Success of attacks on a record: membership inference, posterior belief, reconstruction.
 
-P is the law of the release where a record is in the data, Q where it is not (or is another one);
-the attacker knows both, and everything but that record. All three numbers are largest over the
-neighbours, as δ(ε) and the power 1 − β(α) are, and the worst neighbours attain them.
+P is the law of the release if a record is in the data, and Q the law if it is not (or is another
+one). The attacker knows both laws and everything except that record. All three numbers are suprema
+over the neighbours, as δ(ε) and the power 1 − β(α) are, and the worst neighbours attain them.
 
-**Membership.** The attacker holds P for true with probability π before the release, and guesses
-which law it was. Guessing P on an event S is right with probability π P(S) + (1 − π)(1 − Q(S)), so
-the best guess is right with probability 1 − π + π H(ln((1 − π)/π)), H(ε) = sup P(S) − e^ε Q(S).
-With m = min(π, 1 − π), and the less likely law in the place of P,
+**Membership.** The attacker believes in P with prior probability π and guesses which law was used.
+Guessing P on an event S is right with probability π P(S) + (1 − π)(1 − Q(S)). So the best guess is
+right with probability 1 − π + π H(ln((1 − π)/π)), H(ε) = sup P(S) − e^ε Q(S). With
+m = min(π, 1 − π), and the less likely law in the role of P,
 
     success(π) = 1 − m + m δ(ln((1 − m)/m)).
 
-Without a release it is 1 − m. At π = 1/2 it is (1 + δ(0))/2: the advantage is the total variation.
+Without a release the probability is 1 − m. At π = 1/2 it is (1 + δ(0))/2, so the advantage is the
+total variation distance.
 
-**Posterior.** After an event S the attacker holds P for true with probability
-π P(S)/(π P(S) + (1 − π) Q(S)), which rises with P(S)/Q(S). P(S) is at most the power at level Q(S),
-and the power over the level never rises (β is convex and β(0) ≤ 1): of all events that happen with
-probability α or more without the record, the largest posterior is
+**Posterior.** Given an event S, the posterior probability of P is
+π P(S)/(π P(S) + (1 − π) Q(S)), which increases with P(S)/Q(S). P(S) is at most the power at level
+Q(S), and the ratio of power to level does not increase with the level, since β is convex and
+β(0) ≤ 1. So over all events of probability at least α without the record, the largest posterior is
 
     posterior(π, α) = π w/(π w + (1 − π) α),   w = 1 − β(α).
 
-For α = 0, all events, it is π e^ε/(π e^ε + 1 − π) with the least pure ε; 1 where there is none.
+For α = 0 (all events) it is π e^ε/(π e^ε + 1 − π) with the least pure ε, or 1 if there is no finite
+one.
 
-**Reconstruction.** The record is drawn from a law that the attacker knows, and a guess counts as
-right by any rule. Say that without the release no guess is right with probability above κ: 1/n for
-n records as likely as each other, guessed exactly. For the neighbour that does not depend on the
-record, the guess is right with probability Q(S) ≤ κ given by the event S of each record; with the
-release, with probability P(S). So it is right with probability at most the power at level κ, as the
-power is concave in the level (Hayes, Mahloujifar and Balle 2023, "Bounding training data
-reconstruction in DP-SGD", Theorem 2; Kaissis et al. 2023).
+**Reconstruction.** The record is drawn from a law that the attacker knows. Any rule may define
+which guesses are right. Suppose that without the release no guess is right with probability above
+κ; for example κ = 1/n for the exact record among n equally likely ones. For each record let S be
+the event that the attacker's guess is right. If the data do not contain the record, the average of
+Q(S) over records is at most κ, because the guess is independent of the record. If they do, the
+success is the average of P(S). It is at most the power at level κ, because P(S) is at most the
+power at level Q(S), and the power is concave in the level (Hayes, Mahloujifar and Balle 2023,
+"Bounding training data reconstruction in DP-SGD", Theorem 2; Kaissis et al. 2023).
 """
 
 from __future__ import annotations
@@ -51,7 +54,7 @@ from dpassay.accountant.questions.tradeoff import power
 
 _ONE = ExactReal.of_rational(1)
 _BITS = 192
-"""Of the last formula: more than the ends of an interval have."""
+"""Precision in bits of the final formula: more than the ends of an interval have."""
 
 
 def membership(
@@ -62,15 +65,15 @@ def membership(
     method: str = "auto",
     relative_width: Number | None = None,
 ) -> Interval:
-    """Enclose the probability that the best guess of which neighbour was used is right.
+    """Enclose the largest probability of guessing correctly whether the record is in the data.
 
     Parameters
     ----------
     mechanism, adjacency, method, relative_width
         As for `dpassay.accountant.questions.profile.delta`; the width is that of δ.
     prior
-        Probability in (0, 1), before the release, that the record is in the data. A prior and
-        1 − prior have the same answer: the worst neighbours are taken in both orders.
+        Prior probability in (0, 1) that the record is in the data. A prior and 1 − prior have the
+        same answer, because the worst neighbours are considered in both orders.
 
     Raises
     ------
@@ -97,17 +100,17 @@ def posterior(
     method: str = "auto",
     relative_width: Number | None = None,
 ) -> Interval:
-    """Enclose the largest probability of the record being in the data, after seeing an event.
+    """Enclose the largest posterior probability that the record is in the data, given an event.
 
     Parameters
     ----------
     mechanism, adjacency, method, relative_width
         As for `dpassay.accountant.questions.profile.delta`; the width is that of the power.
     prior
-        The same probability before the release, in (0, 1).
+        The prior probability that the record is in the data, in (0, 1).
     alpha
-        Only events that have at least this probability, in [0, 1], without the record are
-        considered; 0, the default, considers all of them.
+        Only events whose probability without the record is at least alpha, in [0, 1], are
+        considered. The default 0 considers all events.
 
     Raises
     ------
@@ -136,14 +139,17 @@ def reconstruction(
     method: str = "auto",
     relative_width: Number | None = None,
 ) -> Interval:
-    """Enclose a bound on the success of guessing a record: the largest power of a test at a level.
+    """Enclose an upper bound on the probability of reconstructing a record.
+
+    It is the largest power of a test at level `baseline`.
 
     Parameters
     ----------
     mechanism, adjacency, method, relative_width
         As for `dpassay.accountant.questions.tradeoff.power`.
     baseline
-        Success in [0, 1] of the best guess without the release, such as 1/n for one of n records.
+        Probability in [0, 1] that the best guess without the release is right, such as 1/n for n
+        equally likely records.
 
     Raises
     ------
@@ -167,7 +173,7 @@ def _inside(name: str, value: Number) -> ExactReal:
 
 
 def _rising(found: Interval, function: Callable[[arb], arb]) -> Interval:
-    """Enclose the value of a function that rises, at a number in an interval."""
+    """Enclose the value of an increasing function at a number in an interval."""
     with ctx.workprec(_BITS):
         low, high = (
             arb.pos_inf() if end.is_infinite() else ball(Fraction(end))

@@ -1,7 +1,7 @@
-"""What follows from a guarantee alone in other notions, for the worst mechanism that has it.
+"""Conversions between privacy notions: what a guarantee alone implies, for any mechanism.
 
-Every answer encloses the best statement that follows; its upper end (for β the lower one) is proved
-for everything that has the guarantee.
+Every answer encloses the best statement that follows from the guarantee. Its upper end (for β the
+lower end) holds for every mechanism with the guarantee.
 """
 
 from __future__ import annotations
@@ -22,26 +22,30 @@ from dpassay.accountant.questions import guarantees, notions, profile, tradeoff
 from dpassay.accountant.questions.least_mu import mu as least_mu
 
 Answers: TypeAlias = Mapping[str, Callable[[Number], Interval]]
-"""What follows, by the name of what is asked for."""
+"""The functions that compute what follows, by the name of the quantity."""
 
 
 @final
 @dataclass(frozen=True)
 class Given:
-    """A guarantee that can be converted."""
+    """A kind of guarantee that can be converted."""
 
     name: str
     parts: tuple[str, ...]
-    """The names of its numbers."""
+    """Short names of its parameters."""
     answers: Callable[..., Answers]
-    """What follows from its numbers."""
+    """Function from its parameters to the quantities that follow."""
 
     def numbers(self, given: object) -> list[Number]:
-        """Read its numbers, which may stand in one text, or raise InvalidInputError."""
+        """Return its parameters, which may be given as one string.
+
+        Raises InvalidInputError if their number is wrong.
+        """
         if isinstance(given, str):
             text = given.strip()
             text = text[1:-1] if text.startswith("(") and text.endswith(")") else text
-            listed: object = re.split(r"[\s,]+(?![^(]*\))", text.strip(" ,"))  # not in sqrt( 2 )
+            # split at commas and spaces, but not inside brackets as in sqrt( 2 )
+            listed: object = re.split(r"[\s,]+(?![^(]*\))", text.strip(" ,"))
         else:
             listed = [given] if len(self.parts) == 1 and not isinstance(given, Sequence) else given
         if not isinstance(listed, Sequence) or len(listed) != len(self.parts):
@@ -52,7 +56,7 @@ class Given:
         return list(listed)
 
     def answer(self, numbers: Sequence[Number], asked: str, at: Number) -> Interval:
-        """Answer one question; NotApplicableError where nothing finite follows."""
+        """Return the quantity `asked` at `at`; raise NotApplicableError if none follows."""
         answers = self.answers(*numbers)
         if asked not in answers:
             raise NotApplicableError(
@@ -71,7 +75,7 @@ ASKED = {
     "rho": "rho",
     "to_mu": "mu",
 }
-"""What each question asks for."""
+"""The quantity that each argument of `convert` asks for."""
 
 
 @forgiving
@@ -95,18 +99,19 @@ def convert(
     Parameters
     ----------
     mu, pure, approximate, renyi, zcdp
-        What is given, one of: μ-GDP; ε-DP; (ε, δ)-DP; (order, divergence); ρ-zCDP.
+        The given guarantee, exactly one of: μ-GDP; ε-DP; (ε, δ)-DP; Rényi (order, divergence);
+        ρ-zCDP.
     epsilon, delta, alpha, tpr_at_fpr, order, rho, to_mu
-        What is asked, one of: δ at this ε; ε at this δ; β at this α; the largest power at this
-        false positive rate; the Rényi divergence of this order; the least ρ (rho=True); the least μ
-        (to_mu=True).
+        The question, exactly one of: δ at this ε; ε at this δ; β at this α; the largest power at
+        this false positive rate; the Rényi divergence of this order; the least ρ (rho=True); the
+        least μ (to_mu=True).
 
     Raises
     ------
     InvalidInputError
-        If not one is given and one asked, or a number is out of its range.
+        If there is not exactly one guarantee and one question, or a number is out of range.
     NotApplicableError
-        If nothing finite follows.
+        If no finite answer follows.
 
     Examples
     --------
@@ -141,7 +146,7 @@ def convert(
 
 
 def _of_mechanism(mechanism: Mechanism) -> Answers:
-    """Answer by the mechanism that is the worst of all with the guarantee."""
+    """Return the answers for a mechanism that is the worst one with the guarantee."""
     return {
         "delta": lambda at: profile.delta(mechanism, at),
         "epsilon": lambda at: profile.epsilon(mechanism, at),
@@ -167,7 +172,7 @@ def _of_pure(epsilon: Number) -> Answers:
 def _of_approximate(epsilon: Number, delta: Number) -> Answers:
     worst = Guaranteed(epsilon, delta)
     answers = _of_mechanism(worst)
-    infinite = ("mu", "rho", "renyi") if worst.delta.sign else ()  # as its largest loss is
+    infinite = ("mu", "rho", "renyi") if worst.delta.sign else ()  # its largest loss is infinite
     return {name: answer for name, answer in answers.items() if name not in infinite}
 
 

@@ -1,8 +1,8 @@
 """The privacy profile δ(ε) of a mechanism: value, logarithm, complement and inverse.
 
-A mechanism is (ε, δ)-DP exactly when δ ≥ δ(ε) := max over its worst pairs and both directions
-of the hockey-stick divergence H(ε) = sup_S P(S) − e^ε Q(S). ε may be any real number: below 0
-the profile exceeds the total variation distance and tends to 1.
+A mechanism is (ε, δ)-DP if and only if δ ≥ δ(ε), where δ(ε) is the maximum of the hockey-stick
+divergence H(ε) = sup_S P(S) − e^ε Q(S) over its worst pairs (P, Q) in both directions. ε may be any
+real number: as it decreases from 0, δ(ε) increases from the total variation distance to 1.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from dpassay.accountant.pairs.invert import complement, hockey_stick, inverse, m
 _HALF = arb("0.5")
 _FARTHEST, _HALVINGS = 64, 12
 _LARGE = 100
-"""An ε from which on divergences are asked for a smaller bound."""
+"""If the upper bound of ε is not below this, Rényi divergences are tried for a smaller one."""
 _ORDERS = (
     tuple(1 + Fraction(2) ** k for k in range(10)),
     tuple(1 + Fraction(2) ** -k for k in range(2, 12, 2)),
 )
-"""Orders of the divergences that bound ε where nothing else does: of about the best for each δ, and
-near 1 for losses of several hundred."""
+"""Rényi orders for bounds of ε if nothing else gives one. The first range contains nearly the best
+order for usual δ; orders near 1 are for losses of several hundred."""
 
 
 def worst_pairs(
@@ -54,7 +54,7 @@ def worst_pairs(
     direction: Direction | None,
     method: str = "auto",
 ) -> Sequence[Pair]:
-    """Return the pairs that a question ranges over: of one direction, or (None) of both."""
+    """Return the worst pairs of one direction, or of both if the direction is None."""
     relation, direction = Adjacency.read(adjacency), Direction.read(direction)
     if method == "auto":
         return _worst_pairs(mechanism, relation, direction)
@@ -66,7 +66,7 @@ def worst_pairs(
 def _worst_pairs(
     mechanism: Mechanism, relation: Adjacency | None, direction: Direction | None
 ) -> Sequence[Pair]:
-    """Return the same: the questions of a list are about one mechanism."""
+    """Return the worst pairs; cached, because successive queries often have the same mechanism."""
     return mechanism.worst_case(relation).pairs(direction)
 
 
@@ -79,7 +79,7 @@ def delta(
     method: str = "auto",
     relative_width: Number | None = None,
 ) -> Interval:
-    """Enclose δ(ε).
+    """Enclose δ(ε), the least δ for which the mechanism is (ε, δ)-DP.
 
     Parameters
     ----------
@@ -88,24 +88,24 @@ def delta(
     epsilon
         Any real number, read exactly.
     adjacency
-        The neighbouring relation, required where the two differ.
+        The neighbouring relation; required if the answer depends on it.
     direction
-        One direction of the pair; None takes the worse one.
+        One direction of the pairs; None takes the worse one.
     method
-        The engine of a composition: "auto", "exact", "fourier" or "grid"
+        The engine for a composition: "auto", "exact", "fourier" or "grid"
         (`dpassay.accountant.composition.choose`).
     relative_width
-        The width of the enclosure relative to δ. None asks for 1e-30 where there is a closed form
-        and 1e-9 otherwise, and accepts what is reached.
+        The width of the enclosure relative to δ. With None the enclosure has 1e-30 if there is a
+        closed form, 1e-9 otherwise, or a larger width if that is not reached quickly.
 
     Raises
     ------
     AdjacencyError
-        If the relation is needed and not named, or does not fit.
+        If the relation is required and not given, or does not apply.
     NotApplicableError
-        If the engine that is named does not apply; the message says which ones do.
+        If the engine named by `method` does not apply; the message says which ones do.
     UndecidedError
-        If a given width is not reached; `interval` of the error is the best enclosure.
+        If a given width is not reached; the `interval` of the error is the best enclosure.
     """
     eps = exact(epsilon, "epsilon")
     pairs = worst_pairs(mechanism, adjacency, direction, method)
@@ -120,25 +120,25 @@ def delta(
 
 
 def _successive(pairs: Sequence[Pair], epsilon: ExactReal) -> arb | None:
-    """Return δ(ε) by lines that successive questions share, None where there are none."""
+    """Return δ(ε) by a contour that successive queries share, or None if there is none."""
     width = asked_width(pairs[0])
     if width is None:
         return None
-    from dpassay.accountant.questions import successive  # all engines: of compositions alone
+    from dpassay.accountant.questions import successive  # imports all engines; compositions only
 
     return successive.hockey_stick(pairs, epsilon, width)
 
 
 def _bounds(pairs: Sequence[Pair], epsilon: ExactReal) -> tuple[arb, arb]:
-    """Bound δ(ε) by what takes little time."""
+    """Return a lower and an upper bound of δ(ε) that take little time."""
     above = most([simple_bound(pair, epsilon) for pair in pairs])
     return -epsilon.ball().expm1() if epsilon.sign < 0 else arb(0), above
 
 
 def _reaches(pairs: Sequence[Pair], delta: ExactReal) -> arb:
-    """Return an ε, near the least one that is found soon, at which simple bounds are at most δ.
+    """Return an upper bound of ε(δ): about the least ε at which the simple bounds are at most δ.
 
-    It is at least ε(δ), as δ(ε) never increases; +∞ where there is none up to 2^`_FARTHEST`.
+    It is valid because δ(ε) is non-increasing. +∞ if there is no such ε up to 2^`_FARTHEST`.
     """
 
     def serves(at: Fraction) -> bool:
@@ -154,13 +154,14 @@ def _reaches(pairs: Sequence[Pair], delta: ExactReal) -> arb:
 
 
 def _by_divergences(pairs: Sequence[Pair], delta: ExactReal) -> arb:
-    """Return the least ε at which some Rényi divergence bounds all δ(ε) by δ; +∞ where none does.
+    """Return the least ε at which a Rényi divergence of `_ORDERS` implies δ(ε) ≤ δ, or +∞.
 
-    δ(ε) ≤ e^{(a − 1)(D_a − ε)} (1 − 1/a)^{a − 1}/a for every order a > 1.
+    For every order a > 1, δ(ε) ≤ e^{(a − 1)(D_a − ε)} (1 − 1/a)^{a − 1}/a.
     """
     found, log = arb.pos_inf(), delta.ball().log()
     for orders in _ORDERS:
-        with contextlib.suppress(NotApplicableError, UndecidedError):  # of what follows then too
+        # if one order fails, the remaining orders of the same range are skipped too
+        with contextlib.suppress(NotApplicableError, UndecidedError):
             for a in map(ball, orders):
                 divergence = most([pair.renyi(a) for pair in pairs])
                 share = (1 - 1 / a).log() - (log + a.log()) / (a - 1)
@@ -178,7 +179,7 @@ def log_delta(
     method: str = "auto",
     relative_width: Number | None = None,
 ) -> Interval:
-    """Enclose ln δ(ε); −∞ where δ(ε) = 0. Arguments and errors as for `delta`."""
+    """Enclose ln δ(ε); −∞ if δ(ε) = 0. Arguments and errors as for `delta`."""
     eps = exact(epsilon, "epsilon")
     pairs = worst_pairs(mechanism, adjacency, direction, method)
 
@@ -205,7 +206,10 @@ def delta_complement(
     method: str = "auto",
     relative_width: Number | None = None,
 ) -> Interval:
-    """Enclose 1 − δ(ε) = P(L ≤ ε) + e^ε Q(L > ε), without cancellation where δ is near 1."""
+    """Enclose 1 − δ(ε) = P(L ≤ ε) + e^ε Q(L > ε), without cancellation for δ near 1.
+
+    Arguments and errors as for `delta`.
+    """
     eps = exact(epsilon, "epsilon")
     pairs = worst_pairs(mechanism, adjacency, direction, method)
 
@@ -230,9 +234,9 @@ def epsilon(
 ) -> Interval:
     """Enclose ε(δ) = inf {ε ≥ 0 : δ(ε) ≤ δ}, the least ε for which the mechanism is (ε, δ)-DP.
 
-    It is +∞ where no finite ε has δ(ε) ≤ δ, and 0 where δ is at least the total variation
-    distance. At δ = 0, the default, it is the largest privacy loss. For the inverse of the profile
-    below 0 see `signed_epsilon`.
+    It is +∞ if no finite ε has δ(ε) ≤ δ, and 0 if δ is at least the total variation distance. At
+    δ = 0, the default, it is the largest privacy loss. `signed_epsilon` is the inverse of the
+    profile at negative ε too. Other arguments and errors as for `delta`.
 
     Raises
     ------
@@ -252,7 +256,7 @@ def epsilon(
 
 
 def at_least_zero(epsilon: Interval) -> Interval:
-    """Enclose max(ε, 0): how private a release is, is said by a number ≥ 0."""
+    """Enclose max(ε, 0); the ε of a guarantee is nonnegative by convention."""
     zero = Interval.of_exact(0).lower
     return Interval(max(epsilon.lower, zero), max(epsilon.upper, zero))
 
@@ -266,10 +270,10 @@ def signed_epsilon(
     method: str = "auto",
     relative_width: Number | None = None,
 ) -> Interval:
-    """Enclose inf {ε real : δ(ε) ≤ δ}, the inverse of the profile on the whole line.
+    """Enclose inf {ε real : δ(ε) ≤ δ}, the inverse of the profile on the whole real line.
 
-    It is that of `epsilon` where it is ≥ 0; negative where δ exceeds the total variation distance,
-    and −∞ at δ = 1.
+    If it is ≥ 0 it equals `epsilon`. It is negative if δ exceeds the total variation distance, and
+    −∞ at δ = 1.
     """
     target = probability("delta", delta)
     pairs = worst_pairs(mechanism, adjacency, direction, method)
@@ -302,7 +306,7 @@ def signed_epsilon(
     return answer(ask, relative_width, usual(pairs), bounds, whole=whole)
 
 
-# --- The worst pairs of a composition in the form that an engine takes, chosen by name ------------
+# --- The worst pairs of a composition in the form that a named engine takes -----------------------
 
 
 def pairs_of(
@@ -311,10 +315,10 @@ def pairs_of(
     adjacency: Adjacency | None,
     direction: Direction | None = None,
 ) -> tuple[Pair, ...]:
-    """Return the worst pairs in the form that an engine takes.
+    """Return the worst pairs in the form that the engine `method` takes.
 
-    Composition is adaptive throughout: an engine is asked about the product of the worst pairs,
-    which dominates releases that depend on each other's outputs.
+    Composition is always adaptive: the engine evaluates the product of the worst pairs, which
+    dominates releases that depend on earlier outputs.
 
     Raises
     ------
@@ -351,11 +355,11 @@ def applicable(mechanism: Mechanism, adjacency: Adjacency | None) -> list[str]:
 def _pairs(
     mechanism: Mechanism, method: str, adjacency: Adjacency | None, direction: Direction | None
 ) -> tuple[Pair, ...] | None:
-    """Return the same, None where the engine does not apply."""
+    """Return the worst pairs in the form that an engine takes, or None if it does not apply."""
     pairs = mechanism.worst_case(adjacency).pairs(direction)
     if method == "auto" or (method == "exact" and not any(map(is_numerical, pairs))):
         return pairs
-    if any(only_bounded(pair) for pair in pairs):  # H is not that of a product
+    if any(only_bounded(pair) for pair in pairs):  # the profile is not that of a product
         return None
     cases = [(part.worst_case(adjacency), n) for part, n in Composed(mechanism).parts()]
     remove = _each(method, [(case.remove, count) for case, count in cases])
@@ -367,7 +371,11 @@ def _pairs(
 
 
 def _each(method: str, cases: list[tuple[tuple[Pair, ...], int]]) -> tuple[Pair, ...] | None:
-    """Return all worst pairs; None where an engine is not for them, or releases choose one."""
+    """Return the products of the worst pairs, one for each choice of a pair for each part.
+
+    None if the engine does not apply, or if several releases each have several worst pairs, since
+    an adaptive composition need not choose the same pair for all.
+    """
     counts = [count for _, count in cases]
     if sum(counts) > 1 and any(len(pairs) > 1 for pairs, _ in cases):
         return None
@@ -379,24 +387,24 @@ def _each(method: str, cases: list[tuple[tuple[Pair, ...], int]]) -> tuple[Pair,
     return found if len(found) == len(made) else None
 
 
-# --- How narrow an answer is: as narrow as comes soon, or to a width that is named ----------------
-# A question is asked as a function of the width: it returns an enclosure of at most that relative
-# width, or raises UndecidedError. Without a width the answer is the first of the widths that its
-# pairs usually reach (`Known.width`) and coarser ones, and at last bounds that need no engine.
+# --- The width of an answer: a given relative width, or the best that is reached quickly ----------
+# A question is a function of the width: it returns an enclosure of at most that relative width, or
+# raises UndecidedError. Without a given width, the widths tried in turn are the one that the pairs
+# usually reach (`Known.width`) and coarser ones. The last resort is bounds that need no engine.
 
 COARSEST = Fraction(1, 2)
-"""Engines are asked for no more: a wider answer is one of these too."""
+"""Largest relative width that is requested from an engine; it serves for any larger one."""
 COARSER = (Fraction(1, 10**9), Fraction(1, 10**6), Fraction(1, 10**4), Fraction(1, 100), COARSEST)
-"""Relative widths that are tried in turn where an engine refuses a finer one."""
+"""Relative widths that are tried in turn if an engine does not reach a finer one."""
 _NEAR = 1.5
-"""An engine that refuses is asked for no less than this times what it said it had reached."""
+"""After a refusal the next width is at least this factor times the width that was reached."""
 
 Ask = Callable[[Fraction], Interval]
 
 
 PROBABILITIES = Interval(Decimal(0), Decimal(1))
 NONNEGATIVE = Interval(Decimal(0), Decimal("Infinity"))
-"""Ranges of numbers: an answer that is as wide says nothing."""
+"""Ranges of quantities; an enclosure as wide as the range carries no information."""
 
 
 def answer(
@@ -407,27 +415,27 @@ def answer(
     *,
     whole: Interval,
 ) -> Interval:
-    """Return the answer of a width, or the best that comes soon where none is named.
+    """Return an enclosure to a given relative width, or the best one that is reached quickly.
 
     Parameters
     ----------
     ask
         Encloses the answer to a relative width below 1, or raises UndecidedError. An `interval`
-        that the error carries encloses the answer too.
+        that the error carries must enclose the answer too.
     relative_width
         Any number > 0, or None.
     finest
-        What is asked for first where no width is named.
+        The first width tried if `relative_width` is None.
     bounds
         Encloses the answer without an engine, however widely.
     whole
-        What every such number lies in, whatever it is of.
+        The range of the quantity, such as [0, 1].
 
     Raises
     ------
     UndecidedError
-        If a width is named and not reached; `interval` is the best enclosure. With or without a
-        width, if nothing is known but that the answer lies in `whole`.
+        If a width is given and not reached; `interval` is the best enclosure. Also if nothing is
+        known except that the answer lies in `whole`.
     """
     if relative_width is None:
         return best(ask, finest, bounds, whole)
@@ -453,7 +461,11 @@ def enclosed(
     *,
     finest: Fraction | None = None,
 ) -> Interval:
-    """Return the answer that is the value of a ball-valued function of some pairs."""
+    """Return the answer of `answer` for a ball-valued function of pairs.
+
+    `compute` is called with the pairs evaluated to the requested width; the other arguments are
+    those of `answer`, with `finest` by default the usual width of the pairs.
+    """
 
     def ask(width: Fraction) -> Interval:
         asked = to_width(pairs, width)
@@ -463,20 +475,23 @@ def enclosed(
 
 
 def usual(pairs: Sequence[Pair]) -> Fraction:
-    """Return the width that answers about all of some pairs usually have."""
+    """Return the relative width that answers about the pairs usually reach."""
     return max(pair.known.width() for pair in pairs)
 
 
 def best(ask: Ask, finest: Fraction, bounds: Callable[[], Interval], whole: Interval) -> Interval:
-    """Return the first answer of a width from the finest on, and bounds where there is none.
+    """Return the first answer at a width from `finest` on, or bounds if there is none.
 
-    Where engines have twice refused and do not say what they reached the coarsest width is next.
+    After two refusals that do not say which width was reached, the coarsest width is tried next.
     """
     return _first(ask, [finest, *(width for width in COARSER if width > finest)], bounds, whole)
 
 
 def _wider(width: Fraction, known: float) -> list[Fraction]:
-    """Return the widths that may do after the refusal of another, none where that would be long."""
+    """Return the widths to try after a refusal of `width`, which reached the width `known`.
+
+    If `known` is infinite, only `COMPOSED_WIDTH` is tried, and only if it is wider, to save time.
+    """
     if math.isfinite(known):
         near = min(Fraction(_NEAR * known), COARSEST)
         return [near, *(coarser for coarser in COARSER if coarser > near)]
@@ -490,7 +505,10 @@ def _first(
     whole: Interval,
     refused: UndecidedError | None = None,
 ) -> Interval:
-    """Return the first answer; refuse, as an engine did first, one that says nothing."""
+    """Return the first answer at one of the widths, or the intersection of all known enclosures.
+
+    Raises UndecidedError, with the message of the first refusal, if that is no better than `whole`.
+    """
     least, unknown = 0.0, 0
     known = None if refused is None else reached(refused)
     for width in widths:
@@ -518,13 +536,13 @@ def _first(
 
 
 def reached(refusal: UndecidedError) -> Interval | None:
-    """Return the enclosure that a refusal carries."""
+    """Return the enclosure that an error carries, or None."""
     found = refusal.interval
     return None if found is None else Interval(found.lower, found.upper)
 
 
 def narrower(one: Interval | None, other: Interval | None) -> Interval | None:
-    """Return what both of two enclosures of one number leave; None where neither is known."""
+    """Return the intersection of two enclosures of one number, each of which may be None."""
     if one is None or other is None:
         return one or other
     return Interval(max(one.lower, other.lower), min(one.upper, other.upper))
@@ -533,7 +551,10 @@ def narrower(one: Interval | None, other: Interval | None) -> Interval | None:
 def joined(
     asks: Sequence[Callable[[], Interval]], join: Callable[[Sequence[Interval]], Interval]
 ) -> Interval:
-    """Return what several answers come to; where some are refused, refuse with what is known."""
+    """Combine several answers by `join`.
+
+    If some are undecided, raise UndecidedError with the combination of all known enclosures.
+    """
     found: list[Interval] = []
     refusals: list[UndecidedError] = []
     for ask in asks:
@@ -555,15 +576,15 @@ def joined(
 
 
 def largest(answers: Sequence[Interval]) -> Interval:
-    """Enclose the largest of some numbers."""
+    """Enclose the largest of some numbers, given an enclosure of each."""
     return Interval(max(each.lower for each in answers), max(each.upper for each in answers))
 
 
 def smallest(answers: Sequence[Interval]) -> Interval:
-    """Enclose the smallest of some numbers."""
+    """Enclose the smallest of some numbers, given an enclosure of each."""
     return Interval(min(each.lower for each in answers), min(each.upper for each in answers))
 
 
 def share(found: Interval) -> Interval:
-    """Return the part of an enclosure that lies in [0, 1], as the number that it encloses does."""
+    """Return the part of an enclosure in [0, 1], for a number that lies in [0, 1]."""
     return Interval(max(found.lower, Decimal(0)), min(found.upper, Decimal(1)))

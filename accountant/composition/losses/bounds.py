@@ -1,22 +1,26 @@
-"""Upper bounds for the moments of a Gaussian mixture on shifted contours.
+"""Upper bounds on the moments of a Gaussian mixture along shifted contours.
 
-Let l(x) = μx − μ²/2 be the loss of N(μ, 1) against N(0, 1), w(x) = 1 − q + q e^{l(x)} the density
-of the mixture against N(0, 1), and Λ(s) = E[w(X)^s] for X ~ N(0, 1). For 0 ≤ y(x) ≤ π/(2μ) the
-factors of w are vectors at an angle θ = μy ≤ π/2, so that on the contour x + iy(x)
+*Notation.* l(x) = μx − μ²/2 is the loss of N(μ, 1) against N(0, 1), w(x) = 1 − q + q e^{l(x)} is
+the density of the mixture against N(0, 1), and Λ(s) = E[w(X)^s] for X ~ N(0, 1).
+
+*On a contour* x + iy(x) with 0 ≤ y(x) ≤ π/(2μ), the two terms of w are vectors at an angle
+θ = μy ≤ π/2. Hence, with p = q e^l/w at real x,
 
 - |w| increases with x and decreases with θ; arg w increases with both, from 0 to θ;
-- |d ln|w|/dx| ≤ 2μp and |d arg w/dx| ≤ 2μp(1 − p) sin θ, with p = q e^l/w at real x.
+- |d ln|w|/dx| ≤ 2μp and |d arg w/dx| ≤ 2μp(1 − p) sin θ.
 
-By Cauchy's theorem |Λ(s − iτ)| ≤ ∫ φ(x) e^{y²/2} |w|^s e^{τ arg w} |dx + i dy| for a contour that
-is shifted up. The integral is bounded by the largest value of every factor on each cell of a
-partition, and by geometric tails outside. It is used for
+*Statement.* |Λ(s − iτ)| ≤ ∫ φ(x) e^{y²/2} |w|^s e^{τ arg w} |dx + i dy| for a contour shifted
+upward. *Proof.* Cauchy's theorem.
 
-- the error of the trapezoidal rule in x: at most 2 U/(e^{2πa/η} − 1) for the step η, with U the
-  bound at y = a and τ = T, for every |t| ≤ T (Trefethen and Weideman 2014, Theorem 5.1);
-- the decay of Λ(s + it): with τ = −T, it bounds |Λ(s + it)| for all |t| ≥ T.
+The integral is bounded by the largest value of every factor on each cell of a partition, and by
+geometric tails outside. It gives
 
-The arithmetic is that of floats; a slack is added to every logarithm that exceeds the rounding
-errors of its few operations a thousand times.
+- the error of the trapezoidal rule in x with step η: at most 2 U/(e^{2πa/η} − 1) for every
+  |t| ≤ T, where U is the bound at y = a and τ = T (Trefethen and Weideman 2014, Theorem 5.1);
+- the decay of Λ(s + it): with τ = −T it bounds |Λ(s + it)| for all |t| ≥ T.
+
+The arithmetic is in floats. To every logarithm a slack is added: a thousand times the rounding
+errors of its few operations.
 """
 
 from __future__ import annotations
@@ -39,66 +43,67 @@ if TYPE_CHECKING:
     Values = TypeVar("Values", bound=NDArray[Any])
 
 
-# --- Inner loops of floats: sums over the nodes of the trapezoidal rule in x, and bounds on cells
-# *Phases.* Sums Σ v_n (e^{itx_n} − 1) at t = 0, h, 2h, …, in floats with a bound of their error.
-#
-# Only operations that IEEE 754 rounds correctly are used (+, −, ×, rounding to integers, and sums
-# of products in any order); u = 2^−53 is the unit roundoff. With j = bG + g and
+# --- Float sums over the nodes of the trapezoidal rule in x, and bounds on cells ------------------
+# *Phase sums.* Σ v_n (e^{itx_n} − 1) is computed at t = 0, h, 2h, …, with a bound on its error. The
+# operations are those that IEEE 754 rounds correctly: +, −, ×, rounding to integers, and sums of
+# products in any order. u = 2^−53 is the unit roundoff. With j = bG + g and
 #
 #     a = e^{ibGhx} − 1,   b = e^{ighx} − 1,   e^{ijhx} − 1 = a(1 + b) + b,
 #
-# the sums are a product of two matrices, of some 2√N entries per phase for N points t. The matrices
-# are split into heads of few bits, whose products are summed exactly, and rests whose products are
-# 2^21 times smaller, so that the error does not grow with the number of phases.
+# the sums are a product of two matrices, of about 2√N entries per phase for N points t. Each matrix
+# is split into heads of few bits, whose products are summed exactly, and rests, whose products are
+# 2^21 times smaller. So the error does not grow with the number of phases.
 #
-# *Error.* An angle y = jhx with x and its product rounded is wrong by 2u|y|. Halved and reduced by
-# a multiple of π/2 it is wrong by u more, unless that multiple is 0; the power series and the
-# products that make 2i sin(y/2) e^{iy/2} of it lose 6u|y|. In all e^{iy} − 1 is wrong by less than
-# 10u|y|, as |e^{iy} − 1| ≤ |y|. So, with weights that are wrong by 2u and |1 + b| = 1 rounded, the
-# product is wrong by less than 20u|bGhx| + 36u|ghx| for every phase before summation. What the sums
-# of N rests add is N·u times the sum of their sizes, at most N 2^−B Σ v_n|bGhx_n| for heads of B
-# bits (below 4u of the sum for N ≤ 2^13), and for v itself gh(Σ min(v_n, 2^−B max v)|x_n| + 2^−B
-# max|x_n|). So far the sum is wrong by less than 24u(bG + 2g)h Σ v_n|x_n|, and what the rests
-# beside v add.
+# *Error of one phase.* An angle y = jhx, with x and the product rounded, has an error of 2u|y|.
+# Halving it and reducing it by a multiple of π/2 adds u, unless that multiple is 0. The power
+# series, and the products that give 2i sin(y/2) e^{iy/2}, add 6u|y|. The total error of e^{iy} − 1
+# is below 10u|y|, as |e^{iy} − 1| ≤ |y|.
 #
-# *Without heads* a sum of M products of floats is wrong by Mu/(1 − Mu) times the sum of their
-# sizes, in any order. By Cauchy's inequality these are at most bGh Σ v_n|x_n| for a(1 + b), |1 + b|
-# = 1, and gh Σ v_n|x_n| for v b: it adds Mu(bG + g)h Σ v_n|x_n|, rounded factors included in the
-# slack.
+# *Error of the sums.* The weights have errors of 2u, and |1 + b| = 1 is rounded. So for each phase
+# the product has an error below 20u|bGhx| + 36u|ghx| before summation. Summing N rests adds N·u
+# times the sum of their sizes. For heads of B bits this sum is at most N 2^−B Σ v_n|bGhx_n| (below
+# 4u of the sum for N ≤ 2^13), and for v itself gh(Σ min(v_n, 2^−B max v)|x_n| + 2^−B max|x_n|). In
+# total the error is below 24u(bG + 2g)h Σ v_n|x_n|, plus the contribution of the rests for v.
 #
-# *Cells.* Upper bounds of logarithms on cells of the real line: of normal laws, smooth cuts and
-# sums. `SLACK`, relative to the logarithms that are added, exceeds their rounding errors.
+# *Without heads* a sum of M products of floats, in any order, has an error of Mu/(1 − Mu) times the
+# sum of their sizes. By Cauchy's inequality this sum is at most bGh Σ v_n|x_n| for a(1 + b), since
+# |1 + b| = 1, and gh Σ v_n|x_n| for v b. So Mu(bG + g)h Σ v_n|x_n| is added; the slack includes the
+# rounded factors.
+#
+# *Cells.* There are upper bounds on logarithms on cells of the real line, for normal laws, smooth
+# cuts and sums. `SLACK`, relative to the logarithms that are added, exceeds their rounding errors.
 
 BY_EXCESS = 0.5
-"""|ln M| below which it is summed from w^s − 1 − s(w − 1), where the direct sum loses digits."""
+"""|ln M| below which M is computed from w^s − 1 − s(w − 1); the direct sum would lose digits."""
 _NEAR_ONE = 0.35
-"""e^±0.5 are further from 1."""
+"""A sum further from 1 than this needs no such care; e^±0.5 are further."""
 _SMALL = 0.3
 """|v| up to which ln(1 + v) − v is a power series: 11 terms leave 1e-17."""
 _SMALL_RISE = 0.5
-"""The rise w − 1 up to which ln w is log1p of it."""
+"""w − 1 up to which ln w is computed by log1p."""
 _FARTHEST = 700.0
-"""Largest exponent that is formed."""
+"""Largest exponent that is used."""
 _HELD = 300.0
-"""Largest s ln w of which w^s is formed: with more, masses beside it may vanish in floats."""
+"""Largest s ln w for which w^s is computed: beyond it, the mass multiplied by it may underflow."""
 _SMALL_PART = 0.2
-"""Share of E|w^s − 1| below which E[w^s − 1] has lost digits that many releases multiply."""
+"""Share of E|w^s − 1| below which E[w^s − 1] has lost digits, which many releases would multiply.
+"""
 _SMALL_POWER = 0.1
 """|u| up to which e^u − 1 − u is a power series."""
 _FAR = 1.0
-"""s ln w beyond which e^{s ln w} − 1 − s(w − 1) is summed directly: nothing cancels there."""
+"""s ln w beyond which e^{s ln w} − 1 − s(w − 1) is computed directly, without cancellation."""
 _CHUNK = 1 << 19
 """Entries of a block of phases: 8 MB, which caches hold."""
 _IN_CACHE = 1 << 14
-"""Entries of a block of angles: four times as fast as all at once."""
+"""Entries of a block of angles: four times as fast as without blocks."""
 _PHASES = 1 << 10
-"""Phases whose matrices are formed at once: of all of them they fill megabytes."""
+"""Phases per matrix: matrices of all phases would take megabytes."""
 _FEW = 32
-"""Points t up to which no product of matrices is formed."""
+"""Number of points t up to which no product of matrices is used."""
 ROOT_2PI = math.sqrt(2 * math.pi)
 _EXP_TERMS = tuple(1 / math.factorial(n) for n in range(2, 12))
 _TERMS_UP_TO = (1e-3, _EXP_TERMS[:6]), (1e-2, _EXP_TERMS[:7]), (_SMALL_POWER, _EXP_TERMS)
-"""What is left out is below 1e-17 of the sum."""
+"""Pairs of a limit on |u| and the terms for it; the remainder is below 1e-17 of the sum."""
 _LOG_TERMS = tuple(2.0 / (2 * n + 1) for n in range(1, 12))
 
 
@@ -149,7 +154,7 @@ def excess_of_log1p(v: Floats) -> Floats:
 
 
 def axis(mu: float, log_share: float, log_rest: float, x: Floats) -> tuple[Floats, Floats]:
-    """Return L and L − (w − 1) at real x."""
+    """Return L = ln w and L − (w − 1) at real x."""
     shift = mu * x - 0.5 * mu * mu
     rise = math.exp(log_share) * np.expm1(np.minimum(shift, _FARTHEST))
     loss = np.logaddexp(log_rest, log_share + shift)
@@ -159,14 +164,14 @@ def axis(mu: float, log_share: float, log_rest: float, x: Floats) -> tuple[Float
 
 
 def raised(mu: float, log_share: float, log_rest: float, x: Floats, height: float) -> Complexes:
-    """Return L at x + i·height, below the zeros of w."""
+    """Return L = ln w at x + i·height, for a height below the zeros of w."""
     angle, shift = mu * height, mu * x - 0.5 * mu * mu
     top = np.maximum(log_share + shift, log_rest)
     still, turned = np.exp(log_rest - top), np.exp(log_share + shift - top)
     real, imaginary = still + turned * math.cos(angle), turned * math.sin(angle)
     found = np.empty(len(x), dtype=np.complex128)
     found.real = top + 0.5 * np.log(real * real + imaginary * imaginary)
-    near = turned < _SMALL_RISE  # there top = ln(1 − q), and L may be much smaller
+    near = turned < _SMALL_RISE  # there top = ln(1 − q), and |L| may be much smaller
     share, grown = math.exp(log_share), np.expm1(shift[near])
     more = share * (grown * math.cos(angle) - 2.0 * math.sin(0.5 * angle) ** 2)  # w − 1
     aside = share * (1.0 + grown) * math.sin(angle)
@@ -180,8 +185,8 @@ def moments(
 ) -> tuple[float, float, float]:
     """Return (ln Σ m w^s, mean of L, variance of L) under the weights m w^s.
 
-    `mass` is m, φ dx at the nodes, and `gap` is L − (w − 1). Where ln Σ is near 0 it is formed
-    from w^s − 1 − s(w − 1), whose terms are of second order in w − 1, as E[w] = 1.
+    `mass` is m, φ dx at the nodes, and `gap` is L − (w − 1). If ln Σ is near 0, it is computed from
+    w^s − 1 − s(w − 1). These terms are of second order in w − 1; the sum is the same as E[w] = 1.
     """
     power = s * loss
     if float(power.max()) <= _FAR:
@@ -200,7 +205,7 @@ def moments(
     size = top + math.log(total)
     mean = float(np.dot(weights, loss)) / total
     if abs(size) < BY_EXCESS:
-        far = power > _FAR  # there m may be 0 where m w^s is not
+        far = power > _FAR  # there m may underflow though m w^s does not
         near, plain = np.where(far, 0.0, power), np.where(far, 0.0, mass)
         whole, rest = np.where(far, np.exp(logs), 0.0), np.where(far, mass, 0.0)
         excess = float((whole - rest * (1.0 + power - s * gap)).sum())
@@ -215,7 +220,7 @@ def moments(
 def moments_of_rows(
     s: float, mass: Floats, loss: Floats, gap: Floats
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return what `moments` returns of each row of losses, and whether floats hold all of it."""
+    """Return what `moments` does, for each row of losses, and whether it is free of overflow."""
     power = s * loss
     weights = mass * np.exp(np.minimum(power, _FARTHEST))
     total = weights.sum(axis=1)
@@ -238,9 +243,9 @@ def moments_of_rows(
 
 
 def moments_directly(s: float, mass: Floats, loss: Floats) -> tuple[float, float, float] | None:
-    """Return the same from E[w^s − 1] alone; None where it is a small part of E|w^s − 1|.
+    """Return what `moments` does from E[w^s − 1] alone; None if that is a small part of E|w^s − 1|.
 
-    None, too, where some w^s is beyond what floats hold.
+    Also return None if some w^s would overflow.
     """
     power = s * loss
     if not (power[0] < _HELD and power[-1] < _HELD):
@@ -266,10 +271,10 @@ def line(mass: Array, loss: Array, t: Floats) -> Complexes:
 
 
 def on_line(mass: Array, loss: Array, step: float, count: int) -> Complexes:
-    """Return what `line` returns for t = 0, h, 2h, …; many by a product of matrices.
+    """Return what `line` does for t = 0, h, 2h, …; for many t by a product of matrices.
 
-    With e^{iu} − 1 − iu = x(u), that of a sum is x(u + v) = x(u) + x(v) + (e^{iu} − 1)(e^{iv} − 1);
-    for small angles the terms have the same sign, and nothing cancels.
+    With x(u) = e^{iu} − 1 − iu it uses x(u + v) = x(u) + x(v) + (e^{iu} − 1)(e^{iv} − 1). For small
+    angles these terms have the same sign, so nothing cancels.
     """
     if count <= _FEW:
         return _rows(step * loss, count)[1] @ mass
@@ -283,12 +288,12 @@ def on_line(mass: Array, loss: Array, step: float, count: int) -> Complexes:
 
 
 def _rows(angles: Array, number: int) -> tuple[Complexes, Complexes]:
-    """Return e^{igu} − 1 and e^{igu} − 1 − igu for 0 ≤ g < number, u the angles."""
+    """Return e^{igu} − 1 and e^{igu} − 1 − igu for 0 ≤ g < number, where u are the angles."""
     turned, excess = np.zeros((2, number, len(angles)), dtype=np.complex128)
     if number > 1:
         turned[1], excess[1] = np.expm1(1j * angles), excess_of_exp(1j * angles)
     known = 2
-    while known < number:  # twice as many each time
+    while known < number:  # doubles each time
         more = slice(known, min(2 * known - 1, number))
         low = slice(1, 1 + more.stop - known)
         mixed = turned[low] * turned[known - 1]
@@ -299,7 +304,7 @@ def _rows(angles: Array, number: int) -> tuple[Complexes, Complexes]:
 
 
 def powered(values: Complexes, count: int) -> Complexes:
-    """Return values^count by squaring: `count` − 1 products, however they are shared."""
+    """Return values^count by squaring; its rounding is that of `count` − 1 products."""
     result: Complexes | None = None
     while True:
         if count & 1:
@@ -312,9 +317,9 @@ def powered(values: Complexes, count: int) -> Complexes:
 
 
 def _product(left: Complexes, right: Complexes) -> Complexes:
-    """Return the products of the rows, by four products of real matrices.
+    """Return the products of rows, by four products of real matrices.
 
-    Libraries share that of small complex ones among threads, which takes much longer.
+    For small complex matrices libraries start several threads, which takes much longer.
     """
     a, b = np.ascontiguousarray(left.real), np.ascontiguousarray(left.imag)
     c, d = np.ascontiguousarray(right.real.T), np.ascontiguousarray(right.imag.T)
@@ -325,20 +330,21 @@ def _product(left: Complexes, right: Complexes) -> Complexes:
 
 
 MOST_PHASES = 1 << 13
-"""Most nodes of `phase_sums`: the error bound at the head of this file counts on it."""
+"""Largest number of nodes of `phase_sums`; the error bound at the head of this section needs it."""
 _UNIT = 2.0**-53
 """The unit roundoff u."""
 _ERROR = 24 * _UNIT
-"""24u: see the head of this file."""
+"""24u; see the head of this section."""
 LARGEST_ANGLE = 2.0**20
-"""Largest t·|x_n|: multiples of π/2 are then products without rounding."""
+"""Largest t·|x_n|: multiples of the head of π/2 are then exact."""
 _SLACK = 1 + 1e-6  # covers the rounding of the bound itself
 _HEAD = float.fromhex("0x1.921fb544p+0")  # π/2 = _HEAD + _MIDDLE + _TAIL, 33 bits in each head
 _MIDDLE = float.fromhex("0x1.0b4611a6p-34")
 _TAIL = float.fromhex("0x1.3198a2e037073p-69")
 _SINE = tuple((-1) ** n / math.factorial(2 * n + 1) for n in range(1, 9))
 _COSINE = tuple((-1) ** n / math.factorial(2 * n) for n in range(1, 9))
-"""Coefficients of sin(y)/y − 1 and cos(y) − 1 by powers of y², |y| ≤ π/4: the rest is below u."""
+"""Coefficients of sin(y)/y − 1 and cos(y) − 1 in powers of y². For |y| ≤ π/4 the remainder is below
+u."""
 
 
 def error_of_sums(weights: Reals, x: Reals, *, heads: bool = True) -> float:
@@ -360,9 +366,9 @@ def blocks(count: int) -> int:
 def phase_sums(
     weights: Reals, x: Reals, step: float, count: int, *, heads: bool = True
 ) -> Complexes:
-    """Return Σ v_n (e^{ijhx_n} − 1) for 0 ≤ j < count, with v_n > 0 of sum 1.
+    """Return Σ v_n (e^{ijhx_n} − 1) for 0 ≤ j < count, where the v_n > 0 sum to 1.
 
-    Without `heads` it is faster, and less exact.
+    Without `heads` it is faster but less exact.
     """
     inner = blocks(count)
     outer = -(-count // inner)
@@ -380,7 +386,7 @@ def phase_sums(
 
 
 def _factors(weights: Reals, x: Reals, step: float, inner: int, outer: int) -> tuple[Reals, Reals]:
-    """Return v a and v, and 1 + b and b, in rows: the sums are sums of products of these."""
+    """Return the rows (v a, v) and (1 + b, b), real and imaginary parts apart, to be multiplied."""
     near = turned(np.arange(inner) * step, x)
     far = turned(np.arange(outer) * (inner * step), x) * weights
     left = np.vstack([far.real, far.imag, weights[None, :]])
@@ -388,7 +394,7 @@ def _factors(weights: Reals, x: Reals, step: float, inner: int, outer: int) -> t
 
 
 def turned(t: Reals, x: Reals) -> Complexes:
-    """Return e^{it_j x_n} − 1, one row for every t, in blocks that fit the cache."""
+    """Return e^{it_j x_n} − 1, one row for each t, in blocks that fit the cache."""
     found, rows = np.empty((len(t), len(x)), dtype=np.complex128), max(1, _IN_CACHE // len(x))
     for i in range(0, len(t), rows):
         found[i : i + rows] = _turned(t[i : i + rows], x)
@@ -412,7 +418,7 @@ def _turned(t: Reals, x: Reals) -> Complexes:
 
 
 def _without_constant(terms: tuple[float, ...], square: Reals) -> Reals:
-    """Return the power series Σ c_n z^n, n ≥ 1."""
+    """Return the power series Σ c_n z^n over n ≥ 1."""
     found = terms[-1] * square
     for term in terms[-2::-1]:
         found += term
@@ -421,12 +427,12 @@ def _without_constant(terms: tuple[float, ...], square: Reals) -> Reals:
 
 
 def _bits(number: int) -> int:
-    """Return how many bits heads may have, so that sums of so many products are exact."""
+    """Return the number of bits of heads for which sums of so many products are exact."""
     return (52 - (number - 1).bit_length()) // 2
 
 
 def _product_by_heads(first: Reals, second: Reals) -> Reals:
-    """Return the product of a matrix and the transpose of another one, heads without rounding."""
+    """Return the product of a matrix and the transpose of another; products of heads are exact."""
     heads = [_head(matrix, _bits(first.shape[1])) for matrix in (first, second)]
     rests = [matrix - head for matrix, head in zip((first, second), heads, strict=True)]
     found: Reals = heads[0] @ heads[1].T + (heads[0] @ rests[1].T + rests[0] @ second.T)
@@ -434,7 +440,7 @@ def _product_by_heads(first: Reals, second: Reals) -> Reals:
 
 
 def _head(matrix: Reals, bits: int) -> Reals:
-    """Return the leading bits of the entries of every row, relative to its largest."""
+    """Return the leading bits of all entries, relative to the largest entry of each row."""
     top = np.maximum(np.abs(matrix).max(axis=1, keepdims=True), 2.0**-900)
     shift = np.ldexp(1.5, np.frexp(top)[1] + (52 - bits))
     found: Reals = (matrix + shift) - shift
@@ -442,26 +448,26 @@ def _head(matrix: Reals, bits: int) -> Reals:
 
 
 SLACK = 2.0**-38
-"""Relative to the sum of the logarithms: a thousand times their rounding."""
+"""Slack relative to the sum of the logarithms: a thousand times their rounding."""
 LOSS_ERROR = 2.0**-49
-"""Absolute rounding error of a logarithm |ln w| or an angle arg w near 0, sixteen units: what a
-factor |w|^s or e^{τ arg w} multiplies by s and τ, however small ln w is."""
+"""Absolute rounding error, sixteen units, of ln|w| or arg w near 0. In |w|^s and e^{τ arg w} it is
+multiplied by s and τ, however small ln w is."""
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
-"""−ln of the largest normal density."""
+"""−ln of the largest value of the normal density."""
 ROOT_HALF = math.sqrt(0.5)
 _FAR_OUT = 5.0
-"""|u| from which on the asymptotic bounds of erfc are within 2 % of it."""
+"""|u| from which the asymptotic bounds on erfc are within 2 %."""
 LEAST_RATE = 1.0
-"""Rate at which integrands have to fall beyond their ends: below it what lies outside is no small
-part."""
+"""Least rate at which integrands must fall beyond their ends; at a smaller one, too large a part
+lies outside."""
 
 
 def log_half_erfc(u: Floats, v: Floats) -> Floats:
-    """Return an upper bound of ln|erfc(u + iv)/2|, nearly met for v = 0.
+    """Return an upper bound on ln|erfc(u + iv)/2|, which is nearly attained for v = 0.
 
-    |erfc(u + iv)| ≤ e^{v²} erfc(u), and for u < 0 it is |2 − erfc(−u − iv)| ≤ 2 + e^{v²} erfc(|u|).
-    Far out e^{−w²}/(w√π) is above erfc(w), and 1 − 1/(2w²) times it is below: the complement for
-    u < 0 takes the latter.
+    |erfc(u + iv)| ≤ e^{v²} erfc(u). For u < 0 the absolute value is
+    |2 − erfc(−u − iv)| ≤ 2 + e^{v²} erfc(|u|). For large w, e^{−w²}/(w√π) is above erfc(w), and
+    1 − 1/(2w²) times it is below erfc(w); the complement for u < 0 uses the latter.
     """
     kept = np.zeros_like(u)
     near = u > -6.0 - np.abs(v)
@@ -481,20 +487,20 @@ def log_half_erfc(u: Floats, v: Floats) -> Floats:
 
 
 def log_half_erfc_at(u: float) -> float:
-    """Return ln(erfc(u)/2), nearly."""
+    """Return ln(erfc(u)/2), approximately."""
     if u > _FAR_OUT:
         return -u * u - math.log(u * (2 * math.sqrt(math.pi)))
     return math.log(0.5 * math.erfc(u))
 
 
 def distinct(points: Floats) -> Floats:
-    """Return the values in ascending order, each once; `numpy.unique` takes 20 ms to be loaded."""
+    """Return the distinct values in ascending order; loading `numpy.unique` takes 20 ms."""
     found = np.sort(points)
     return found[np.diff(found, prepend=-math.inf) > 0]
 
 
 def log_sum(logs: Floats) -> float:
-    """Return an upper bound of ln Σ e^{l_i}."""
+    """Return an upper bound on ln Σ e^{l_i}."""
     top = float(logs.max())
     if math.isinf(top):
         return top
@@ -502,9 +508,10 @@ def log_sum(logs: Floats) -> float:
 
 
 def log_tilted(x: Floats, tilt: Floats, growth: Sequence[Floats]) -> Floats:
-    """Return upper bounds of ln ∫ φ e^g over cells, for convex g, given or bounded at their ends.
+    """Return upper bounds on ln ∫ φ e^g over cells, for convex g with given bounds at their ends.
 
-    On a cell φ e^{cx} is largest where x is nearest to c, and g − cx at an end, for every tilt c.
+    For any tilt c: on a cell, φ e^{cx} is largest where x is nearest to c, and g − cx is largest at
+    an end.
     """
     nearest = np.clip(tilt, x[:-1], x[1:])
     ends = np.maximum(growth[0] - tilt * x[:-1], growth[1] - tilt * x[1:])
@@ -513,43 +520,42 @@ def log_tilted(x: Floats, tilt: Floats, growth: Sequence[Floats]) -> Floats:
 
 
 _FINER, _COARSER = 0.7, 1.19
-"""Factors by which the step of a rule is made finer until its error is small, and coarser again."""
+"""Factors by which the step of a rule is refined until its error is small, and coarsened again."""
 _FINEST = 1e-4
 """Step, as a share of the height, below which no rule is sought at that height."""
 _STRETCH = 4.0
 """Length by which the range of an integrand is widened until it falls at both ends."""
 _COARSE = 400
-"""Cells of a bound that only chooses a rule: more are slower, fewer ask for finer rules."""
+"""Cells of a bound that only chooses a rule: more are slower, fewer lead to finer rules."""
 _FINE, _WHOLE = 2000, 700
-"""Cells of a bound of the decay, which is multiplied by the count, and those where nothing is cut
-off: wide ones lose a share of it."""
+"""Cells of a bound on the decay with and without cuts. The count multiplies the bound, and wide
+cells lose a share of it."""
 FALL = 30.0
 """The integrand is summed down to e^{−30} of its largest value."""
 _FLOAT = 36.0
-"""−ln of what floats do not add to 1."""
+"""−ln of a number that is negligible against 1 in floats."""
 _NEAR_PEAK = 0.01
-"""Error of a peak's place: a range about it has room for more."""
+"""Error of the place of a peak; the range about it has more room than that."""
 _CUT = 3.0
-"""Phases in radians beyond which losses have no part in the contour: they would bend it for the
-others."""
+"""Phase, in radians, beyond which losses have no influence on the contour: they would bend it to
+the disadvantage of the others."""
 _FAR_WIDTHS = 60.0
-"""Widths beyond a cut at which a mass that still counts is given up."""
+"""Widths beyond a cut: if mass further out still matters, the search is given up."""
 _STEP, _GROWTH = 0.12, 1.3
-"""Steps in which a search moves out: a share of the first length, later a factor of what is
-reached."""
+"""Steps of an outward search: first a share of the initial distance, later a growth factor."""
 _ASIDE = [*(0.25 * k for k in range(1, 17)), *(4.0 * 1.15**k for k in range(1, 50))]
 _BESIDE = [*(-each for each in reversed(_ASIDE)), 0.0, *_ASIDE]
-"""Distances from a cut, in its widths, at which cells end: dense where χ bends, wide far off."""
+"""Distances from a cut, in its widths, where cells end: dense where χ bends, wide far off."""
 LARGEST_GRID = 1 << 20
-"""Longest range of an integrand: its points would fill hundreds of megabytes."""
+"""Largest range of an integrand: its points would take hundreds of megabytes."""
 
 
 Edge: TypeAlias = tuple[float, float, int]
-"""Where χ falls or rises, the width, and 1 where it falls, −1 where it rises."""
+"""The place where χ falls or rises, the width, and 1 where it falls or −1 where it rises."""
 
 
 def _log_side(edge: Edge, x: Floats, y: Floats) -> Floats:
-    """Return an upper bound of the logarithm of the size of one factor of χ at x + iy."""
+    """Return an upper bound on the logarithm of the absolute value of a factor of χ at x + iy."""
     place, width, side = edge
     scale = ROOT_HALF / width
     return log_half_erfc(side * (x - place) * scale, y * scale)
@@ -558,7 +564,7 @@ def _log_side(edge: Edge, x: Floats, y: Floats) -> Floats:
 @final
 @dataclass(frozen=True)
 class Mixture:
-    """The numbers of a mixture (1 − q) N(0, 1) + q N(μ, 1), as floats."""
+    """A mixture (1 − q) N(0, 1) + q N(μ, 1), with parameters as floats."""
 
     mu: float
     log_share: float
@@ -566,34 +572,34 @@ class Mixture:
     log_rest: float
     """ln(1 − q)"""
     cut: float = math.inf
-    """Where the normal law is cut off smoothly: φ is φχ, χ(x) = erfc((x − cut)/(τ√2))/2."""
+    """Where the normal law is cut off smoothly: φ becomes φχ, χ(x) = erfc((x − cut)/(τ√2))/2."""
     width: float = 1.0
     """τ"""
     rise: float = -math.inf
-    """Where it begins, as smoothly: χ has the factor erfc((rise − x)/(τ'√2))/2 as well."""
+    """Where the law begins, as smoothly: χ also has the factor erfc((rise − x)/(τ'√2))/2."""
     rise_width: float = 1.0
     """τ'"""
 
     @property
     def is_cut(self) -> bool:
-        """Whether the normal law is cut off, or begins somewhere."""
+        """Whether the normal law is cut off on either side."""
         return math.isfinite(self.cut) or math.isfinite(self.rise)
 
     @property
     def lost(self) -> tuple[float, float]:
-        """What the cut takes from N(0, 1) and from the mixture, without proof."""
+        """The masses that the cut removes from N(0, 1) and from the mixture; not proved."""
         scale = math.sqrt(2 * (1 + self.width * self.width))
         plain, shifted = (0.5 * math.erfc((self.cut - m) / scale) for m in (0.0, self.mu))
         return plain, math.exp(self.log_rest) * plain + math.exp(self.log_share) * shifted
 
     def bell(self, x: Floats) -> Floats:
-        """Return an upper bound of ln(√(2π) φ χ), which is nearly met."""
+        """Return an upper bound on ln(√(2π) φ χ), which is nearly attained."""
         if not self.is_cut:
             return -0.5 * x * x
         return -0.5 * x * x + self.log_kept(x, np.zeros_like(x))
 
     def log_kept(self, x: Floats, y: Floats) -> Floats:
-        """Return an upper bound of ln|χ(x + iy)|, nearly met for y = 0."""
+        """Return an upper bound on ln|χ(x + iy)|, which is nearly attained for y = 0."""
         return sum((_log_side(edge, x, y) for edge in self.edges), start=np.zeros_like(x))
 
     def log_density(self, x: Floats) -> Floats:
@@ -610,7 +616,7 @@ class Mixture:
         return 1 / (1 + math.exp(-odds)) if odds > -_FLOAT else math.exp(odds)
 
     def at_angle(self, x: Floats, angle: Floats | float) -> tuple[Floats, Floats]:
-        """Return ln|w| and arg w where q e^l is turned by an angle in [0, π/2]."""
+        """Return ln|w| and arg w where q e^l has an argument in [0, π/2]."""
         terms = Terms.of(self, x)
         return terms.log_size(np.cos(angle)), terms.angle(np.sin(angle), np.cos(angle))
 
@@ -620,7 +626,7 @@ class Mixture:
 
     @property
     def largest_shift(self) -> float:
-        """The largest height y that is allowed, a little below π/(2μ)."""
+        """The largest allowed height y, a little below π/(2μ)."""
         return (0.5 * math.pi - 1e-9) / self.mu
 
     def reach(self, s: float, tau: float, height: float, fall: float) -> tuple[float, float]:
@@ -641,7 +647,7 @@ class Mixture:
             left, right = self.rates(low, high, s, tau, tall)
             if left >= LEAST_RATE and right >= LEAST_RATE and value[0] <= floor >= value[-1]:
                 kept = np.flatnonzero(value > floor)
-                if not kept.size:  # the logarithms have no digits for differences
+                if not kept.size:  # differences of the logarithms are below their resolution
                     raise UndecidedError(f"A mixture tilted by {s:.6g} is beyond floats.")
                 return self._trimmed(x, int(kept[0]), int(kept[-1]), s, tau, tall)
             if left < LEAST_RATE or value[0] > floor:
@@ -652,7 +658,7 @@ class Mixture:
     def _trimmed(  # noqa: PLR0917
         self, x: Floats, first: int, last: int, s: float, tau: float, height: float
     ) -> tuple[float, float]:
-        """Cut off what is small, as far as the rates of decay outside stay large enough."""
+        """Cut off small parts, as far as the rates of decay outside stay large enough."""
         low, high = float(x[max(first - 1, 0)]), float(x[min(last + 1, len(x) - 1)])
         left = self.rates(low, float(x[-1]), s, tau, height)[0]
         right = self.rates(low, high, s, tau, height)[1]
@@ -662,7 +668,7 @@ class Mixture:
         )
 
     def right(self, s: float) -> float:
-        """Return a point at or right of all maxima of φχ w^s: an iterate of x = sμ p(x)."""
+        """Return a point at or to the right of all maxima of φχ w^s: an iterate of x = sμ p(x)."""
         x = min(max(s, 0.0) * self.mu, max(self.cut, 0.0) + self.width)
         for _ in range(60):
             last, x = x, min(x, max(s, 0.0) * self.mu * self._share_at(x))
@@ -671,7 +677,7 @@ class Mixture:
         return max(x, self.rise + 2 * self.rise_width)
 
     def end(self, s: float, fall: float) -> float:
-        """Return a point right of which φχ w^s is below e^−fall of its largest value."""
+        """Return a point to the right of which φχ w^s is below e^−fall of its largest value."""
         peak = self.right(s)
         away = far = math.sqrt(2 * fall)
         floor = self._log_term(peak, s) - fall
@@ -687,12 +693,12 @@ class Mixture:
         return s * (self.log_rest + more) - 0.5 * x * x + kept
 
     def _left(self, s: float, width: float) -> float:
-        """Return a first left end: the peak of φ w^s for s < 0 is where x = −|s| μ p(x)."""
+        """Return an initial left end; for s < 0 the peak of φ w^s solves x = −|s| μ p(x)."""
         low = -width if s >= 0 else self.peak(s) - width
         return max(low, self.rise - width * self.rise_width)
 
     def peak(self, s: float) -> float:
-        """Return where φ w^s is largest for s < 0: the root of x = sμ p(x), by Newton's method."""
+        """Return the maximum point of φ w^s, s < 0: the root of x = sμ p(x), by Newton's method."""
         low, high = s * self.mu, 0.0
         x = high
         for _ in range(80):
@@ -716,10 +722,10 @@ class Mixture:
     def rates(
         self, low: float, high: float, s: float, tau: float, height: float = math.inf
     ) -> tuple[float, float]:
-        """Return rates at which the integrand f falls beyond the two ends, where y ≤ height.
+        """Return the rates at which the integrand f falls beyond the two ends, where y ≤ height.
 
-        f(x) ≤ f(high) e^{−r(x − high)} for all x ≥ high, and so on the left: r bounds the slope of
-        ln f.
+        f(x) ≤ f(high) e^{−r(x − high)} for all x ≥ high, and likewise on the left; r is a bound on
+        the slope of ln f.
         """
         tau *= math.sin(min(self.mu * height, 0.5 * math.pi))
         p_low, p_high = self._share_at(low), self._share_at(high)
@@ -730,9 +736,9 @@ class Mixture:
         return left, right
 
     def _falls(self, high: float, s: float, share: float) -> float:
-        """Return a lower bound of x + (x − cut)⁺/τ² − sμ|v/w| for all x ≥ high.
+        """Return a lower bound on x + (x − cut)⁺/τ² − sμ|v/w| for all x ≥ high.
 
-        |v/w| ≤ min(1, 2p e^{μ(x − high)}); so the sum is concave where that is not 1.
+        |v/w| ≤ min(1, 2p e^{μ(x − high)}). Where this is below 1, the expression is concave.
         """
         pull = max(s, 0.0) * self.mu
         further = math.log(max(1.0, 0.5 / max(share, 1e-300))) / self.mu
@@ -745,15 +751,15 @@ class Mixture:
         return min(at(high, min(1.0, 2 * share)), at(high + further, 1.0))
 
     def log_bound(self, s: float, tau: float, height: float, *, cells: int = _COARSE) -> float:
-        """Return an upper bound of ln ∫ φ e^{y²/2} |w|^s e^{τ arg w} dx at constant y = height."""
+        """Return an upper bound on ln ∫ φ e^{y²/2} |w|^s e^{τ arg w} dx at constant y = height."""
         x = self._grid(s, tau, height, cells)
         return log_sum(self._cells(x, np.full(len(x), height), s, tau)[0])
 
     def rule(self, s: float, tau: float, height: float, log_error: float) -> tuple[float, float]:
-        """Return a step of the trapezoidal rule, and ln of a bound of its error for |t| ≤ τ.
+        """Return a step of the trapezoidal rule, and ln of a bound on its error for |t| ≤ τ.
 
-        The rule is wrong by ∫ f/(e^{−2πiz/η} − 1) dz over contours above and below the real line;
-        they are at `height`, and lower where |χ| grows with the height, as far as f is small.
+        The error is ∫ f/(e^{−2πiz/η} − 1) dz over contours above and below the real line. These are
+        at `height`, and lower where |χ| grows with the height, as far as f is small.
         """
         x = self._grid(s, tau, height, _COARSE)
         y = self.lowered(x, np.full(len(x), height), s)
@@ -779,7 +785,7 @@ class Mixture:
         return self.refined(np.linspace(*self.reach(s, tau, height, FALL), cells + 1))
 
     def refined(self, x: Floats) -> Floats:
-        """Add points near the cuts, closer the nearer they are."""
+        """Add points near the cuts, which are denser closer to them."""
         places = [
             place + width * np.array(_BESIDE)
             for place, width, _ in self.edges
@@ -792,17 +798,17 @@ class Mixture:
 
     @property
     def edges(self) -> list[Edge]:
-        """Return the cuts."""
+        """The cuts."""
         edges = [(self.cut, self.width, 1), (self.rise, self.rise_width, -1)]
         return [edge for edge in edges if math.isfinite(edge[0])]
 
     def log_decay(self, s: float, t: float) -> float:
-        """Return an upper bound of ln|Λ(s + iu)| for all |u| ≥ t > 0.
+        """Return an upper bound on ln|Λ(s + iu)| for all |u| ≥ t > 0.
 
         The contour is y = t g(x), where g is the Stein kernel of the loss under the law with
-        density ∝ φ w^s: then the bound falls like e^{−t²V/2} for small t, with V the variance of
-        the loss under that law, as |Λ| does. Large losses, whose phases differ by more than π or
-        so, need no such care and are left out of the kernel. Any other contour would be as valid.
+        density ∝ φ w^s. Then the bound falls like e^{−t²V/2} for small t, as |Λ| does; V is the
+        variance of the loss under that law. Large losses, with phases that differ by more than
+        about π, need no such care and are left out of the kernel. Any contour is valid.
         """
         low, high = self.reach(s, -t, 0.0, FALL)
         x = np.linspace(low, high, (_FINE if self.is_cut else _WHOLE) + 1)
@@ -831,8 +837,9 @@ class Mixture:
     def _cells(self, x: Floats, y: Floats, s: float, tau: float) -> tuple[Floats, Floats]:
         """Bound the integral over the contour through the points x + iy, cell by cell.
 
-        On a cell each factor is taken at the corner where it is largest. The last two are those
-        outside. Returns the logarithms, and the least height on every cell.
+        On each cell every factor is evaluated at the corner where it is largest. Return the
+        logarithms of the bounds, and the least height on each cell. The last two entries are for
+        the two parts outside.
         """
         lower, higher = np.minimum(y[:-1], y[1:]), np.maximum(y[:-1], y[1:])
         flattest, turned = self.mu * lower, self.mu * higher
@@ -869,9 +876,9 @@ class Mixture:
         return self.log_kept(x, height) + 0.5 * (height * height - x * x) + s * size + tau * angle
 
     def log_kept_on(self, x: Floats, height: Floats) -> Floats:
-        """Return upper bounds of ln|χ| on cells.
+        """Return upper bounds on ln|χ| on cells.
 
-        The bound of each factor falls away from its cut, or falls to both sides of it.
+        The bound on each factor is monotone, or is largest at its cut.
         """
         total = np.zeros(len(x) - 1)
         if not self.is_cut:
@@ -892,26 +899,26 @@ class Terms:
     log_top: Floats
     smaller: Floats
     is_shifted: NDArray[np.bool_]
-    """Whether q e^l is the larger one."""
+    """Whether q e^l is the larger term."""
 
     @staticmethod
     def of(law: Mixture, x: Floats) -> Terms:
-        """Return those of a mixture."""
+        """Return the terms of a mixture at x."""
         shifted = law.log_shifted(x)
         above = shifted - law.log_rest
         return Terms(np.maximum(shifted, law.log_rest), np.exp(-np.abs(above)), above > 0)
 
     def part(self, kept: slice) -> Terms:
-        """Return those at some of the points."""
+        """Return the terms at some of the points."""
         return Terms(self.log_top[kept], self.smaller[kept], self.is_shifted[kept])
 
     def log_size(self, cosine: Floats | float) -> Floats:
-        """Return ln|w| where q e^l is turned by an angle of this cosine, which is not negative."""
+        """Return ln|w| where q e^l has an argument with this cosine, which must not be negative."""
         found: Floats = self.log_top + 0.5 * np.log1p(self.smaller * (self.smaller + 2 * cosine))
         return found
 
     def angle(self, sine: Floats | float, cosine: Floats | float) -> Floats:
-        """Return arg w where q e^l is turned by an angle."""
+        """Return arg w where q e^l has an argument with this sine and cosine."""
         still = np.where(self.is_shifted, self.smaller, 1.0)
         turned = np.where(self.is_shifted, 1.0, self.smaller)
         found: Floats = np.arctan2(turned * sine, still + turned * cosine)
@@ -919,9 +926,9 @@ class Terms:
 
 
 def stein_kernel(loss: Floats, log_mass: Floats, t: float) -> Floats:
-    """Return the Stein kernel of the small values of a loss, by the step between its points.
+    """Return the Stein kernel of the small values of a loss, divided by the spacing of its points.
 
-    `log_mass` are the logarithms of its density ∝ φ w^s at these points.
+    `log_mass` has the logarithms of a density ∝ φ w^s at these points.
     """
     mass = np.exp(log_mass - log_mass.max())
     median = loss[np.searchsorted(np.cumsum(mass), 0.5 * mass.sum())]
@@ -938,37 +945,37 @@ def stein_kernel(loss: Floats, log_mass: Floats, t: float) -> Floats:
 
 _LOG_2 = math.log(2)
 _NEAREST = 0.3
-"""First t of a bound, in deviations: nearer 0 its multiples say as much."""
+"""First t for a bound, in units of one over the standard deviation: a smaller one says no more."""
 _LEAP = 2.0
-"""Ratio of the t at which bounds are made first."""
+"""Ratio of the first values of t for which bounds are computed."""
 _MOST_ANCHORS = 60
-"""Such t at most: 2^60 deviations are beyond every line."""
+"""Largest number of these values: 2^60 standard deviations are beyond every line."""
 _NEAR = 1 / 3
-"""Share of the best of these t below which no bound is made: multiples of it have better ones."""
+"""Share of the best of these t below which no bound is computed: its fractions have better ones."""
 _ENOUGH = 0.75
-"""Share of the fall of a normal law that is bound enough: more takes another bound."""
+"""Share of the decay of a normal law that is good enough; for less, another bound is computed."""
 _GRID = 1.3
-"""Ratio of the t at which bounds are made when asked for: neighbours share them, within 30 %."""
+"""Ratio of the t at which later bounds are computed: t within 30 % share one."""
 
 
 def up(value: float) -> float:
-    """Return a float above a number of which this is the nearest float."""
+    """Return a float above the number that was rounded to this float."""
     return math.nextafter(value, math.inf)
 
 
 class Decay(ABC):
-    """Upper bounds of r(t) = sup over u ≥ t of |M(c + iu)|/M(c)."""
+    """Upper bounds on r(t) = sup |M(c + iu)|/M(c) over u ≥ t."""
 
     @abstractmethod
     def log_ratio(self, t: float) -> float:
-        """Return an upper bound of ln r(t)."""
+        """Return an upper bound on ln r(t)."""
 
     def known(self, t: float) -> float:
-        """Return an upper bound of ln r(t) that takes no search."""
+        """Return an upper bound on ln r(t) that takes no search."""
         return self.log_ratio(t)
 
     def log_scale(self) -> float | None:
-        """Return ln C with r(t) ≤ C/t for all t, None where there is none, as with atoms."""
+        """Return ln C such that r(t) ≤ C/t for all t, or None if there is none, as with atoms."""
         return None
 
 
@@ -1001,9 +1008,10 @@ class NoDecay(Decay):
 class MixtureDecay(Decay):
     """The decay of |Λ(s + it)|/Λ(s).
 
-    With ψ(t) = (|Λ(s + it)|/Λ(s))², a real characteristic function, 1 − ψ(nt) ≤ n²(1 − ψ(t)) for
-    every integer n. So a bound r of the ratio beyond T gives, for t ≥ T/n, the bound
-    √(1 − (1 − r²)/n²): near 0 it is Gaussian, however roughly r is known.
+    Statement: if r bounds the ratio for all arguments ≥ T, then √(1 − (1 − r²)/n²) bounds it for
+    t ≥ T/n. Proof: ψ(t) = (|Λ(s + it)|/Λ(s))² is a real characteristic function, so that
+    1 − ψ(nt) ≤ n²(1 − ψ(t)) for every integer n. Hence the bound is Gaussian near 0, however rough
+    r is.
     """
 
     def __init__(self, floats: Mixture, s: float, size: float, deviation: float) -> None:
@@ -1013,10 +1021,10 @@ class MixtureDecay(Decay):
         self._best = t
         for _ in range(_MOST_ANCHORS):
             found = -math.expm1(2 * self._direct(t)) / t**2
-            if found < best:  # it rises as far as the width of cells counts, and falls then
+            if found < best:  # the estimate of V falls again once cells are too wide
                 break
             best, self._best, t = found, t, _LEAP * t
-            if best > _ENOUGH * deviation**2 or best * t**2 > 1:  # it is at most V, and 1/t²
+            if best > _ENOUGH * deviation**2 or best * t**2 > 1:  # it cannot exceed V or 1/t²
                 break
 
     def _direct(self, t: float) -> float:
@@ -1025,7 +1033,7 @@ class MixtureDecay(Decay):
         return self._known[t]
 
     def log_ratio(self, t: float) -> float:
-        """Return the best bound, from points below t and from multiples of t."""
+        """Return the best bound, from points below t and from points above it divided by n."""
         best = self.known(t)
         if t > _NEAR * self._best and best > -_ENOUGH * (t * self._deviation) ** 2 / 2:
             self._direct(_GRID ** math.floor(math.log(t) / math.log(_GRID)))
@@ -1033,7 +1041,7 @@ class MixtureDecay(Decay):
         return best
 
     def known(self, t: float) -> float:
-        """Return the best bound from those that were made."""
+        """Return the best of the bounds that have been computed."""
         best = 0.0
         for point, level in self._known.items():
             if point <= t:
@@ -1044,10 +1052,10 @@ class MixtureDecay(Decay):
         return best
 
     def log_scale(self) -> float | None:
-        """Bound t|Λ(s + it)| by the variation of φ w^s/l', through closed Gaussian moments.
+        """Bound t|Λ(s + it)| by the variation of φ w^s/L', through Gaussian moments in closed form.
 
-        One integration by parts gives (1/t) ∫ |(φ w^s/L')'| dx, with L' = μ q e^l/w; and
-        w ≤ 2 max(1, e^l) for s ≥ 0, w ≥ 1 − q for s < 0.
+        One integration by parts gives (1/t) ∫ |(φ w^s/L')'| dx with L' = μ q e^l/w. Moreover
+        w ≤ 2 max(1, e^l) for s ≥ 0 and w ≥ 1 − q for s < 0.
         """
         mu, s = self._floats.mu, self._s
         above = max(s, 0.0)

@@ -153,7 +153,7 @@ class Between(Pair):
     largest: ExactReal | None = None
     """The largest loss, if it is known and no pair in `least` attains it."""
     parts: tuple[tuple[Pair, int], ...] = ()
-    """For a composition: the worst pairs of its parts, with their counts. Under adaptive
+    """For a composition, the worst pairs of its parts, with their counts. Under adaptive
     composition a divergence is at most the sum of the largest divergences of the parts."""
 
     @property

@@ -249,7 +249,7 @@ class ShuffledReports(MirroredPair):
     """The number of categories k, 0 for an arbitrary randomiser."""
     users: int
     report: FiniteLaws | None = None
-    """For reports of sets: the probabilities of the losses ε₀, 0 and −ε₀."""
+    """For reports of sets, the probabilities of the losses ε₀, 0 and −ε₀."""
     numbers: bool = False
 
     def excess(self, epsilon: ExactReal) -> arb:
@@ -313,7 +313,7 @@ class OthersAlike(FiniteLaws):
     categories: int
     """Number of categories of randomised response, an example of an arbitrary randomiser."""
     held: int
-    """The record of all other users: the old one of user 1 (0), its new one (1), or a third (2)."""
+    """The record of all other users, the old one of user 1 (0), its new one (1), or a third (2)."""
     at: ExactReal
     """The ε at which the event is chosen, 0 ≤ ε < ε₀."""
 

@@ -29,7 +29,7 @@ Proof. Let z = e^ε ≥ 1 and c = 1 − z(1 − q) ≤ q. Then
 where the equality is the symmetry of (A, B). Now
 qA − (q + z − 1)B = (cA − zqB) + (z − 1)(1 − q)(A − B). Wherever cA > zqB, A > B, as
 0 < c ≤ q ≤ zq; so there the first integrand is at least the second. The claim for ε ≤ 0 follows
-from H_{Q,P}(ε) = 1 − z + z H_{P,Q}(−ε).
+from the identity H(ε) of (Q, P) = 1 − z + z H(−ε) of (P, Q).
 
 Hence the envelope has the positive losses of (M, B), the negative losses of (B, M), and the
 remaining mass at loss 0.
@@ -420,7 +420,7 @@ class EnvelopePair(Pair):
         return max(masses) if len(masses) == len(known) else None
 
     def reverse(self) -> EnvelopePair:
-        """Return the envelope of the reversed pairs, by H_{Q,P}(ε) = 1 − e^ε + e^ε H_{P,Q}(−ε)."""
+        """Return the envelope of the reversed pairs, as H(ε) of (Q, P) is 1 − e^ε + e^ε H(−ε)."""
         return EnvelopePair(tuple(pair.reverse() for pair in self.family), self.listed)
 
     def law(self) -> dict[str, object]:

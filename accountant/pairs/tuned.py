@@ -119,7 +119,7 @@ _UNIT = 2.0**-52
 """Upper bound of the relative rounding error of a float operation."""
 
 Path: TypeAlias = list[tuple[int, int]]
-"""Steps up of a path: from the interval of pieces i, …, j − 1 the piece j is added."""
+"""Steps up of a path, which add the piece j to the interval of pieces i, …, j − 1."""
 
 
 @final

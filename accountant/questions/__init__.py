@@ -1,1 +1,1 @@
-"""What can be asked of a mechanism: profiles, trade-offs, guarantees, accuracy."""
+"""Questions about a mechanism: profiles, trade-off functions, guarantees, attacks, accuracy."""

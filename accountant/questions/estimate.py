@@ -364,8 +364,8 @@ class Asked(TypedDict, total=False):
     direction: Direction | None
     """As for `dpassay.accountant.questions.profile.delta`."""
     count: ArrayLike
-    """Number of runs of the mechanism, 1 by default: an integer or an array of integers, which is
-    broadcast with the points. Different counts of one release share almost all of the work."""
+    """Number of runs of the mechanism, 1 by default. An array of integers is broadcast with the
+    points. Different counts of one release share almost all of the work."""
     method: str
     """ "auto"; for δ, ε and β also "mpmath", which evaluates the definitions
     (`dpassay.accountant.reference`)."""

@@ -46,7 +46,7 @@ class Threshold:
     """The argument at which δ(ε) crosses a limit δ."""
 
     least: Interval
-    """An enclosure: δ(ε) > δ is proved at its lower end and δ(ε) < δ at its upper end."""
+    """An enclosure, with δ(ε) > δ proved at its lower end and δ(ε) < δ at its upper end."""
     width: Fraction
     """The relative width of the enclosures of δ(ε) in that proof."""
     worst: int

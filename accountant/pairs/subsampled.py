@@ -104,7 +104,7 @@ class SubsampledPair(Pair):
 
     @property
     def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
+        """Return ρ, the usual width of answers and further known quantities."""
         return Known(
             to_width=self._to_width,
             asked=asked_width(self.inner),
@@ -364,7 +364,7 @@ class EnvelopePair(Pair):
 
     @property
     def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
+        """Return the largest losses, the mass at infinity and the usual width of answers."""
         return Known(
             refusal="Releases whose neighbours are dominated only by the largest of several "
             "profiles have no known Rényi or Kullback–Leibler divergence. Ask for delta, epsilon "
@@ -586,7 +586,7 @@ class GaussianMixturePair(Pair):
 
     @property
     def known(self) -> Known:
-        """Return closed forms, and where a search may start."""
+        """Return ρ, if it is known, and an upper bound of it."""
         return Known(
             rho=self._rho,
             rho_bound=self._rho_bound,

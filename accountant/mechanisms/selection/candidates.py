@@ -621,7 +621,7 @@ class ReportNoisyMax(Choice):
             )
         most: Pair = ChoicePair("Gaussian", self.distance, self.candidates)
         largest = None
-        if self.noise == "Laplace":  # two candidates come near to t: (2 + x)e^{−x} falls as e^{−x}
+        if self.noise == "Laplace":  # two candidates approach t: (2 + x)e^{−x} decays like e^{−x}
             (most,) = self.dominated_by.worst_case(adjacency).remove
             largest = self.distance
         return WorstCase.symmetric(

@@ -1,9 +1,9 @@
-"""Products of losses by a contour integral: Gaussian releases and samples of them.
+"""An engine of contour integrals, for products of Gaussian releases and samples of them.
 
-Their losses have densities, so that |M| falls to 0 along a line, also where Laplace noise is
-composed with them. Other losses with atoms are for exact sums and for the lattice engine.
+Their losses have densities, so |M| falls to 0 along a line, even if Laplace noise is composed with
+them. Other losses with atoms are left to exact sums and to the lattice engine.
 
-`Contour` is what a product asks of contour integrals, whichever way they are formed.
+`Contour` defines profile and tails by contour integrals, whichever way these are computed.
 """
 
 from __future__ import annotations
@@ -65,16 +65,16 @@ from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.pairs.subsampled import SubsampledPair
 
 Way: TypeAlias = Callable[[Loss, Kernel, Strip, ExactReal, int], arb]
-"""A contour for G(ε) to so many bits."""
+"""A way to compute G(ε) to so many bits."""
 _REACH = 1.0
-"""How far from its own ε a line works for others, in deviations of the tilted law."""
+"""How far from its own ε a line serves others, in standard deviations of the tilted law."""
 _WIDER = 12
-"""Bits of aliases and of terms that a line has to spare for them: e^8 at that distance."""
+"""Additional bits of aliases and of terms for a line that serves others: e^8 at that distance."""
 _REMEMBERED = 31
-"""Lines, and questions without one, that are remembered besides the last."""
+"""Numbers of lines, and of questions without a line, that are kept besides the latest."""
 _SAME, _ONE = 1 / 64, 1e-4
-"""Shares of the reach, and of ε, within which two questions are one: an ε and its neighbours that
-prove it."""
+"""Distances, in units of the reach and relative to ε, within which two questions count as one: for
+instance an ε and the neighbours that prove it."""
 _MIRROR = {
     Kernel.CALL: (Kernel.CALL, CALL),
     Kernel.ABOVE_P: (Kernel.ABOVE_Q, ABOVE_Q),
@@ -83,7 +83,7 @@ _MIRROR = {
 
 
 def transform(pair: Pair) -> Transform | None:
-    """Return the transform of a smooth loss or of Laplace noise, None for any other pair."""
+    """Return the transform of a smooth loss or of Laplace noise, or None for any other pair."""
     if isinstance(pair, GaussianPair):
         return GaussianTransform(pair)
     if isinstance(pair, LaplacePair):
@@ -94,28 +94,28 @@ def transform(pair: Pair) -> Transform | None:
 
 
 def applies(pairs: Sequence[Pair]) -> bool:
-    """Whether every loss is Gaussian, of a sample of Gaussian noise, or Laplace with some such."""
+    """Whether each loss is Gaussian, sampled Gaussian or Laplace, and not all are Laplace."""
     known = [transform(pair) for pair in pairs]
     return None not in known and not all(isinstance(part, LaplaceMoments) for part in known)
 
 
 class Contour(Engine):
-    """Profile and tails by integrals of M(z) = E_P[e^{zL}; L finite]."""
+    """An engine that computes profile and tails from integrals of M(z) = E_P[e^{zL}; L finite]."""
 
     on_contours = numerical = True
 
     @abstractmethod
     def loss(self, product: Product) -> Loss:
-        """Return the transforms of the factors, with their counts."""
+        """Return the transforms of the factors with their counts."""
 
     @abstractmethod
     def integral(self, product: Product, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
-        """Return the function G(ε) of a kernel and a strip."""
+        """Return the function G(ε) for a kernel and a strip."""
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return H(ε), from whichever of H, 1 − H and H − 1 + e^ε is computed best.
 
-        The latter is E[(e^{ε−L} − 1)⁺] over P, and e^ε Q(L = −∞).
+        H − 1 + e^ε is E_P[(e^{ε−L} − 1)⁺] + e^ε Q(L = −∞).
         """
         if below_all(product, epsilon):
             return _negative(product, epsilon) - epsilon.ball().expm1()
@@ -129,7 +129,7 @@ class Contour(Engine):
         return put + _negative(product, epsilon) - epsilon.ball().expm1()
 
     def tails(self, product: Product, epsilon: ExactReal) -> Tails:
-        """Return each tail as an integral of its own, or 1 minus a smaller one."""
+        """Return each tail as an integral, or as 1 minus a smaller one."""
         if max_finite_loss(product) <= epsilon.ball():
             infinite = product.infinity_mass()
             return Tails(infinite, 1 - infinite, arb(0), arb(1))
@@ -143,7 +143,7 @@ class Contour(Engine):
     def _both(
         self, product: Product, kernel: Kernel, pole: float, epsilon: ExactReal
     ) -> tuple[arb, arb]:
-        """Return P(L > ε) and P(L ≤ ε), or those of Q; the smaller one is integrated."""
+        """Return P(L > ε) and P(L ≤ ε), or those under Q; the smaller one is integrated."""
         above = float(epsilon) >= self.loss(product).cumulants(pole)[1]
         strip = Strip(pole, math.inf, (pole,)) if above else Strip(-math.inf, pole, (pole,))
         value = self.integral(product, kernel, strip, epsilon)
@@ -156,7 +156,7 @@ class Contour(Engine):
         return (value, 1 - value) if above else (1 - value, value)
 
     def estimate_log_delta(self, product: Product, epsilon: float) -> float | None:
-        """Return ln H(ε) in floats; −∞ where ε is at or beyond the largest loss."""
+        """Return ln H(ε) in floats; −∞ if ε is at or beyond the largest loss."""
         if not _is_finite(product):
             return None
         with contextlib.suppress(UndecidedError, ArithmeticError):
@@ -164,11 +164,11 @@ class Contour(Engine):
         return None
 
     def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
-        """Return the ε with ln H(ε) = log_delta; None where cancellation takes floats' digits."""
+        """Return the ε with ln H(ε) = log_delta in floats, or None if cancellation is too large."""
         return _estimate(product, log_delta) if _is_finite(product) else None
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return a bound of H(ε) from the size of its integrand on the line through the saddle."""
+        """Return an upper bound on H(ε), from the size of its integrand on one line."""
         if max_finite_loss(product) <= epsilon.ball():
             return product.infinity_mass()
         if below_all(product, epsilon):
@@ -184,7 +184,7 @@ class Contour(Engine):
 
 @functools.lru_cache(maxsize=64)
 def curve(product: Product) -> FloatCurve:
-    """Return the same in floats."""
+    """Return the profile and tails of a product in floats."""
     assert isinstance(product.engine, Contour)
     largest, least = product.max_loss(), -product.reverse().max_loss()
     return FloatCurve(
@@ -202,12 +202,12 @@ def _estimate(product: Product, log_delta: float) -> float | None:
 
 
 def _is_finite(product: Product) -> bool:
-    """Whether no loss is infinite, of either sign."""
+    """Whether no loss is +∞ or −∞."""
     return bool(product.infinity_mass().is_zero() and product.reverse().infinity_mass().is_zero())
 
 
 def below_all(product: Product, epsilon: ExactReal, *, strictly: bool = False) -> bool:
-    """Whether ε is certainly at or below, or strictly below, the least loss."""
+    """Whether ε is certainly at most, or strictly below, the least loss."""
     least, eps = -max_finite_loss(product.reverse()), epsilon.ball()
     return bool(least > eps if strictly else least >= eps)
 
@@ -220,23 +220,23 @@ def _negative(product: Product, epsilon: ExactReal) -> arb:
 @final
 @dataclass(frozen=True)
 class Fourier(Contour):
-    """Contour integrals of the moment generating function of the loss, with all their errors.
+    """Contour integrals of the moment generating function of the loss, with bounds on all errors.
 
-    For products that `applies` to (`dpassay.accountant.composition.fourier.measure`).
+    It is for products that `applies` accepts; see `composition.fourier.measure`.
     """
 
     def loss(self, product: Product) -> Loss:
-        """Return the transforms of the factors, with their counts.
+        """Return the transforms of the factors with their counts.
 
-        Sums over contours are formed in floats with a bound of their errors, of whatever losses.
+        For all losses, sums over contours are computed in floats with a bound on their errors.
         """
         note("saddle")
         return _loss(product)
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return H(ε), for ε < 0 as 1 − e^ε and what the reversed pair adds, if anything.
+        """Return H(ε); for ε < 0, 1 − e^ε + e^ε Q(L = −∞) plus the integral left of all poles.
 
-        Rare large losses, which make the variance, do not matter then.
+        For ε < 0 rare large losses do not matter, although they dominate the variance.
         """
         sure = -epsilon.ball().expm1()
         if not (sure > 0 and _sides(product)) or below_all(product, epsilon):
@@ -248,11 +248,11 @@ class Fourier(Contour):
         return super().profile(product, epsilon)
 
     def integral(self, product: Product, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
-        """Return the integral to the accuracy that is asked for, or raise UndecidedError.
+        """Return the integral to the requested accuracy, or raise UndecidedError.
 
-        Left of all poles it is one of the reversed pair, right of them at −ε:
-        E_P[(e^{ε−L} − 1)⁺] = e^ε E_Q[(1 − e^{L−ε})⁺], and the events {L < ε} and {−L > −ε} are
-        one: large negative losses are large ones of the reversed pair.
+        An integral to the left of all poles equals one of the reversed pair to the right of them at
+        −ε, because E_P[(e^{ε−L} − 1)⁺] = e^ε E_Q[(1 − e^{L−ε})⁺], and {L < ε} = {−L > −ε}: large
+        negative losses are large losses of the reversed pair.
         """
         if math.isinf(strip.low) and _sides(product) == {False}:
             other, turned = _MIRROR[kernel]
@@ -274,7 +274,7 @@ FOURIER = Fourier()
 
 
 def _sides(product: Product) -> set[bool]:
-    """Return for which pairs the mixture is the first law: none, some, or all."""
+    """Return the values of `mixed_first` among the samples (whether P or Q is the mixture)."""
     return {pair.mixed_first for pair in product.pairs if isinstance(pair, SubsampledPair)}
 
 
@@ -291,7 +291,7 @@ def _loss(product: Product) -> Loss:
 def _ways(
     product: Product, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int
 ) -> Sequence[Way]:
-    """Return the contours that may work, the best first."""
+    """Return the ways that may work, the best first."""
     whole, at = FOURIER.loss(product), near(float(epsilon))
     if not (takes_apart(whole) and math.isinf(strip.high)):
         return [_straight]
@@ -303,7 +303,7 @@ def _ways(
 
 
 def _straight(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
-    """Return the integral on a vertical line, with losses cut off that are rare and large."""
+    """Return the integral on a vertical line, with rare large losses cut off."""
     short = _kept(loss, kernel, strip, epsilon, bits)
     if (found := _neighbours(loss, kernel, strip, bits).widen(short, epsilon)) is not None:
         return found
@@ -315,7 +315,7 @@ def _straight(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits
 
 
 def _kept(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> Loss:
-    """Return the loss, cut off where that is worth its search."""
+    """Return the loss, with cuts if the search for them is worth it."""
     if not any(isinstance(part, MixtureTransform) for part, _ in loss.factors):
         return loss
     if falls_soon(loss, kernel, strip, planned(float(epsilon)), bits, SHORT):
@@ -324,7 +324,7 @@ def _kept(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: in
 
 
 class _Neighbours:
-    """Lines for many ε of one question, made when a second ε in reach is asked for."""
+    """Lines that serve many ε, made when a second ε within reach is asked."""
 
     def __init__(self, kernel: Kernel, strip: Strip, bits: int) -> None:
         self._about = kernel, strip, bits
@@ -333,7 +333,7 @@ class _Neighbours:
         self._failed = False
 
     def at(self, epsilon: ExactReal) -> arb | None:
-        """Return the integral by a line that was made, None where none is near or narrow enough."""
+        """Return the integral from an existing line, or None if none is near or narrow enough."""
         kernel, strip, bits = self._about
         for place, reach, known in reversed(self._sums):
             if abs(float(epsilon) - place) <= reach:
@@ -344,9 +344,9 @@ class _Neighbours:
         return None
 
     def widen(self, loss: Loss, epsilon: ExactReal) -> arb | None:
-        """Make a line for neighbouring ε if several were asked for; else remember this one."""
+        """Make a line for neighbouring ε if several were asked; else remember this one."""
         (kernel, strip, bits), at = self._about, float(epsilon)
-        if all(abs(at - other) <= _ONE * abs(at) for other in self._asked):  # or none was asked
+        if all(abs(at - other) <= _ONE * abs(at) for other in self._asked):  # or none before
             self._asked = self._asked or [at]
             return None
         try:
@@ -374,19 +374,19 @@ class _Neighbours:
 
 @functools.lru_cache(maxsize=256)
 def _neighbours(loss: Loss, kernel: Kernel, strip: Strip, bits: int) -> _Neighbours:
-    """Return what was made for a question."""
+    """Return the lines for questions that differ in ε only."""
     return _Neighbours(kernel, strip, bits)
 
 
 def _apart(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
-    """Return the integral where rare large losses are separated."""
+    """Return the integral with rare large losses treated separately."""
     from dpassay.accountant.composition.fourier.jumps import jump_integral
 
     return jump_integral(loss, kernel, strip, epsilon, bits)
 
 
 def _cut_off(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
-    """Return [0, b]: what large losses that are cut off can add to the integral."""
+    """Return [0, b], which contains the contribution of the large losses that are cut off."""
     first, second = lost(loss)
     if kernel == Kernel.ABOVE_Q or strip == PUT:
         first = (second * epsilon.ball().exp()).upper()

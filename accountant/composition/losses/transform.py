@@ -1,8 +1,8 @@
 """Moment generating functions of smooth losses on vertical lines, in ball arithmetic.
 
-A factor is a pair (P, Q); its transform is M(z) = E_P[e^{zL}] with L = ln dP/dQ. For a certified
-contour integral one has to know, at a real point c: M(c); the ratios M(c + ijh)/M(c) for
-j = 0, 1, …; how fast |M(c + it)| decays.
+A factor is a pair (P, Q). Its transform is M(z) = E_P[e^{zL}] with L = ln dP/dQ. A certified
+contour integral needs, for a real c: M(c); the ratios M(c + ijh)/M(c) for j = 0, 1, …; and a bound
+on the decay of |M(c + it)|.
 """
 
 from __future__ import annotations
@@ -49,29 +49,31 @@ if TYPE_CHECKING:
     from dpassay.accountant.composition.losses.bounds import Complexes, Reals
 
 MOST_WORK = 24_000_000
-"""Most products of a node in x and a node on the line, at 256 bits; bits cost their square."""
+"""Largest number of nodes in x times nodes on the line, at 256 bits; for more bits the work grows
+with their square."""
 _BITS = 256
-"""Bits at which `MOST_WORK` is counted."""
+"""Precision, in bits, to which `MOST_WORK` refers."""
 _SPARE_BITS = 12
-"""Bits for the rounding of powers of turns."""
+"""Bits for the rounding of powers of e^{ihL}."""
 MOST_POINTS = 24_000
-"""Most nodes in x."""
+"""Largest number of nodes in x."""
 _LOWER = 1.5
-"""Ratio of the heights that are tried for a rule: nodes are few at all near the best one."""
+"""Ratio of the heights that are tried for a rule: near the best height the number of nodes is flat.
+"""
 _HEIGHTS = tuple(_LOWER**-i for i in range(12))
-"""Those heights, as shares of the largest."""
+"""These heights, as shares of the largest one."""
 _HIGHEST = 0.95
 """Largest height for a real moment, as a share of π/μ, where w has a zero."""
 _LOG_2 = math.log(2)
 _UNIT = 2.0**-53
 """The unit roundoff u."""
 _ROUGH = 64
-"""Least bits of nodes, and those of bounds."""
+"""Least precision, in bits, of nodes and of bounds."""
 _SPARE = 16
-"""Bits by which nodes for sums in floats are less precise than the result: it is no more
-precise."""
+"""Bits by which nodes of float sums may be less precise than balls; the sums are no more precise.
+"""
 _MOST_CELLS = 24_000
-"""Cells of a bound of a moment where floats and balls have no sum."""
+"""Cells of a bound on a moment for which neither floats nor balls give a sum."""
 
 Real = TypeVar("Real", float, Fraction)
 
@@ -84,23 +86,23 @@ class Moments(ABC):
         """Return M(c), at flint's current precision."""
 
     def log_upper(self, c: Fraction) -> arb:
-        """Return an upper bound of ln M(c), a rough one where M(c) takes long."""
+        """Return an upper bound on ln M(c), a rough one if M(c) takes long."""
         return self.value(c).log().upper()
 
     @abstractmethod
     def estimate(self) -> FloatMoments:
-        """Return the same in floats, for the choice of a contour."""
+        """Return the moments in floats, from which a contour is chosen."""
 
 
 class Transform(Moments):
     """M(z) = E_P[e^{zL}] of one factor."""
 
     is_closed: ClassVar[bool] = False
-    """Whether a closed form bounds the decay, so that no factor is left out to save time."""
+    """Whether the bound on the decay is a closed form: such a factor is never left out of it."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether M(0) = M(−1) = 1: no mass is cut off, and none has an infinite loss."""
+        """Whether M(0) = M(−1) = 1: no mass is cut off, and no loss is infinite."""
         return True
 
     @abstractmethod
@@ -108,9 +110,9 @@ class Transform(Moments):
         """Return M(c + ij·step)/M(c) for j < count, with an absolute error of about 2^−prec."""
 
     def quick_sums(self, c: Fraction, step: Fraction, count: int, rate: float) -> QuickSums | None:
-        """Return the ratios as floats with their errors, about rate·t, or None.
+        """Return the ratios as floats with error bounds of about rate·t, or None.
 
-        Without sums that are faster, those of balls are rounded.
+        This default rounds those of `line`.
         """
         ratios = [value - 1 for value in self.line(c, step, count)]
         values = np.array([complex(value.mid()) for value in ratios])
@@ -119,11 +121,11 @@ class Transform(Moments):
 
     @abstractmethod
     def decay(self, c: Fraction) -> Decay:
-        """Return what is known of |M(c + it)|/M(c)."""
+        """Return bounds on |M(c + it)|/M(c)."""
 
     @abstractmethod
     def estimate(self) -> FloatTransform:
-        """Return the same in floats, for estimates and for the choice of a contour."""
+        """Return the transform in floats, for estimates and for the choice of a contour."""
 
 
 @final
@@ -149,9 +151,10 @@ class GaussianTransform(Transform):
         return found
 
     def quick_sums(self, c: Fraction, step: Fraction, count: int, rate: float) -> QuickSums | None:
-        """Return the closed form.
+        """Return the ratios in closed form.
 
-        e^x and its argument are wrong by less than 64u(1 + |x|) of it, and e^x − 1 by u more.
+        The error of e^x, including that of its argument, is below 64u(1 + |x|) relative to it; that
+        of e^x − 1 is larger by u.
         """
         half = self.pair.renyi(arb(1))
         exactly = ball(2 * c + 1) * half
@@ -162,18 +165,18 @@ class GaussianTransform(Transform):
         return QuickSums(mean, (size - 1).astype(np.complex128), errors, 0.0)
 
     def estimate(self) -> FloatTransform:
-        """Return the closed form."""
+        """Return the closed form in floats."""
         return FloatGaussian(float(self.pair.renyi(arb(1)).mid()))
 
     def decay(self, c: Fraction) -> Decay:
-        """Return e^{−t²μ²/2}, rounded up."""
+        """Return e^{−t²μ²/2}, rounded upward."""
         return GaussianDecay(float(self.pair.renyi(arb(1)).mid()) * (1 - 1e-12))
 
 
 @final
 @dataclass(frozen=True)
 class Cut:
-    """A factor χ(x) = erfc((x − at)/(width √2))/2 of the normal density, to take large x away.
+    """A factor χ(x) = erfc((x − at)/(width √2))/2 of the normal density, which removes large x.
 
     ∫ φ(x − m)(1 − χ(x)) dx = P(X + width·Z > at − m) for independent standard normal X and Z.
     """
@@ -182,9 +185,9 @@ class Cut:
     width: Fraction
 
     def log_kept_on(self, points: Sequence[arb], *, above: bool = False) -> list[arb]:
-        """Return ln χ(x), or ln(1 − χ(x)), at ascending real points.
+        """Return ln χ(x), or ln(1 − χ(x)) with `above`, at ascending real points.
 
-        Far below the cut, where χ is 1 to the precision, all have the range of the last such point.
+        Points far below the cut, where χ is 1 to the precision, share the ball of the last of them.
         """
         at, scale = ball(self.at), ball(self.width) * arb(2).sqrt()
         if above:
@@ -199,8 +202,8 @@ class Cut:
 class MixtureTransform(Transform):
     """The transform of ((1 − q)B + qA, B) or (B, (1 − q)B + qA), A = N(μ, 1) and B = N(0, 1).
 
-    With w the density of the mixture against B and Λ(s) = E_B[w^s], it is Λ(z + 1) with the mixture
-    as the first law, and Λ(−z) as the second.
+    With w the density of the mixture against B and Λ(s) = E_B[w^s], M(z) is Λ(z + 1) if the mixture
+    is the first law, and Λ(−z) if it is the second.
     """
 
     pair: Pair
@@ -208,7 +211,7 @@ class MixtureTransform(Transform):
     mixed_first: bool
     cut: Cut | None = None
     rise: Cut | None = None
-    """With it, φ is multiplied by 1 − χ as well: only large x are left."""
+    """If given, φ is also multiplied by 1 − χ for this χ, so that only large x remain."""
 
     @property
     def is_whole(self) -> bool:
@@ -227,44 +230,44 @@ class MixtureTransform(Transform):
         return c + 1 if self.mixed_first else -c
 
     def turned(self, ratios: list[acb]) -> list[acb]:
-        """Return the ratios of M on a line from those of Λ upwards."""
+        """Return the ratios of M on a line, given those of Λ on the line upward from s."""
         return ratios if self.mixed_first else [value.conjugate() for value in ratios]
 
     def value(self, c: Fraction) -> arb:
-        """Return Λ at a real point."""
+        """Return M(c), which is Λ at a real point."""
         return self.rule(self.tilt(c), 0.0).total()
 
     def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
-        """Return the ratios of Λ on the line."""
+        """Return the ratios of M on the line, from those of Λ."""
         return self.turned(self.rule(self.tilt(c), up(float(step * count))).line(step, count))
 
     def quick_sums(self, c: Fraction, step: Fraction, count: int, rate: float) -> QuickSums | None:
-        """Return the ratios with moments in floats, for an error of at most rate·t, or None.
+        """Return the ratios with moments in floats, to an error of at most rate·t, or None.
 
-        Lines are kept: one for T releases works for T + 1, with a rate that is hardly another one.
+        Lines are cached. A rounded rate lets a line for T releases serve T + 1 releases too.
         """
         rate = shortened(rate, 4, math.floor) if math.isfinite(rate) else rate
         return _quick_sums(self, c, step, count, rate, ctx.prec)
 
     def decay(self, c: Fraction) -> Decay:
-        """Return the bounds of `losses.bounds`."""
+        """Return the bounds of `losses.bounds` on the decay."""
         return _decay(self, c, max(_ROUGH, ctx.prec))
 
     def estimate(self) -> FloatTransform:
-        """Return Λ by the trapezoidal rule in floats; its nodes are kept."""
+        """Return Λ by the trapezoidal rule in floats; it caches its nodes."""
         return float_mixture(self.floats(), self.mixed_first)
 
     def log_upper(self, c: Fraction) -> arb:
-        """Return that of the value, or where it has too many nodes the bound of `bounds`.
+        """Return an upper bound on ln M(c): from its value, or from `bounds` if it has many nodes.
 
-        Λ(0) and Λ(1) are the masses of the two laws.
+        Λ(0) and Λ(1) are at most 1, because they are the masses of the two laws.
         """
         if self.rise is None and c in (0, -1):
             return arb(0)
         return _log_upper(self, c, ctx.prec)
 
     def floats(self) -> Mixture:
-        """Return the numbers as floats."""
+        """Return the parameters as floats."""
         return self._floats
 
     @cached_property
@@ -272,26 +275,26 @@ class MixtureTransform(Transform):
         return _floats(self.pair, self.sampling_prob, self.cut, self.rise)
 
     def lost(self) -> tuple[arb, arb]:
-        """Return the masses that the cut takes from the laws of the pair."""
+        """Return the masses that the cut removes from the laws of the pair."""
         if self.cut is None:
             return arb(0), arb(0)
         at, scale = ball(self.cut.at), (2 * (1 + ball(self.cut.width) ** 2)).sqrt()
         return self._of_both(lambda mean: ((at - mean) / scale).erfc() / 2)
 
     def _of_both(self, mass: Callable[[arb], arb]) -> tuple[arb, arb]:
-        """Return a mass under the laws of the pair, from that under N(m, 1)."""
+        """Return a mass under each law of the pair, given it as a function of m under N(m, 1)."""
         q, mu = self.sampling_prob.ball(), (2 * self.pair.renyi(arb(1))).sqrt()
         plain, shifted = mass(arb(0)), mass(mu)
         mixed = (1 - q) * plain + q * shifted
         return (mixed, plain) if self.mixed_first else (plain, mixed)
 
     def rule(self, s: Fraction, t: float) -> Quadrature:
-        """Return the trapezoidal rule for Λ(s + iu), |u| ≤ t, at flint's precision."""
+        """Return the trapezoidal rule for Λ(s + iu), |u| ≤ t, at the current precision."""
         return _quadrature(self, s, t, ctx.prec, ctx.prec)
 
 
 @functools.lru_cache(maxsize=8)
-def _quick_sums(  # noqa: PLR0917  # all of it is the key
+def _quick_sums(  # noqa: PLR0917  # all arguments are the key
     of: MixtureTransform, c: Fraction, step: Fraction, count: int, rate: float, precision: int
 ) -> QuickSums | None:
     assert ctx.prec == precision
@@ -304,7 +307,7 @@ def _quick_sums(  # noqa: PLR0917  # all of it is the key
 
 @functools.lru_cache(maxsize=64)
 def _decay(of: MixtureTransform, c: Fraction, precision: int) -> MixtureDecay:
-    """Return the decay, from a lower bound of ln Λ(s)."""
+    """Return the decay, given a lower bound on ln Λ(s)."""
     s, deviation = of.tilt(c), math.sqrt(of.estimate().cumulants(float(c))[2])
     with ctx.workprec(precision):
         size = of.rule(s, 0.0).total().log()
@@ -323,7 +326,7 @@ def _log_upper(of: MixtureTransform, c: Fraction, precision: int) -> arb:
 
 @functools.lru_cache(maxsize=64)
 def float_mixture(floats: Mixture, mixed_first: bool) -> FloatMixture:
-    """Return the float engine of a mixture."""
+    """Return the float estimator of a mixture."""
     return FloatMixture(floats, mixed_first)
 
 
@@ -344,14 +347,14 @@ def _floats(pair: Pair, sampling_prob: ExactReal, cut: Cut | None, rise: Cut | N
 @final
 @dataclass(frozen=True)
 class Quadrature:
-    """The trapezoidal rule for Λ(s + it), |t| ≤ T: nodes, and the error relative to Λ(s)."""
+    """The trapezoidal rule for Λ(s + it), |t| ≤ T: its nodes and its error."""
 
     losses: tuple[arb, ...]
     """ln w at the nodes."""
     weights: tuple[arb, ...]
     """η φ w^s at the nodes."""
     error: arb
-    """A bound of the error of the rule at every |t| ≤ T."""
+    """An upper bound on the error of the rule, for every |t| ≤ T."""
 
     def total(self) -> arb:
         """Return Λ(s)."""
@@ -365,9 +368,9 @@ class Quadrature:
         return [(value + acb(blur, blur)) / total for value in sums(turns, self.weights, count)]
 
     def quick_sums(self, step: Fraction, count: int, rate: float) -> QuickSums | None:
-        """Return the same with sums in floats, as e^{itm} (1 + E[e^{it(L − m)} − 1]) for a mean m.
+        """Return the ratios with sums in floats, as e^{itm} (1 + E[e^{it(L − m)} − 1]), m a mean.
 
-        The sums are of Σ v = 1 with v = weight/total, whose error is that of the rule alone.
+        The weights v = weight/total sum to 1. The error of the rule is returned as `blur`.
         """
         total = sum(self.weights, start=arb(0))
         weights = np.array([float((weight / total).mid()) for weight in self.weights])
@@ -393,17 +396,17 @@ class Quadrature:
 @final
 @dataclass(frozen=True, eq=False)
 class QuickSums:
-    """Ratios e^{ijhm} (1 + w_j)/n for j < count, |n − 1| at most the blur."""
+    """Ratios e^{ijhm} (1 + w_j)/n for j < count, with |n − 1| at most `blur`."""
 
     mean: float
     """m"""
     values: Complexes
-    """w_j, but for the errors and the blur in the real and the imaginary part."""
+    """Approximations of w_j. Real and imaginary parts have errors of at most `errors` + `blur`."""
     errors: Reals
     blur: float
 
     def turned(self) -> QuickSums:
-        """Return the conjugates."""
+        """Return the complex conjugates."""
         return QuickSums(-self.mean, self.values.conj(), self.errors, self.blur)
 
 
@@ -411,7 +414,7 @@ class QuickSums:
 def _quadrature(
     of: MixtureTransform, s: Fraction, t: float, precision: int, bits: int
 ) -> Quadrature:
-    """Return a rule of about so many bits; its nodes have flint's current precision."""
+    """Return a rule of about `bits` accuracy, with nodes at the current precision."""
     assert ctx.prec == precision
     floats = of.floats()
     real = float(s)
@@ -448,11 +451,12 @@ def _quadrature(
 
 
 def _real_rule(of: MixtureTransform, s: float, t: float, fall: float) -> tuple[Fraction, float]:
-    """Return a step for Λ(s), and ln of a bound of its error relative to Λ(s), about −fall.
+    """Return a step for Λ(s), and ln of a bound on its relative error, about −fall.
 
-    At the height a < π/μ the angle θ = μa of q e^l has cos(θ/2) w ≤ |w| ≤ w, so that the integrand
-    is at most e^{a²/2} cos(θ/2)^{min(s, 0)} times what it is on the real line, and the rule is
-    wrong by at most 2/(e^{2πa/η} − 1) times that (Trefethen and Weideman 2014, Theorem 5.1).
+    Statement: with step η and a height a < π/μ, the relative error of the rule is at most
+    2/(e^{2πa/η} − 1) times e^{a²/2} cos(θ/2)^{min(s, 0)}, where θ = μa. Proof: at this height q e^l
+    has the argument θ, and cos(θ/2) w ≤ |w| ≤ w. So the integrand is at most the second factor
+    times its value on the real line. Apply Trefethen and Weideman 2014, Theorem 5.1.
     """
     del t
     mu, best = of.floats().mu, (0.0, 0.0, 0.0)
@@ -466,14 +470,14 @@ def _real_rule(of: MixtureTransform, s: float, t: float, fall: float) -> tuple[F
 
 
 def _line_rule(of: MixtureTransform, s: float, t: float, fall: float) -> tuple[Fraction, float]:
-    """Return a step for Λ(s + iu), |u| ≤ t, and ln of a bound of its error, fall below ln Λ(s)."""
+    """Return a step for Λ(s + iu), |u| ≤ t, and ln of a bound on its error (ln Λ(s) − fall)."""
     floats, step, log_error = of.floats(), Fraction(0), 0.0
     tolerance = of.estimate().cumulants(s - 1 if of.mixed_first else -s)[0] - fall
     tallest = min(floats.largest_shift, math.sqrt(2 * fall))
     for share in _HEIGHTS:
         try:
             found, reached = floats.rule(s, t, share * tallest, tolerance)
-        except UndecidedError:  # the phases of large losses grow too fast so high
+        except UndecidedError:  # at this height the phases of large losses grow too fast
             continue
         if found > step and reached <= tolerance:
             step, log_error = Fraction(shortened(found, 6, math.floor)), reached
@@ -489,10 +493,10 @@ def _line_rule(of: MixtureTransform, s: float, t: float, fall: float) -> tuple[F
 def sums(turns: Sequence[acb], weights: Sequence[acb | arb], count: int) -> list[acb]:
     """Return Σ_k weights_k e^{j·turns_k} for 0 ≤ j < count.
 
-    With j = bG + g the terms factor into e^{bG·turn} and e^{g·turn}: a product of two matrices,
-    whose entries are products of two earlier ones.
+    With j = bG + g the terms factor into e^{bG·turn} and e^{g·turn}. The sums are a product of two
+    matrices, whose entries are products of two earlier entries.
 
-    Raises UndecidedError where that is too much work.
+    Raises UndecidedError if that is too much work.
     """
     if count * len(turns) * max(1.0, ctx.prec / _BITS) ** 2 > MOST_WORK:
         raise UndecidedError(

@@ -1,14 +1,14 @@
-"""Contour integrals in floats: profiles and tails, in about a millisecond, without proof.
+"""Contour integrals in floats: estimates of profiles and tails in about a millisecond.
 
-The integrals are those of `certified`, on the line through the saddle. Nothing is proved;
-the step is chosen by the same aliasing bound, the nodes in x by the size of the integrand on
-shifted contours, and the line ends where its terms no longer count. Logarithms of the moments
-keep their relative accuracy for large counts and small q, as the terms of first order, whose
-expectation is known, are subtracted before summation.
+The integrals are those of `fourier.measure` on the line through the saddle point. Nothing here is
+proved. The aliasing bound determines the step, the size of the integrand on shifted contours the
+nodes in x, and the line ends where its terms are negligible. Logarithms of moments keep their
+relative accuracy for large counts and small q, because the first-order terms, whose expectation is
+known, are subtracted before summation.
 
-A probability x is kept as ln x and ln(1 − x), of which the smaller is an integral of its own, so
-that neither loses digits near 0 and near 1. Inverses are roots of the log-odds ln x − ln(1 − x),
-which are decreasing and smooth in ε over their whole range.
+A probability x is stored as ln x and ln(1 − x); the smaller of x and 1 − x is an integral, so
+neither loses digits near 0 or 1. Inverses are roots of the log-odds ln x − ln(1 − x), which are
+decreasing and smooth in ε over the whole range.
 """
 
 from __future__ import annotations
@@ -30,64 +30,68 @@ if TYPE_CHECKING:
     Complexes: TypeAlias = NDArray[np.complex128]
 
 MOST_NODES = 1 << 12
-"""Most nodes of a line: a millisecond of floats; what needs more is refused."""
+"""Largest number of nodes of a line, about a millisecond in floats; beyond it the line is refused.
+"""
 _CLOSE_SADDLE = 0.1
-"""Error of the saddle in its widths: a line so near it has as few nodes as the one through it."""
+"""Error of the saddle point in its widths: a line this close has as few nodes as the exact one."""
 _NEAR = 0.1
-"""Error of ln δ that ends the search of a saddle: Newton's method on its line does the rest."""
+"""Error of ln δ that ends the search for a saddle point; Newton's method on its line does the rest.
+"""
 _TINY = 1e-12
-"""Relative width of a bracket of saddles beyond which floats tell nothing."""
+"""Relative width of a bracket of saddle points below which floats have no information."""
 _MOST_STEPS = 200
-"""Steps of a root or to a saddle: each halves a bracket at worst, and floats have fewer halves."""
+"""Limit on the steps of a search: each bisects a bracket at worst, and floats allow fewer."""
 _MOST_LOSS = 8.0
 """How far ln of an integral may lie below that of its terms: e^8 units of rounding are 1e-12."""
 _AHEAD = 1.2
-"""Factor by which a line is made longer than its terms are expected to count."""
+"""Factor by which a line extends beyond the expected end of its terms."""
 _AWAY = 3.0
-"""The most that a line is moved off the saddle, in widths of the saddle as a normal law has it."""
+"""Largest distance of a line from the saddle point, in the latter's widths for a normal law."""
 _SHORTER = 0.8
-"""Share of the period below which a line near the saddle is taken instead."""
+"""A line near the saddle point is preferred if it shortens the period to less than this share."""
 _MOST_RISE = 1.5
-"""The most that the terms may be larger there, as a logarithm."""
+"""Largest increase of the terms on such a line, as a logarithm."""
 _MOST_GROWTH = 5.0
-"""Largest factor by which a line that is too short is made longer."""
+"""Largest factor by which a line that is too short is extended."""
 _LEAST_GROWTH = 1.02
-"""Ratio of an unknown and a known moment's tilts at which their search is given up."""
+"""Ratio of the tilts of an unknown and a known moment below which the search is given up."""
 _LEAP = 16.0
-"""Largest ratio of two tilts in a search: larger ones leave what floats hold."""
+"""Largest ratio of two successive tilts in a search; larger ones may overflow."""
 _REACH = 1.0
-"""How far from its own ε a line works for others, in deviations of its tilted law: further away
-more terms cancel, and the period is longer."""
+"""How far from its own ε a line serves others, in standard deviations of its tilted law: further
+away more terms cancel, and the period is longer."""
 _SAME = 0.01
-"""The same for a line that is made for one ε: an ε and the ends of its enclosure share it."""
+"""The same for a line that is made for a single ε, to be shared by the ends of its enclosure."""
 _NEIGHBOUR = 1.0
-"""Difference of logarithms up to which the root that was found last is where a search begins."""
+"""Difference of logarithms up to which a search begins at the last root."""
 _MOST_LINES = 64
-"""Lines that are kept for the questions to come."""
+"""Number of lines that are kept for later questions."""
 _FEW_NODES = 1 << 10
-"""Most nodes of a shared line: a longer one takes more time than it saves."""
+"""Largest number of nodes of a shared line; a longer one takes more time than it saves."""
 _LESS, _MORE = 0.7, 6.0
-"""Powers of the moments that a shared line is made for, as multiples of the one that was asked."""
+"""Range of the powers that a shared line is made for, as multiples of the current power."""
 _LEFT = 1.5
-"""Its way from the saddle to those of larger powers, in widths of the saddle."""
+"""Distance of a shared line from the saddle point, towards those of larger powers, in its widths.
+"""
 _SHARED_LOSS = 5.0
 """How far ln of an integral may lie below that of the terms of a shared line."""
 _MOST_SHARED = 8
-"""Shared lines that are kept."""
+"""Number of shared lines that are kept."""
 _LEAST_LOG = -0.5
-"""ln δ above it is compared as it is, below it by its own logarithm, which is straighter there."""
+"""Values of ln δ above this are compared directly, those below by the logarithm of −ln δ, which is
+closer to linear there."""
 SMALL_DELTA = -2.5
-"""Below this ln δ the saddle point of δ is searched, rather than ε."""
+"""For smaller ln δ, the saddle point of δ is sought instead of ε."""
 _SETTLED = 1e-6
-"""Error of log-odds after which one step of Newton's method is exact to floats."""
+"""Error of log-odds from which one Newton step is accurate to rounding."""
 _CLOSE = 1e-15
-"""Relative size of the last move to a root."""
+"""Relative size of the last step to a root."""
 _ROUNDING = 1e-12
-"""Moves below this, relative to ε, that no longer get smaller are rounding."""
+"""Relative size of steps which, if they no longer decrease, are due to rounding."""
 _WIDER = 1.6
-"""Factor by which the longest step grows where no bracket is known."""
+"""Factor by which the largest step grows while no bracket is known."""
 _TOGETHER = 8
-"""Kinds of samples from which on their moments are summed together."""
+"""Number of kinds of samples from which their moments are summed together."""
 _INFINITY = math.inf
 CALL = Strip(0.0, _INFINITY, (0.0, -1.0))
 MIDDLE = Strip(-1.0, 0.0, (0.0, -1.0))
@@ -130,7 +134,7 @@ class FloatGaussian:
 
 @final
 class FloatSum:
-    """Moments of a sum of independent losses, and what saddle points say of δ."""
+    """Moments of a sum of independent losses, and saddle-point approximations of δ."""
 
     def __init__(self, factors: Sequence[tuple[FloatMoments, int]]) -> None:
         self._factors = tuple(factors)
@@ -159,7 +163,7 @@ class FloatSum:
         return self.at_saddle(self.saddle_of(log_delta))
 
     def at_saddle(self, s: float) -> float:
-        """Return the ε whose saddle is s > 0."""
+        """Return the ε whose saddle point is s > 0."""
         return self.cumulants(s)[1] - 1 / s - 1 / (s + 1)
 
     def saddle_of(self, log_delta: float, start: float = 1.0) -> float:
@@ -168,7 +172,7 @@ class FloatSum:
         for _ in range(_MOST_STEPS):
             try:
                 value, fall = self._approximation(s)
-            except UndecidedError:  # too far: beyond a cut, say
+            except UndecidedError:  # s is too large, for instance beyond a cut
                 if s < _LEAST_GROWTH * low or low == 0.0:
                     raise
                 high = s
@@ -187,9 +191,9 @@ class FloatSum:
         raise UndecidedError(f"No saddle was found for ln(delta)={log_delta:.6g} in floats.")
 
     def _approximation(self, s: float) -> tuple[float, float]:
-        """Return the saddle-point approximation of ln δ at the ε of s, and its fall with ln s.
+        """Return the saddle-point approximation of ln δ at the ε of s, and its decrease with ln s.
 
-        What the curvature changes is left out of the latter.
+        The decrease neglects the change of the curvature.
         """
         size, _, variance = self.cumulants(s)
         curvature = variance + s**-2 + (s + 1) ** -2
@@ -199,19 +203,19 @@ class FloatSum:
 
 @final
 class Powers:
-    """What the powers M^n of one transform share: runs of n steps, say."""
+    """The data that the powers M^n of one transform share, as for runs of n steps."""
 
     def __init__(self, factors: Sequence[tuple[FloatTransform, int]]) -> None:
         self.moments, self.lines = FloatSum(factors), list[_Shared]()
         self.asked = 0
-        """How many powers were asked about."""
+        """The number of powers that were requested."""
         self.vain = 0
-        """The last power without a line for others: the next try is for twice as many."""
+        """The last power for which no shared line worked; the next attempt is for twice as many."""
 
 
 @final
 class Estimator:
-    """Estimates for a sum of independent losses, the power n of what other sums share."""
+    """Estimates for a sum of independent losses, the power n of a transform that others share."""
 
     def __init__(
         self, factors: Sequence[tuple[FloatTransform, int]], powers: Powers, power: int
@@ -221,12 +225,12 @@ class Estimator:
         powers.asked += 1
         self._lines: dict[Strip, list[Line]] = {}
         self.last: dict[Strip, tuple[float, tuple[float, ...]]] = {}
-        """The last saddle in each strip, and the points that bounded the aliases."""
+        """The last saddle point in each strip, and the points that bounded the aliases."""
         self._root: tuple[float, float] | None = None
         self.cumulants = self.moments.cumulants
 
     def to_power(self, power: int) -> Estimator:
-        """Return the same for another power."""
+        """Return the estimator for another power."""
         parts = [(part, count // self.power * power) for part, count in self._factors]
         return Estimator(parts, self._powers, power)
 
@@ -237,18 +241,18 @@ class Estimator:
     def log_integral(self, strip: Strip, epsilon: float) -> tuple[float, float]:
         """Return ln G(ε) and its derivative, for the kernel with the poles of the strip.
 
-        Raises UndecidedError where digits are lost to cancellation.
+        Raises UndecidedError if cancellation is too large.
         """
         try:
             return self.line(strip, epsilon)(epsilon)
-        except UndecidedError:  # one of its own loses fewer digits than one that serves neighbours
+        except UndecidedError:  # a line for this ε alone loses fewer digits than a shared one
             c = saddle(self, strip, epsilon, close=_CLOSE_SADDLE).c
             return self._line(strip, c, epsilon)(epsilon)
 
     def line(self, strip: Strip, epsilon: float) -> Line:
-        """Return a line for ε: that of a neighbour, if it works.
+        """Return a line for ε, which may be that of a neighbour.
 
-        From the second on, lines are made for neighbours too.
+        From the second line on, lines are made such that they serve neighbours.
         """
         lines = self._lines.setdefault(strip, [])
         for line in reversed(lines):
@@ -261,9 +265,9 @@ class Estimator:
         return lines[-1]
 
     def _line(self, strip: Strip, c: float, epsilon: float, *, wide: bool = False) -> Line:
-        """Return a line at or near the saddle c, with a step that is good at and near ε.
+        """Return a line at or near the saddle point c, with a step for ε or (`wide`) near ε.
 
-        Where the moments explode near c, a line a little further away needs a shorter period.
+        If the moments explode near c, a line a little further away needs a shorter period.
         """
         size, mean, spread = self.cumulants(c)
         curvature = spread + sum((c - pole) ** -2 for pole in strip.poles)
@@ -297,8 +301,8 @@ class Estimator:
     ) -> tuple[Complexes, Complexes]:
         """Return ln M(c + it)/M(c) without its phase e^{it·mean}, and that M times κ(c + it).
 
-        Both end where M^share κ no longer counts. The first guess is that it does up to `reach`.
-        Raises UndecidedError if the terms are too many, or beyond floats.
+        Both end where M^share κ is negligible, at first assumed to be at `reach`. Raises
+        UndecidedError if there are too many terms, or if they overflow.
         """
         most = (MOST_NODES if share == 1.0 else _FEW_NODES) * step
         while True:
@@ -333,8 +337,8 @@ class Estimator:
     def epsilon(self, log_delta: float) -> float:
         """Return the ε with ln δ(ε) = log_delta, for a δ below about 0.3.
 
-        At every s there is an ε whose saddle it is, and, to a few percent, a δ. From the s of this
-        δ on, Newton's method stays on one line.
+        Each s is the saddle point of some ε, which has some δ, known to a few percent. From the s
+        of this δ on, Newton's method stays on one line.
         """
         if (known := self._root) is not None and abs(known[0] - log_delta) < _NEIGHBOUR:
             with contextlib.suppress(UndecidedError, ArithmeticError):
@@ -357,16 +361,16 @@ class Estimator:
         return self._newton(log_delta, epsilon, self._line(CALL, s, epsilon))
 
     def _start(self) -> float:
-        """Return where to search a saddle: of M^n at about the same δ it is about n^−½ of one."""
+        """Return a first saddle point: at similar δ that of M^n is about n^−½ times that of M."""
         if not self._powers.lines:
             return 1.0
         known = self._powers.lines[-1]
         return known.c * math.sqrt(known.power / self.power)
 
     def _made(self, s: float, log_delta: float) -> _Shared:
-        """Return a line left of the saddle s for powers from this one on.
+        """Return a line to the left of the saddle point s, for this power and larger ones.
 
-        The largest asks for short steps, at the ε that ln δ and the terms of the line tell.
+        The largest power needs the shortest step, at an ε estimated from ln δ and the line's terms.
         """
         moments, poles = self._powers.moments, CALL.poles
         _, _, spread = self.cumulants(s)
@@ -387,14 +391,14 @@ class Estimator:
         return _Shared(c, step, self.power, known, logs / self.power, kernel, sides)
 
     def _on_shared(self, shared: _Shared, log_delta: float) -> float:
-        """Return the root by a shared line; UndecidedError if that does not work."""
+        """Return the root found on a shared line, or raise UndecidedError if that fails."""
         line = shared.line(self.power)
         at = self._newton(log_delta, line.epsilon, line)
         shared.check(self.power, at, log_delta)
         return at
 
     def _newton(self, log_delta: float, epsilon: float, line: Line | None) -> float:
-        """Return the root near an ε, on one line or on several."""
+        """Return the root near ε, on the given line or on new ones."""
         for _ in range(_MOST_STEPS):
             value, slope = line(epsilon) if line else self.log_integral(CALL, epsilon)
             epsilon += (log_delta - value) / slope
@@ -405,7 +409,7 @@ class Estimator:
 
 
 def _log_move(value: float, wanted: float) -> float:
-    """Return how far a value is from the wanted one, as if its logarithm were linear."""
+    """Return the difference of two logarithms, as if small ones were linear in their logarithm."""
     if max(value, wanted) > _LEAST_LOG:
         return value - wanted
     return -value * math.log(wanted / value)
@@ -418,7 +422,7 @@ def _log_kernel(strip: Strip, c: float) -> float:
 def _balanced(c: float, bounds: Sequence[tuple[float, float]], most: float) -> tuple[float, float]:
     """Return a point where the periods of two bounds are more alike, and the longer one there.
 
-    Each is (size/|c − s|, s), with a size that hardly depends on c.
+    A bound is a pair (size/|c − s|, s), whose size hardly depends on c.
     """
     (left, low), (right, high) = bounds
     left, right = left * (c - low), right * (high - c)
@@ -430,7 +434,7 @@ def _balanced(c: float, bounds: Sequence[tuple[float, float]], most: float) -> t
 @final
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The terms of a sum on a line, ready for any ε near the one it was made for."""
+    """The terms of a sum on a line, for any ε near the one that it was made for."""
 
     c: float
     step: float
@@ -442,14 +446,14 @@ class Line:
     """M(c + it) κ(c + it)/M(c) without its phase e^{it·mean}."""
     epsilon: float
     reach: float
-    """It works for ε up to this distance."""
+    """The largest distance of ε at which the line serves."""
     most_loss: float = _MOST_LOSS
 
     def __call__(self, epsilon: float) -> tuple[float, float]:
         """Return ln G(ε) and its derivative.
 
-        Raises UndecidedError where ln G is so far below the terms that floats lose it, beside a
-        phase in which a few large losses make up the tilted law.
+        Raises UndecidedError if ln G is so far below the terms that floats lose it, which happens
+        near a phase where a few large losses dominate the tilted law.
         """
         t = np.arange(0.0, len(self.terms)) * self.step
         terms = self.terms * np.exp(1j * (t * (self.mean - epsilon)))
@@ -464,22 +468,22 @@ class Line:
 @final
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """A line for δ(ε) of every power M^n whose saddle is near."""
+    """A line for δ(ε) that serves every power M^n with a saddle point near it."""
 
     c: float
     step: float
     power: int
-    """The power that it was made for."""
+    """The power for which it was made."""
     cumulants: tuple[float, float, float]
     """ln M(c), and its first two derivatives."""
     logs: Complexes
     """ln M(c + it) − ln M(c) − it (ln M)'(c)"""
     kernel: Complexes
     sides: Sequence[tuple[float, float]]
-    """Points s on both sides of c, with ln M(s), 0 at a pole: M(s)^n e^{−sε} bounds aliases."""
+    """Points s on both sides of c with ln M(s), or 0 at a pole: M(s)^n e^{−sε} bounds aliases."""
 
     def line(self, power: int) -> Line:
-        """Return the line of M^power; UndecidedError where its end still counts."""
+        """Return the line of M^power, or raise UndecidedError if it ends too early."""
         size, mean, spread = (power * each for each in self.cumulants)
         terms = np.exp(power * self.logs) * self.kernel
         count = int(np.flatnonzero(np.abs(terms) > abs(terms[0]) * math.exp(-TARGET - 1.0))[-1]) + 1
@@ -492,7 +496,7 @@ class _Shared:
         return Line(self.c, self.step, size, mean, level, terms[:count], at, 0.0, _SHARED_LOSS)
 
     def check(self, power: int, epsilon: float, log_value: float) -> None:
-        """Raise UndecidedError where aliases are not negligible compared with G(ε) of M^power."""
+        """Raise UndecidedError unless aliases are negligible compared with G(ε) of M^power."""
         for s, size in self.sides:
             excess = max(power * size - s * epsilon - log_value, 0.0) + TARGET
             if excess > abs(s - self.c) * 2 * math.pi / self.step:
@@ -502,7 +506,7 @@ class _Shared:
 @final
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A probability x that falls with ε, by its logarithms, and d ln x/dε."""
+    """A probability x that decreases with ε: ln x, ln(1 − x) and d ln x/dε."""
 
     log: float
     complement: float
@@ -526,7 +530,7 @@ NONE = Share(-math.inf, 0.0, -math.inf)
 
 @final
 class FloatCurve:
-    """A sum of losses, with its least and its largest value."""
+    """The profile and the tails of a sum of losses, given its least and largest value."""
 
     def __init__(self, engine: Estimator, least: float, largest: float) -> None:
         self._engine, self._least, self._largest = engine, least, largest
@@ -535,9 +539,9 @@ class FloatCurve:
         self._spread = math.sqrt(variance)
 
     def of_runs(self, count: int, of: int) -> FloatCurve | None:
-        """Return the curve of `count` runs of what this is `of` runs of.
+        """Return the curve for `count` runs, where this one is for `of` runs.
 
-        None where its releases were put together to another one, as Gaussian ones are.
+        Return None if several releases have been combined into one, as Gaussian ones are.
         """
         power = self._engine.power
         if power % of:
@@ -549,7 +553,7 @@ class FloatCurve:
     def delta(self, epsilon: float) -> Share:
         """Return δ(ε).
 
-        Raises UndecidedError where the digits are lost to cancellation.
+        Raises UndecidedError if cancellation is too large.
         """
         if epsilon >= self._largest:
             return NONE
@@ -573,7 +577,7 @@ class FloatCurve:
         if log_delta == -math.inf:
             return self._largest
         rest = _log_of_rest(log_delta)
-        if rest <= self._least:  # δ(ε) = 1 − e^ε below every loss
+        if rest <= self._least:  # below every loss δ(ε) = 1 − e^ε
             return rest
         odds = log_delta - rest
         if log_delta >= SMALL_DELTA:
@@ -606,7 +610,7 @@ class FloatCurve:
         return self.tail_of_p(self.quantile_of_q(alpha))
 
     def quantile_of_q(self, alpha: float, settled: float = 0.0) -> float:
-        """Return the ε with Q(L > ε) = α, after one step from where the log-odds are `settled`."""
+        """Return the ε with Q(L > ε) = α; stop after a step from log-odds with error `settled`."""
         odds = math.log(alpha) - math.log1p(-alpha)
         return self._root(self.tail_of_q, odds, self._engine.cumulants(-1.0)[1], settled)
 
@@ -660,7 +664,7 @@ def _share(log: float, slope: float) -> Share:
 
 
 def _share_of_complement(complement: float, slope: float) -> Share:
-    """Return the share with ln(1 − x) and its slope."""
+    """Return the share with this ln(1 − x) and its slope."""
     complement = min(complement, 0.0)
     log = _log_of_rest(complement)
     return Share(log, complement, -slope * math.exp(complement - log))

@@ -1,26 +1,27 @@
-"""Compositions in which every release may choose among several worst pairs, none worst everywhere.
+"""Compositions in which every release may choose among several pairs, none worst at every ε.
 
-Let release i be dominated at every ε by one of the pairs of a family F_i (which one may depend on
-ε). An adversary chooses the pair of every release, also by the earlier outputs. Its best profile W
-is the largest of the profiles of all such sequences, and it is bracketed:
+*Setting.* At every ε, release i is dominated by some pair of a family F_i; which one may depend on
+ε. An adversary chooses the pair of every release, also depending on earlier outputs. Let W be the
+largest of the profiles of all such sequences.
 
-*Below*: independent releases with fixed pairs from the families are attained, so the profile of
-each product of chosen pairs is a lower bound of W.
+*Lower bound.* The profile of every product of pairs chosen from the families is at most W. Proof:
+independent releases with fixed pairs attain it.
 
-*Above*: max over F_i of the profiles H is convex in e^ε, non-increasing, at least (1 − e^ε)⁺ and at
-most 1, so that it is the profile of a pair, the *envelope* of F_i, which dominates release i on
-every history (Zhu, Dong and Wang 2022, Proposition 7 and Theorem 10). The product of the
-envelopes dominates all releases together.
+*Upper bound.* The maximum of the profiles over F_i is the profile of a pair, the *envelope* of F_i.
+The product of the envelopes dominates all releases together, so its profile is at least W. Proof:
+the maximum is convex in e^ε, non-increasing, at least (1 − e^ε)⁺ and at most 1, which makes it the
+profile of a pair (Zhu, Dong and Wang 2022, Proposition 7). The envelope dominates release i on
+every history, so the product dominates (Theorem 10).
 
-So a guarantee that holds for the product of envelopes holds, and one that fails for a sequence
-fails; between the two nothing is said. The two ends meet where one pair is the worst at all ε that
-matter, which many releases bring about: they do not close at any precision in general.
+Hence a guarantee that the product of envelopes has is true, and one that some sequence violates is
+false. Between the two nothing is decided. The bounds meet if one pair is the worst at every ε that
+matters, which is common for many releases; in general no precision closes the gap.
 
-*Releases whose worst neighbours depend on the question* (`enclosed`). Below: independent releases,
-each with one pair of neighbours, are attained, and each of them alone, where its losses have no
-largest value but those of the former do. Above: a pair that dominates every release on every
-history dominates all of them together in a product (Zhu, Dong and Wang 2022, Theorem 10).
-Divergences are at most the sum of those of the parts.
+*Releases whose worst neighbours depend on the question* (`enclosed`). Lower bound: independent
+releases, each with one pair of neighbours, are attained. So is a single release on its own, which
+is included where its losses have no largest value but those of the sequences have. Upper bound: a
+pair that dominates every release on every history dominates all of them together, in a product
+(Zhu, Dong and Wang 2022, Theorem 10). Divergences are at most the sums of those of the parts.
 """
 
 from __future__ import annotations
@@ -54,48 +55,50 @@ from dpassay.accountant.pairs.invert import inverse
 from dpassay.accountant.pairs.subsampled import EnvelopePair, Family, envelope
 
 MOST_SEQUENCES = 24
-"""Most products of chosen pairs that bound from below: more are slower, fewer bound less well."""
+"""Largest number of products for a lower bound: more are slower, fewer give a weaker bound."""
 _SPREAD = 5
-"""Standard deviations above the mean at which losses are compared: δ of 3e-7."""
+"""Standard deviations above the mean at which losses are compared, for a δ of 3e-7."""
 _LARGEST = 6
-"""Tables with the largest losses that are tried alone and by two: 21 choices."""
+"""Tables with the largest losses that are tried alone and in pairs: 21 choices."""
 _ENOUGH = Fraction(1, 10**6)
-"""Relative width that is asked for where none is named, or where a grid says nothing: finer is
-slower."""
+"""Default relative width, also used where a grid has no information; a finer one is slower."""
 _PRECISION = 128
-"""Bits of the lower bounds: their own rounding is far below the width of any grid."""
+"""Precision, in bits, of lower bounds: their rounding is far below the width of any grid."""
 _LEVELS, _FAST_LEVELS = POINTS[:2], POINTS[1:3]
-"""Grid points, tried in turn, the second where all tails are asked in floats.
+"""Grid points, tried in turn; the second pair is for releases with all tails in floats.
 
-More are slower, and seldom narrow what the two bounds leave open; fewer add a width of their own.
+More are slower and seldom narrow the gap between the two bounds; with fewer the grid adds its own
+width.
 """
 _GAIN = 0.9
-"""Share of the width that a finer grid must leave: else the bounds differ by more than the grid."""
+"""A finer grid that leaves more of the width than this is the last: the bounds themselves differ.
+"""
 _SPARE = arb("0.9")
-"""Share of the asked width that the bounds may take: the rest is for rounding to decimals."""
+"""Share of the requested width that the bounds may take; the rest is for rounding to decimals."""
 _FEW = 1 << 10
-"""Values of sums of tables up to which these are exact."""
+"""Largest number of values of a sum of tables that is computed exactly."""
 _KEPT = 2
-"""Sequences with the largest ε that a finer grid is asked about: with one, near ties are missed."""
+"""Number of sequences, those with the largest ε, for a finer grid; one alone would miss near ties.
+"""
 _LEAST_SIZE = Fraction(1, 10**9)
-"""An ε that is smaller has a width relative to this one: else none is narrow at 0."""
+"""Widths of a smaller ε are relative to this one; else no enclosure of 0 would be narrow."""
 
 
 @final
 @dataclass(frozen=True)
 class Adaptive(Engine):
-    """The profile W, for a product of envelopes: every release may be any pair of its family.
+    """The profile W for a product of envelopes, where each release may be any pair of its family.
 
-    Its balls contain W; they do not get narrower than the two bounds of the module. Largest losses
-    and masses at infinity are exact: the worst choice for each is one choice.
+    Its balls contain W but are no narrower than the gap between the bounds of this module. Largest
+    losses and masses at infinity are exact: for each of them one choice is the worst.
     """
 
     of_choices = True
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return a ball around both bounds of W(ε), as near as the finest grid brings them.
+        """Return a ball around both bounds on W(ε), from the finest grid that narrows it.
 
-        Of tables whose sums are few both bounds are exact.
+        For tables whose sums have few values both bounds are exact.
         """
         if (exact := _exactly(product)) is not None:
             above, below = exact
@@ -104,20 +107,20 @@ class Adaptive(Engine):
         return _as_near_as(product, epsilon, product.relative_width or _ENOUGH)
 
     def exact_bound(self, product: Product, epsilon: ExactReal) -> ExactReal | None:
-        """Return W(ε) of a few releases of one family of tables: of several the order matters."""
+        """Return W(ε) for a few releases of one family of tables; else their order matters."""
         families = _families(product)
         return bound_of(families, epsilon) if len(families) == 1 else None
 
     def at_most(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return the bound of all choices, exactly or on the coarsest grid."""
+        """Return the upper bound over all choices, exact or on the coarsest grid."""
         if (exact := _exactly(product)) is not None:
             return exact[0].hockey_stick(epsilon).upper()
         return bounds(product, epsilon, _levels(product)[0])[1].upper()
 
     def inverse(self, product: Product, delta: ExactReal, relative_width: Fraction) -> Interval:
-        """Enclose the ε with W(ε) = δ, by the points at which both bounds pass δ.
+        """Enclose the ε with W(ε) = δ between the points where both bounds cross δ.
 
-        Raises UndecidedError as for `profile`.
+        Raises UndecidedError, with the enclosure reached, if the width is not.
         """
         if (exact := _exactly(product)) is not None:
             return _between_exact(*exact, delta, relative_width)
@@ -139,16 +142,16 @@ class Adaptive(Engine):
         )
 
     def attained(self, product: Product, epsilon: ExactReal) -> Pair:
-        """Return the product of pairs with the largest H(ε) of those that are tried."""
+        """Return the product of pairs with the largest H(ε) among those tried."""
         cells = _levels(product)[0]
         best = max(sequences(product), key=lambda each: float(_below(epsilon, cells, [each])))
         return choose.product(best.factors)
 
 
 def adaptive(families: Sequence[tuple[Family, int, bool]]) -> Product:
-    """Return the product of which every release may be any pair of its family.
+    """Return the product in which every release may be any pair of its family.
 
-    The last entries say whether all neighbours are `EnvelopePair.listed`.
+    The last entries become `EnvelopePair.listed`: whether all neighbours are listed.
     """
     found: dict[Pair, int] = {}
     for family, count, listed in families:
@@ -159,9 +162,9 @@ def adaptive(families: Sequence[tuple[Family, int, bool]]) -> Product:
 
 @functools.lru_cache(maxsize=256)
 def _as_near_as(product: Product, epsilon: ExactReal, wanted: Fraction) -> arb:
-    """Return a ball around both bounds of W(ε) from the first grid on which they are so near.
+    """Return a ball around both bounds on W(ε), from the first grid that makes it narrow enough.
 
-    Where no grid brings them together it is that of the last: more bits would not help.
+    If no grid does, return that from the last one: a higher precision would not help.
     """
     chosen = list(sequences(product))
     for cells in _levels(product):
@@ -170,14 +173,14 @@ def _as_near_as(product: Product, epsilon: ExactReal, wanted: Fraction) -> arb:
             return arb(0)
         lower = _below(epsilon, cells, chosen)
         enough = ball(wanted) * _SPARE * (lower if lower > 0 else least.min(arb(1)))
-        if upper - lower <= enough or not least - lower < enough:  # near, or no grid will do
+        if upper - lower <= enough or not least - lower < enough:  # narrow, or no grid can be
             break
     return lower.lower().max(arb(0)).union(upper.min(arb(1)).upper())
 
 
 @functools.lru_cache(maxsize=64)
 def _exactly(product: Product) -> tuple[Pair, tuple[Pair, ...]] | None:
-    """Return the product of the envelopes and those below, of tables whose sums are all few."""
+    """Return the product of the envelopes and those below it, if all sums have few values."""
     if sum(count for _, count in product.factors) > _FEW:
         return None
     whole = []
@@ -199,7 +202,7 @@ def _exactly(product: Product) -> tuple[Pair, tuple[Pair, ...]] | None:
 def _between_exact(
     above: Pair, below: tuple[Pair, ...], delta: ExactReal, width: Fraction
 ) -> Interval:
-    """Enclose the ε with W(ε) = δ. Raises UndecidedError if both bounds are farther apart."""
+    """Enclose the ε with W(ε) = δ. Raises UndecidedError if the bounds are further apart."""
     high, low = inverse([above], delta, width / 4), inverse(below, delta, width / 4)
     found = Interval(min(low.lower, high.lower), high.upper)
     reached = found.relative_width
@@ -218,9 +221,9 @@ def _levels(product: Product) -> tuple[int, ...]:
 
 
 def _below(epsilon: ExactReal, cells: int, chosen: Sequence[Product]) -> arb:
-    """Return a lower bound of the largest H(ε) among products, by grids.
+    """Return a lower bound on the largest H(ε) among products, from grids.
 
-    Where floats do not tell it from 0, the engine of the product is asked.
+    If floats cannot distinguish it from 0, the engine of the product computes it.
     """
     found = arb(0)
     with ctx.workprec(_PRECISION):
@@ -236,9 +239,9 @@ def _below(epsilon: ExactReal, cells: int, chosen: Sequence[Product]) -> arb:
 
 
 def sequences(product: Product) -> Iterator[Product]:
-    """Return some choices of a pair for every release, as products: all where they are few.
+    """Yield products with a chosen pair for every release: all of them, if they are few.
 
-    Else in every family one pair throughout, or two in equal shares.
+    Otherwise the releases of each family have one pair throughout, or two pairs in equal shares.
     """
     families = _families(product)
     choices = [list(_splits(len(family), count)) for family, count in families]
@@ -254,7 +257,7 @@ def sequences(product: Product) -> Iterator[Product]:
 
 
 def _splits(kinds: int, count: int) -> Iterator[tuple[int, ...]]:
-    """Return every way to share `count` releases among the kinds; stop where they are too many."""
+    """Yield every way to share `count` releases among the kinds, or dummies if these are many."""
     ways = math.comb(count + kinds - 1, kinds - 1)
     if ways > MOST_SEQUENCES:
         yield from itertools.repeat((), MOST_SEQUENCES + 1)
@@ -285,7 +288,7 @@ def _refusal(what: str, found: Interval, width: float) -> UndecidedError:
 
 
 def by_size(listed: Sequence[Table]) -> list[int]:
-    """Return the numbers of the tables, those with the largest losses first, roughly."""
+    """Return the indices of the tables, roughly in descending order of their largest losses."""
 
     def size(table: Table) -> tuple[float, float]:
         rows = [(float(a), float(b)) for a, b in zip(*table, strict=True) if a]
@@ -302,7 +305,7 @@ _UNKNOWN = "which neighbours are worst for all releases"
 
 
 def enclosed(cases: Sequence[Case], dominating: WorstCase) -> WorstCase:
-    """Return the pair between both ends: parts with their counts, and what dominates all."""
+    """Return the worst case between both bounds: the parts with their counts, and `dominating`."""
     remove, add = (_between(cases, dominating, add=add) for add in (False, True))
     if all(case.remove == case.add for _, _, case in cases) and dominating.remove == dominating.add:
         add = remove  # the same pairs in another order
@@ -315,7 +318,11 @@ def enclosed(cases: Sequence[Case], dominating: WorstCase) -> WorstCase:
 
 
 def _is_heavier(pair: Pair, attained: Sequence[Pair]) -> bool:
-    """Whether a pair has no finite ρ, or perhaps none and losses above all those attained."""
+    """Whether the large losses of a pair make it a lower bound on its own.
+
+    If only bounds on H are known, it is one for ρ = ∞. Otherwise ρ must not be finite or unknown,
+    and the losses of the pair must be unbounded while those of all attained pairs are bounded.
+    """
     rho = pair.known.rho()
     if only_bounded(pair) or rho is None or rho < arb.pos_inf():
         return rho is not None and bool(rho == arb.pos_inf())
@@ -339,7 +346,7 @@ def _between(cases: Sequence[Case], dominating: WorstCase, *, add: bool) -> Betw
 
 
 def _largest(parts: Sequence[tuple[Pair, int]]) -> ExactReal | None:
-    """Return the sum of the largest losses, each of which some neighbours have or come near to."""
+    """Return the sum of the largest losses, each attained or approached by some neighbours."""
     total = ExactReal.of_rational(0)
     for pair, n in parts:
         largest = pair.known.max_loss()
@@ -350,7 +357,7 @@ def _largest(parts: Sequence[tuple[Pair, int]]) -> ExactReal | None:
 
 
 def _choices(cases: Sequence[Case], *, add: bool) -> list[list[tuple[Pair, int]]]:
-    """Return choices of a pair for every part: the same place in the list of each."""
+    """Return sequences of choices; the i-th one takes the i-th pair of every part, cyclically."""
     listed = []
     for part, n, case in cases:
         pairs = part.attained() or case.remove[:1]

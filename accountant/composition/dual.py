@@ -1,16 +1,18 @@
-"""β(α) from values of the profile alone, for engines that enclose values to a width.
+"""The trade-off function β(α), from values of the profile alone.
 
-With z = e^ε the type II error is the largest of g(z) = 1 − H(ln z) − zα over all z > 0, a concave
+It is for engines that enclose values to a relative width.
+
+*Statement.* With z = e^ε, β(α) is the maximum over z > 0 of g(z) = 1 − H(ln z) − zα, a concave
 function. Every value of g is a lower bound. For an upper bound take z₁ < z₂ < z₃ < z₄ with
-g(z₁) ≤ g(z₂) and g(z₃) ≥ g(z₄), and let s be the slope of g from z₁ to z₂, r that from z₃ to z₄,
-m that from z₂ to z₃. g is concave, so
+g(z₁) ≤ g(z₂) and g(z₃) ≥ g(z₄). Let s be the slope of g from z₁ to z₂, r that from z₃ to z₄, and m
+that from z₂ to z₃. By concavity
 
-- outside of [z₁, z₄] it is at most g(z₁), or g(z₄);
+- outside of [z₁, z₄], g is at most g(z₁) or g(z₄);
 - on [z₁, z₂] it is at most g(z₂) + (z₂ − z₁)(−m)⁺, and on [z₃, z₄] at most g(z₃) + (z₄ − z₃) m⁺;
 - on [z₂, t] it is at most g(z₂) + (t − z₂)s, and on [t, z₃] at most g(z₃) + (z₃ − t)(−r).
 
-All terms are of the second order in the distances where H is smooth. Floats choose the points;
-values are balls, and the first condition is certain for them.
+If H is smooth, all differences are of second order in the distances. Floats choose the points;
+values are balls, for which the conditions on g are certain.
 """
 
 from __future__ import annotations
@@ -36,44 +38,47 @@ from dpassay.accountant.numbers.precision import ctx
 Values = Callable[[float], arb]
 
 FINEST, FINEST_ON_LINES = Fraction(1, 10**7), Fraction(1, 10**11)
-"""The finest widths of values of grids, and of contour integrals: finer ones are left to tails."""
+"""The finest relative widths of values from grids and from contour integrals; for finer ones, β is
+computed from tails."""
 _LEAST_LEVEL = 1e-14
-"""Levels below it, or so near 1, are left to tails: floats hardly tell them from 0 or 1."""
+"""Levels closer to 0 or 1 than this are left to tails: floats can hardly resolve them."""
 _PRECISION = 128
-"""Bits of the sums of values: far more than the values have."""
+"""Precision, in bits, of sums of values: far more than the values have."""
 _LEAST = 1e-12
-"""Floats do not distinguish smaller type II errors, or powers, from 0."""
+"""Floats cannot distinguish a smaller type II error, or power, from 0."""
 _LARGEST = 700.0
-"""The largest ε that is tried: floats hold its exponential."""
+"""Largest ε that is tried: its exponential is a finite float."""
 _CLOSE = 0.05
-"""How far beyond twice the ε with H(ε) = α the best ε is sought on a grid: H is then about α."""
+"""On a grid the best ε is sought up to this far beyond twice the ε with H(ε) = α."""
 _SETTLED = 1 / 32
-"""Error of the log-odds of Q(L > ε) before the last step to the best ε: that leaves its square."""
+"""Error of the log-odds of Q(L > ε) before the last step to the best ε, which leaves its square."""
 _DOUBLINGS, _BISECTIONS = 6, 10
-"""Times that a range for that ε moves on, and bisections of it: one step by the slope follows."""
+"""How often a range for that ε is moved, and then bisected; one step by the slope follows."""
 _ASIDE = 1 / 16
-"""Distance of the points of that slope, as a share of ε: grids tell H no finer."""
+"""Distance of the points for that slope, as a share of ε: on grids H is no finer."""
 _ALIKE = 1e-9
-"""Distance of the least from the largest finite loss at which floats tell no slope between them."""
+"""Distance of the least and the largest finite loss below which floats give no slope between them.
+"""
 _ATTEMPTS = 10
-"""Times the four points are put elsewhere: the parabola through the last ones tells where."""
+"""Number of choices of the four points; each follows from the parabola through the last ones."""
 _MOST_POINTS = 1 << 19
-"""Grid points at most: near an atom of the losses more of them are slower, and hardly better."""
+"""Largest number of grid points: near an atom of the losses more are slower and hardly better."""
 _FAR = 0.1
-"""Where the next points are, at first."""
+"""Initial distance of the points next to the best one in the second phase, which bisects."""
 _SLOW_HALVINGS, _LESS = 3, 0.9
-"""Then the distances from the best point to the next ones are halved, until so many halvings leave
-more than this share: at a kink of H, where losses have an atom, no parabola tells where."""
+"""The second phase stops after this many bisections in sequence that leave more than this share of
+the width. It handles a kink of H, at an atom of the losses, which no parabola locates."""
 _TWO_DIGITS = Fraction(1, 100)
-"""The width of values that only choose."""
+"""Relative width of values that only make choices."""
 _SHARE = 16
-"""The width of the answer by that of values of H: each enters the bound about three times."""
+"""Ratio of the width of the answer to that of values of H, each of which enters about three times.
+"""
 
 
 def by_values(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> Interval | None:
-    """Return `tradeoff` of a product on a grid or on lines, None where tails may do better.
+    """Return `tradeoff` for a product on a grid or on lines, or None if tails may do better.
 
-    Raises UndecidedError where a grid does not reach the width: its tails are worse.
+    Raises UndecidedError if a grid does not reach the width; its tails would be worse.
     """
     if not (isinstance(pair, Product) and _LEAST_LEVEL < float(level) < 1 - _LEAST_LEVEL):
         return None
@@ -87,9 +92,9 @@ def by_values(pair: Pair, level: ExactReal, width: Fraction, *, power: bool) -> 
 
 
 def tradeoff(product: Product, level: ExactReal, width: Fraction, *, power: bool) -> Interval:
-    """Enclose β(α), or 1 − β(α), to a relative width, by the engine of contours or of a grid.
+    """Enclose β(α), or 1 − β(α) with `power`, to a relative width, by contours or on a grid.
 
-    Raises UndecidedError where it is not reached; `interval` is what was.
+    Raises UndecidedError if the width is not reached, with the enclosure that was in `interval`.
     """
     with ctx.workprec(_PRECISION):
         alpha = level.ball()
@@ -122,11 +127,11 @@ def tradeoff(product: Product, level: ExactReal, width: Fraction, *, power: bool
             return _both(found, Interval.between(low, high))
 
     for _ in range(_ATTEMPTS):
-        if abs(epsilon - made) > abs(made) / 8:  # where bounds of a grid are worse
+        if abs(epsilon - made) > abs(made) / 8:  # the bounds of a grid get worse so far away
             made, values = epsilon, values_near(epsilon)
         step = min(math.sqrt(wanted * _SHARE / 8 / drop), max(abs(epsilon), _CLOSE))
         points = [epsilon + step * k for k in (-1.5, -0.5, 0.5, 1.5)]
-        if len(set(points)) < len(points):  # floats have no numbers between
+        if len(set(points)) < len(points):  # there are no floats between
             break
         found = reached_by(points)
         if _is_within(found, width):
@@ -139,7 +144,7 @@ def tradeoff(product: Product, level: ExactReal, width: Fraction, *, power: bool
     last, slow = math.inf, 0
     while slow < _SLOW_HALVINGS:
         for points in _around(known):
-            if len(set(points)) == len(points):  # floats have numbers between
+            if len(set(points)) == len(points):  # there are floats between
                 found = reached_by(points)
         if _is_within(found, width):
             return found
@@ -181,9 +186,9 @@ def _start(
 def _between(
     rough: Values, alpha: float, near: tuple[float, float], ends: tuple[float, float]
 ) -> tuple[float, float]:
-    """Return the same by bisection for Q(L > ε) = α, with differences of H between the ends."""
+    """Return the same by bisection of Q(L > ε) = α, with difference quotients of H for Q(L > ε)."""
     least, most = ends
-    if most - least < _ALIKE:  # g has its kink there
+    if most - least < _ALIKE:  # the kink of g is there
         return most, alpha * math.exp(most)
 
     def log_above(at: float, step: float) -> float:
@@ -217,7 +222,7 @@ def _between(
 
 
 def _bounds(z: list[arb], g: list[arb]) -> tuple[arb, arb]:
-    """Return a lower and an upper bound of the largest value of g."""
+    """Return a lower and an upper bound on the maximum of g."""
     low = arb(0)
     for value in g:
         low = low.max(value.lower())
@@ -248,10 +253,10 @@ def _both(one: Interval, other: Interval) -> Interval:
 
 
 def _values(product: Product, wanted: float, size: float) -> Callable[[float], Values]:
-    """Return what returns H near a point, of about this size, to an absolute width.
+    """Return a function of a point that returns H near it, to about the absolute width `wanted`.
 
-    A grid is made for no point where H is below the root of that width: none is needed, and next to
-    the largest loss none tells H further left.
+    `size` is about H there. A grid is never made for a point where H is below the root of that
+    width. No such grid is needed, and one made next to the largest loss is useless further left.
     """
     relative = min(wanted / max(size, 1e-300), 0.25)
     if not isinstance(product.engine, Grid):
@@ -263,7 +268,7 @@ def _values(product: Product, wanted: float, size: float) -> Callable[[float], V
 
 
 def _roughly(product: Product) -> Values:
-    """Return H to two digits or so."""
+    """Return a function that computes H to about two digits."""
     if isinstance(product.engine, Grid):
         return lattice.roughly(product)
     return _coarse(product) if _has_bounds(product) else _estimates(product)
@@ -275,7 +280,7 @@ def _coarse(product: Product) -> Values:
 
 
 def _estimates(product: Product) -> Values:
-    """Return H in floats; where there are none, what it is at least."""
+    """Return a function that computes H in floats, or the lower bound (1 − e^ε)⁺ if it cannot."""
 
     def value(epsilon: float) -> arb:
         log_delta = product.known.log_delta(epsilon)
@@ -286,7 +291,7 @@ def _estimates(product: Product) -> Values:
 
 
 def _held(epsilon: float) -> float:
-    """Return an ε whose exponential floats hold."""
+    """Return ε limited to a range where its exponential is a finite float."""
     return min(max(epsilon, -_LARGEST), _LARGEST)
 
 
@@ -295,7 +300,7 @@ def _float(value: arb) -> float:
 
 
 def _around(known: Mapping[float, arb]) -> list[list[float]]:
-    """Return four points twice, from both sides: the best one, and between it and the next ones."""
+    """Return two lists of four points: the best one, its neighbours and the midpoints between."""
     order = sorted(known)
     best = max(range(len(order)), key=lambda index: _float(known[order[index]]))
     at = order[best]
@@ -306,7 +311,7 @@ def _around(known: Mapping[float, arb]) -> list[list[float]]:
 
 
 def _parabola(points: list[float], g: list[float], drop: float) -> tuple[float, float]:
-    """Return where a parabola through values is largest, and its curvature."""
+    """Return the maximum of a parabola through the values, and its curvature."""
     step = points[1] - points[0]
     bend = (g[1] + g[2] - g[0] - g[3]) / (4 * step * step)
     slope = (g[3] - g[0] + g[2] - g[1]) / (4 * step)

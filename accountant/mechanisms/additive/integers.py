@@ -75,7 +75,7 @@ class LogConcaveIntegers(AddedIntegers, ABC):
 
     @property
     def is_symmetric(self) -> bool:
-        """True: p(−z) = p(z)."""
+        """True, because p(−z) = p(z)."""
         return True
 
     def worst_shift(self) -> Any:

@@ -238,7 +238,7 @@ class ChoicePair(MirroredPair):
 
     @property
     def farthest(self) -> ExactReal:
-        """The largest ℓ2 norm of the centred moves of the scores: half rise by t, half stay."""
+        """The largest ℓ2 norm of the centred moves of the scores, where half rise by t."""
         k = self.candidates
         return self.distance * ExactReal.of_root(Fraction(k // 2 * (k - k // 2), k))
 

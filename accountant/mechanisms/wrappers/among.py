@@ -57,7 +57,7 @@ from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
 
 T = TypeVar("T", arb, Fraction)
 Column: TypeAlias = tuple[Any, ...]
-"""One report over the held inputs: its probabilities, or bits (1 if the report contains it)."""
+"""One report over the held inputs, by probabilities, or bits (1 if the report contains it)."""
 _MOST_MASSES = 60_000
 """Limit on the masses of all pairs together; they take two or three seconds at each precision."""
 _MOST_TERMS = 4_000_000

@@ -449,7 +449,7 @@ class Bounded(Mechanism, FiniteLaws):
 
     @property
     def only_alone(self) -> str:
-        """Why resampled real noise cannot be composed: each loss takes a branch and bound."""
+        """Why resampled real noise cannot be composed, or an empty string for other noise."""
         if self.how == "resample" and isinstance(self.mechanism, (Laplace, Gaussian)):
             return (
                 "Every loss of it is a search over true answers, too slow for sums. Compose "

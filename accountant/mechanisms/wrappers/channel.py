@@ -43,7 +43,7 @@ from dpassay.accountant.release.lattice import release_integers, release_reports
 # --- Entries of a table: rational numbers, or formulas such as exp(1)/(exp(1)+1) ------------------
 
 Entry: TypeAlias = Fraction | ExactReal
-"""A probability: a Fraction if it is rational, else an ExactReal."""
+"""A probability, as a Fraction if it is rational, else as an ExactReal."""
 _BITS = 256
 """Precision of rational upper bounds (`table_above`): compositions ask for δ of float size."""
 

@@ -420,14 +420,14 @@ class RandomAllocation(OnChosenRecords):
 
     @property
     def blocks(self) -> Mechanism:
-        """The upper bound on the privacy loss: k allocations to ⌊t/k⌋ steps each."""
+        """A mechanism that is at most as private, k allocations to ⌊t/k⌋ steps each."""
         few = self.steps // self.participations
         one = self.mechanism if few == 1 else RandomAllocation(self.mechanism, few)
         return Composed(one, self.participations)
 
     @property
     def only_alone(self) -> str:
-        """Why it cannot be composed if 1 < k < t: only bounds are known."""
+        """Why it cannot be composed if 1 < k < t, where only bounds are known, else empty."""
         if self.participations == self.steps:
             return ""
         if self.participations == 1:
@@ -598,14 +598,14 @@ class Shuffled(Mechanism, FiniteLaws):
 
     @property
     def only_alone(self) -> str:
-        """Why it cannot be composed: for many users no dominating pair is known."""
+        """Why it cannot be composed for many users, where no dominating pair is known."""
         if self._is_listed:
             return ""
         return "of so many users only bounds of delta are known, which do not compose."
 
     @cached_property
     def _others(self) -> list[Counts]:
-        """The counts m of the other users: all (m_0, m_1), and the rest in descending order."""
+        """The counts m of the other users, with all (m_0, m_1) and the rest in descending order."""
         rest = self.users - 1
         if self._response.categories == 2:
             return [(first, rest - first) for first in range(rest, -1, -1)]

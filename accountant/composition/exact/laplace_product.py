@@ -1,26 +1,28 @@
-"""Products of Laplace laws, each coordinate shifted by its own distance, by exact sums.
+"""Products of Laplace laws, with coordinate i shifted by its distance t_i, as exact sums.
 
-Coordinate i contributes to the loss L an atom +t with mass 1/2, an atom −t with mass e^{−t}/2 and
-the density (1/4) e^{(l − t)/2} on (−t, t), t = t_i. Reflection of every coordinate exchanges P and
-Q, so −L under Q has the law of L under P: P(L ≤ ε) = Q(L ≥ −ε), and H(ε) = e^ε H(−ε) + 1 − e^ε.
+*The law of the loss.* With t = t_i, coordinate i contributes to the loss L an atom at t with mass
+1/2, an atom at −t with mass e^{−t}/2 and the density (1/4) e^{(l − t)/2} on (−t, t). Reflecting
+every coordinate exchanges P and Q, so −L under Q has the law of L under P. Hence
+P(L ≤ ε) = Q(L ≥ −ε), and H(ε) = e^ε H(−ε) + 1 − e^ε.
 
-Tilting by e^{l/2} makes every coordinate symmetric: dP = e^{l/2} dm and dQ = e^{−l/2} dm, and the
-two-sided Laplace transform of m is e^{−T/2} Φ(s), T = Σ t_i, with
+*Its transform.* Tilting by e^{l/2} makes every coordinate symmetric: dP = e^{l/2} dm and
+dQ = e^{−l/2} dm. With T = Σ t_i the two-sided Laplace transform of m is e^{−T/2} Φ(s), where
 
     Φ(s) = Π (C_i + S_i/(2s)),   C_i = cosh(t_i s), S_i = sinh(t_i s).
 
-What is asked for is ∫_{l > ε} of e^{l/2}, e^{−l/2}, or e^{(l−ε)/2} − e^{(ε−l)/2} times e^{ε/2};
-each is (1/2πi) ∫ e^{−sε} Φ(s)/κ(s) ds with κ = s − ½, s + ½, s² − ¼. Of d coordinates
+*The integrals.* The tails and the profile are integrals over l > ε of e^{l/2}, of e^{−l/2}, and of
+e^{(l−ε)/2} − e^{(ε−l)/2} times e^{ε/2}. Each is (1/2πi) ∫ e^{−sε} Φ(s)/κ(s) ds with
+κ = s − ½, s + ½, s² − ¼. For d coordinates
 
     Φ(s) = 2^{−d} Σ_{m ≤ d} (2s)^{−m} Σ_J w_m(J) e^{Js},
 
-w_m(J) the coefficient of y^m in the sum, over the sign choices with Σ ±t_i = J, of (1 + y)^{plus
-signs} (1 − y)^{minus signs}. With z = (J − ε)/2 the function of e^{Js} (2s)^{−m}/κ is, for J > ε
-and 0 elsewhere,
+where w_m(J) is the coefficient of y^m in the sum of (1 + y)^{plus signs} (1 − y)^{minus signs} over
+the sign choices with Σ ±t_i = J. Let z = (J − ε)/2. The function with transform e^{Js} (2s)^{−m}/κ
+is 0 for J ≤ ε, and for J > ε it is
 
-    s − ½:  Σ_{i ≥ m} z^i/i!,     s + ½:  (−1)^m Σ_{i ≥ m} (−z)^i/i!,     s² − ¼:  their difference,
+    s − ½:  Σ_{i ≥ m} z^i/i!,     s + ½:  (−1)^m Σ_{i ≥ m} (−z)^i/i!,     s² − ¼:  their difference.
 
-so that a jump J contributes an exponential and a polynomial of degree ≤ d in z.
+So a jump J contributes an exponential and a polynomial of degree ≤ d in z.
 """
 
 from __future__ import annotations
@@ -57,38 +59,38 @@ from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.invert import chernoff_epsilon, rough_root
 
 Groups: TypeAlias = tuple[tuple[int, int], ...]
-"""Multiples of the unit, ascending, and how many coordinates have each."""
+"""The multiples of the unit, ascending, each with its number of coordinates."""
 
 MAX_TERMS = 2_000_000
-"""Most pairs (J, m) of the exact sum."""
+"""Largest number of pairs (J, m) of the exact sum."""
 _COEFFICIENT, _ROW = 2.0, 3.0  # microseconds
-"""Microseconds of a coefficient of a jump and of a row of weights, roughly."""
+"""Rough times for a coefficient of a jump and for a row of weights."""
 _PATIENCE, _LONG_PATIENCE = 2e6, 1.5e7  # microseconds
-"""Microseconds up to which exact sums are preferred to bounds; and the same for widths below
-`_FINE`, for which bounds do not replace them."""
+"""Times up to which exact sums are preferred to bounds; the second is for widths below `_FINE`,
+where bounds are no substitute."""
 _FINE = Fraction(1, 10**8)
 """Relative width below which bounds by added noise (`composition.blur`) take longer than sums."""
 _WIDE = Fraction(1, 10**10)
 """Relative width below which no other engine answers."""
 _PRECISION_STEP = 128
-"""The precision is rounded up to a multiple, so that questions share their tables."""
+"""The precision is rounded up to a multiple of this, so that questions share their tables."""
 _SPARE_BITS = 12
-"""Bits beyond those that were missing."""
+"""Bits added to those that were missing."""
 _ROUNDS = 8
-"""Times that the sum is formed anew for digits that cancelled: each adds what was missing."""
+"""Times that the sum is computed again for digits lost to cancellation, each with more bits."""
 _LEAST_MORE = 32
-"""Bits by which each round is finer at least."""
+"""Least number of bits that each round adds."""
 _MOST_BITS = 1 << 15
-"""Most bits of precision, where nearly all digits cancel."""
+"""Largest precision, in bits, where nearly all digits cancel."""
 _SHARED = 0.75
-"""Share of the jumps of a table that one question takes at least: with less fewer tables are made,
-and each is longer."""
+"""Least share of the jumps of a table that a question uses: a smaller one makes fewer but longer
+tables."""
 _SUMS_MANY = 7000
-"""Coordinates whose coefficients take twice as long as small ones: they have as many bits."""
+"""Number of coordinates whose coefficients take twice as long as small ones, as they are longer."""
 
 
 class Kernel(enum.Enum):
-    """κ: what is integrated over l > ε."""
+    """The kernel κ; its integral over l > ε is a probability under P or Q, or H(ε)."""
 
     P = "s - 1/2"
     Q = "s + 1/2"
@@ -96,9 +98,9 @@ class Kernel(enum.Enum):
 
 
 def _goal(asked: Fraction | None) -> int:
-    """Return the relative accuracy to reach in bits: the current precision, or what is asked for.
+    """Return the relative accuracy to reach in bits: the current precision, or the requested one.
 
-    Where more than the first precision of `enclose` was needed, so much more is reached.
+    If `enclose` needed more than its first precision, the accuracy is higher by as much.
     """
     if asked is None:
         return ctx.prec
@@ -119,10 +121,9 @@ def _coordinates(groups: Groups) -> int:
 def _terms(
     groups: Groups, kernel: Kernel, bar: int, precision: int
 ) -> tuple[list[int], list[tuple[fmpz, fmpz, arb_poly]]]:
-    """Return the jumps above the bar, and for each the factors of e^z and e^{−z}, and a polynomial.
+    """Return the jumps above `bar`; for each the factors of e^z and e^{−z}, and a polynomial in z.
 
-    They depend on the number of coordinates only, not on the unit: a calibration asks for the
-    same ones at every step.
+    They do not depend on the unit, so all steps of a calibration share them.
     """
     parts, table = 1 + _coordinates(groups), _weights(groups, bar)
     jumps, found = sorted(table), []
@@ -147,7 +148,7 @@ def _terms(
 
 @lru_cache(maxsize=8)
 def _weights(groups: Groups, bar: int) -> dict[int, fmpz_poly]:
-    """Return Σ_m w_m(J) y^m of the jumps J above the bar."""
+    """Return Σ_m w_m(J) y^m for each jump J above `bar`."""
     table, parts = {0: fmpz_poly([1])}, 1 + _coordinates(groups)
     left = _reach(groups)
     for multiple, count in groups:
@@ -168,7 +169,7 @@ def _weights(groups: Groups, bar: int) -> dict[int, fmpz_poly]:
 
 
 def _rows(count: int, last: int) -> list[fmpz_poly]:
-    """Return C(n, k) (1 + y)^{n−k} (1 − y)^k, k = 0, …, min(n, last)."""
+    """Return C(n, k) (1 + y)^{n−k} (1 − y)^k for k = 0, …, min(n, last)."""
     plus, minus = fmpz_poly([1, 1]), fmpz_poly([1, -1])
     row, rows = plus**count, []
     for k in range(min(count, last) + 1):
@@ -179,9 +180,9 @@ def _rows(count: int, last: int) -> list[fmpz_poly]:
 
 
 def _count_jumps(groups: Groups, bar: float) -> int:
-    """Return at most how many jumps lie above the bar.
+    """Return an upper bound on the number of jumps above `bar`.
 
-    Of all choices of signs the share e^{−b²/(2 Σ (nt)²)} at most has a sum above b > 0 (Hoeffding).
+    A share of at most e^{−b²/(2 Σ (nt)²)} of all sign choices has a sum above b > 0 (Hoeffding).
     """
     signs, total, square = 1, 0, 0
     for multiple, count in groups:
@@ -196,7 +197,7 @@ def _count_jumps(groups: Groups, bar: float) -> int:
 
 
 def _too_long(terms: float) -> UndecidedError:
-    """Return the refusal of sums that no plan makes short."""
+    """Return the error for sums that are too long."""
     return UndecidedError(
         f"The exact sum over the signs of these shifts has about {terms:.1e} terms, more than the "
         f"{MAX_TERMS} that are formed. Ask for a larger relative_width (1e-9 is enough for most), "
@@ -205,15 +206,16 @@ def _too_long(terms: float) -> UndecidedError:
 
 
 _GUARD_BITS = 16
-"""Bits for what cancels between the terms of H at ε < 0, and of 1 − H."""
+"""Bits for cancellation between the terms of H at ε < 0, and of 1 − H."""
 _WIDTH, _CLOSE = Fraction(1, 10**12), 1e-6
-"""Relative width of the values of an estimate, and of its last step: the next would be finer."""
+"""For estimates: the relative width of values, and that of the last step; the next one would be
+finer."""
 _FEW_SHIFTS = 16
-"""Coordinates of a vector for which all digits come at once."""
+"""Number of coordinates up to which sums give all digits quickly."""
 _MANY = 256
-"""Coordinates from which on six digits come much sooner than nine."""
+"""Number of coordinates from which six digits come much sooner than nine."""
 _NEAR = 0.9
-"""Share of an upper bound of ε at which sums are counted before it is known."""
+"""Share of an upper bound on ε, at which the length of the sums is judged before ε is known."""
 
 
 @final
@@ -222,7 +224,7 @@ class LaplaceSums(Engine):
     """Exact sums for Laplace pairs whose distances have rational ratios (`of_counts`)."""
 
     def width(self, product: Product) -> Fraction:
-        """Return the relative width of answers for which none is named: few have short sums."""
+        """Return the default relative width; sums are short for few coordinates only."""
         count = sum(n for _, n in product.factors)
         if count <= _FEW_SHIFTS:
             return RELATIVE_WIDTH
@@ -249,7 +251,7 @@ class LaplaceSums(Engine):
     def inverse(
         self, product: Product, delta: ExactReal, relative_width: Fraction
     ) -> Interval | None:
-        """Enclose ε(δ) where the sums are too long, or bounds are sooner; None elsewhere."""
+        """Enclose ε(δ) by bounds if they are faster, or the sums are too long; else return None."""
         if (sooner := quick(product, relative_width)) is not None:
             with contextlib.suppress(UndecidedError):
                 return sooner.known.inverse(delta, relative_width)
@@ -257,12 +259,12 @@ class LaplaceSums(Engine):
             return None
         first = chernoff_epsilon(product, float(delta.ball().log().mid()))  # at least ε(δ)
         near = ExactReal.of_rational(Fraction((first or 0.0) * _NEAR))
-        if lattice(product).is_short(near, relative_width):  # few sums reach as far as ε
+        if lattice(product).is_short(near, relative_width):  # few jumps are above ε
             return None
         return by_bounds(product, lambda form: form.known.inverse(delta, relative_width))
 
     def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
-        """Return the ε with ln H(ε) = log_delta, nearly and without proof."""
+        """Return the ε with ln H(ε) = log_delta, approximately and without error bounds."""
         law = lattice(product)
         first = chernoff_epsilon(product, log_delta)
         if first is None:
@@ -270,7 +272,7 @@ class LaplaceSums(Engine):
         if not law.is_short(ExactReal.of_rational(Fraction(first * _NEAR)), _FINE):
             return None
 
-        width = product.relative_width or _WIDTH  # so that answers share the tables
+        width = product.relative_width or _WIDTH  # the width of the answer, to share its tables
 
         def profile(at: ExactReal) -> arb:
             return arb(0) if product.is_beyond(at) else law.above(at, Kernel.EXCESS, width)
@@ -280,7 +282,7 @@ class LaplaceSums(Engine):
         return None
 
     def tails(self, product: Product, epsilon: ExactReal) -> Tails:
-        """Return both tails, an atom at ε counted on the side ≤; the smaller one is computed."""
+        """Return both tails, with an atom at ε on the side ≤; the smaller tail is computed."""
         top, law, asked = _top(product), lattice(product), product.relative_width
         if epsilon >= top:
             return Tails(arb(0), arb(1), arb(0), arb(1))
@@ -294,7 +296,7 @@ class LaplaceSums(Engine):
         return Tails(p_above=p, p_below=rest_p, q_above=q, q_below=rest_q)
 
     def first_answer(self, product: Product, ask: Callable[[Pair], T], width: Fraction) -> T:
-        """Return the answer of bounds where they are sooner, or where the sums are too long."""
+        """Return the answer of bounds if they are faster, or if the sums are too long."""
         if (sooner := quick(product, width)) is not None:
             with contextlib.suppress(UndecidedError):
                 return ask(sooner)
@@ -315,7 +317,7 @@ class LaplaceSums(Engine):
 
 
 def of_distances(distances: Sequence[ExactReal]) -> Product:
-    """Return Lap(1)^d at the given distances ≥ 0 against Lap(1)^d at 0; a distance 0 loses nothing.
+    """Return Lap(1)^d at the given distances ≥ 0 against Lap(1)^d at 0; a distance 0 has loss 0.
 
     Raises InvalidInputError if two distances have an irrational ratio.
     """
@@ -323,7 +325,7 @@ def of_distances(distances: Sequence[ExactReal]) -> Product:
 
 
 def of_counts(counts: Mapping[ExactReal, int]) -> Product:
-    """Return the same, from the distinct distances and how many coordinates have each."""
+    """Return the same, given the distinct distances and the number of coordinates with each."""
     positive = sorted(distance for distance in counts if distance.sign > 0)
     if any((distance / positive[0]).rational is None for distance in positive):
         raise InvalidInputError(
@@ -334,7 +336,7 @@ def of_counts(counts: Mapping[ExactReal, int]) -> Product:
 
 
 def is_laplace(pair: Pair) -> bool:
-    """Whether a pair is such a product."""
+    """Whether a pair is a product of Laplace laws with exact sums."""
     return isinstance(pair, Product) and isinstance(pair.engine, LaplaceSums)
 
 
@@ -345,19 +347,19 @@ class Lattice:
 
     unit: ExactReal
     groups: Groups
-    """The multiples, ascending, and how many coordinates have each."""
+    """The multiples, ascending, each with its number of coordinates."""
     mean: float
-    """E_P[L], nearly"""
+    """About E_P[L]."""
 
     def above(
         self, epsilon: ExactReal, kernel: Kernel, asked: Fraction | None, *, at_least: bool = False
     ) -> arb:
-        """Return ∫ over l > ε (l ≥ ε if `at_least`) of P, of Q, or the hockey-stick divergence.
+        """Return P(L > ε), Q(L > ε) or H(ε) for the kernel; with `at_least`, L ≥ ε replaces L > ε.
 
-        It is asked for to a relative width; None for flint's precision. Raises UndecidedError if
+        The relative width is `asked`, or None for the current precision. Raises UndecidedError if
         the sums would be too long.
         """
-        self._cost(epsilon)  # or it is refused
+        self._cost(epsilon)  # raises if they are
         goal, value = _goal(asked), arb(0)
         bits = goal + 2 * _coordinates(self.groups).bit_length() + 24
         for _ in range(_ROUNDS):
@@ -388,9 +390,9 @@ class Lattice:
         return scale * total / fmpz(2) ** _coordinates(self.groups)
 
     def _bar(self, epsilon: ExactReal, at_least: bool) -> tuple[int, int]:
-        """Return the last jump in units that does not count, and one below it that others share.
+        """Return the last jump, in units, that does not count; and one below it to be shared.
 
-        The latter leaves `_SHARED` to some power of the jumps ≥ 0, so that all small ε share it.
+        The latter leaves a share `_SHARED`^n of the jumps ≥ 0, so that all small ε share it.
         """
         ratio = epsilon / self.unit
         bar = math.floor(ratio)
@@ -412,7 +414,7 @@ class Lattice:
         *,
         above: bool,
     ) -> tuple[arb, arb]:
-        """Return the probabilities above ε, and not: the one that is named is summed."""
+        """Return the probabilities above ε and not above ε; `above` says which one is summed."""
         if above:
             value = self.above(epsilon, kernel, asked)
             return value, 1 - value
@@ -420,9 +422,9 @@ class Lattice:
         return 1 - value, value
 
     def is_short(self, epsilon: ExactReal, asked: Fraction | None) -> bool:
-        """Whether the sums are short enough; shorter ones if another engine meets the goal too."""
+        """Whether the sums are short enough; the limit is lower if another engine can answer."""
         if asked is not None and asked < _WIDE:
-            return True  # they are the only way
+            return True  # there is no other way
         try:
             cost = self._cost(epsilon)
         except UndecidedError:
@@ -430,7 +432,7 @@ class Lattice:
         return asked is None or cost < (_LONG_PATIENCE if asked < _FINE else _PATIENCE)
 
     def _cost(self, epsilon: ExactReal) -> float:
-        """Return roughly how many microseconds the sums above ε take.
+        """Return roughly the time, in microseconds, that the sums above ε take.
 
         Raises UndecidedError if they are too long.
         """
@@ -442,7 +444,7 @@ class Lattice:
         if terms > MAX_TERMS:
             raise _too_long(float(terms))
         rows, known = 0, 1
-        for _, count in self.groups:  # a table grows with each group, up to all jumps
+        for _, count in self.groups:  # a table grows with each group, up to the number of jumps
             rows += min(known, jumps) * count
             known *= count + 1
         slower = 1 + coordinates / _SUMS_MANY
@@ -451,7 +453,7 @@ class Lattice:
 
 @functools.lru_cache(maxsize=64)
 def lattice(product: Product) -> Lattice:
-    """Return the distances of a product that the engine is for."""
+    """Return the distances of a product of this engine."""
     distances = [(pair.distance, n) for pair, n in product.factors if isinstance(pair, LaplacePair)]
     if not distances:
         return Lattice(ExactReal.of_rational(1), (), 0.0)
@@ -477,33 +479,33 @@ def _top(product: Product) -> ExactReal:
 
 
 def _is_long(product: Product, asked: Fraction) -> bool:
-    """Whether the sums are too long for a width."""
+    """Whether the sums are too long for this relative width."""
     return not lattice(product).is_short(ExactReal.of_rational(0), asked)
 
 
 def by_bounds(product: Product, ask: Callable[[Product], T]) -> T:
-    """Return the answer of added noise, or of a grid where that takes too long."""
+    """Return the answer of the engine that adds noise, or of a grid if that takes too long."""
     with contextlib.suppress(UndecidedError):
         return ask(_blurred(product))
     return ask(_on_grid(product))
 
 
 def quick(product: Product, asked: Fraction | None) -> Product | None:
-    """Return the same product for bounds where they answer sooner than sums, else None."""
+    """Return the product with the engine that adds noise if it is faster than sums, else None."""
     if asked is None or asked < _FINE or sum(n for _, n in product.factors) <= _FEW_SHIFTS:
         return None
     return _blurred(product)
 
 
 def _on_grid(product: Product) -> Product:
-    """Return the same product for the engine that takes any shifts."""
+    """Return the product with the engine for any shifts."""
     from dpassay.accountant.composition.lattice import GRID
 
     return product.asked(GRID)
 
 
 def _blurred(product: Product) -> Product:
-    """Return the same product for the engine that adds noise to the loss."""
+    """Return the product with the engine that adds noise to the loss."""
     from dpassay.accountant.composition.blur import BLURRED
 
     return product.asked(BLURRED)

@@ -187,10 +187,12 @@ def _parameters(body: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return text with what Markdown would read as marks escaped, outside of code."""
+    """Escape what Markdown would read as marks, outside of code, tables and emphasised words."""
     if text.startswith("    "):
         return text
-    parts = re.split(r"(`[^`]+`)", text)
+    if re.match(r"=+ +=", text):
+        return f"```text\n{text}\n```"
+    parts = re.split(r"(`[^`]+`|(?<!\S)\*[A-Za-z][^*`]*\*(?!\w))", text)
     return "".join(
         part if index % 2 else re.sub(r"([*_<\[\]$\\])", r"\\\1", part)
         for index, part in enumerate(parts)

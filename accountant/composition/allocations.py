@@ -1,7 +1,7 @@
-"""Random allocations and Gaussian releases together: the sum of their losses is one law.
+"""Products of random allocations and Gaussian releases: the sum of their losses is one law.
 
-Those of one direction, ln W of each epoch, add up to a sum on a line
-(`dpassay.accountant.pairs.allocation`); Gaussian losses join it.
+The losses of random allocations in one direction, ln W for each epoch, add up to a sum on a line
+(`dpassay.accountant.pairs.allocation`). Gaussian losses are added to it.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from dpassay.accountant.pairs.gaussian import GaussianPair
 @final
 @dataclass(frozen=True)
 class Allocations(Engine):
-    """One sum for a product of random allocations in one direction, and of Gaussian pairs."""
+    """An engine for a product of random allocations in one direction and of Gaussian pairs."""
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return H(ε) for any real ε."""
         return _random_sum(product).hockey_stick(epsilon, mixed_first=_mixed_first(product))
 
     def tails(self, product: Product, epsilon: ExactReal) -> Tails:
-        """Return the tails: to the precision, but not relative to themselves."""
+        """Return the tails; their errors are small absolutely, not relative to the tails."""
         return _random_sum(product).tails(epsilon, mixed_first=_mixed_first(product))
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return a bound from the moments of the likelihood ratio."""
+        """Return an upper bound on H(ε) from the moments of the likelihood ratio."""
         return _random_sum(product).bound(epsilon, mixed_first=_mixed_first(product))
 
     def estimate_log_delta(self, product: Product, epsilon: float) -> float | None:
-        """Return ln H(ε) from few bits, or None where they are lost."""
+        """Return ln H(ε) at low precision, or None if cancellation is too large."""
         return _random_sum(product).estimate_log_delta(epsilon, mixed_first=_mixed_first(product))
 
     def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
-        """Return the ε ≥ 0 with ln H(ε) = log_delta from few bits."""
+        """Return the ε ≥ 0 with ln H(ε) = log_delta, at low precision."""
         return _random_sum(product).estimate_epsilon(log_delta, mixed_first=_mixed_first(product))
 
 
@@ -64,7 +64,7 @@ def _mixed_first(product: Product) -> bool:
 
 
 def together(factors: Sequence[Factor]) -> list[Factor]:
-    """Put random allocations and Gaussian pairs together, where there are several."""
+    """Combine random allocations and Gaussian pairs into one factor if there are several."""
     allocations, normals = _split(factors)
     directions = {pair.mixed_first for pair, _ in allocations}
     if len(directions) != 1 or sum(n for _, n in [*allocations, *normals]) == 1:

@@ -1,4 +1,4 @@
-"""Products of finite pairs: the law of the sum of their losses, exactly."""
+"""Products of finite pairs: the exact law of the sum of their losses."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.pairs.finite import FinitePair
 
 CONVOLUTION_MAX_VALUES = 1 << 17
-"""Most values of the sum of the losses whose masses are formed."""
+"""Largest number of values of the sum whose masses are computed."""
 
 
 FEW_VALUES = 1 << 11
-"""Values of a sum up to which they are listed at once: more take longer than a little noise that is
-added, and are listed where that does not work."""
+"""Number of values of a sum up to which they are listed at once. More take longer than bounds by
+added noise, and are listed only if those fail."""
 _HALVINGS = 8
-"""Halvings of the range of a sum whose upper ends have tables of their own: with more, a question
-near the largest loss takes less."""
+"""Number of tables for the upper ends of the range of a sum, each half as long as the next. With
+more, a question near the largest loss takes less time."""
 _ROUNDING = 1e-9
-"""Far above the relative roundings of sums of products in floats."""
+"""Far above the relative rounding errors of sums of products in floats."""
 
 Finite: TypeAlias = tuple[tuple[FinitePair, int], ...]
 """Finite pairs and their counts."""
@@ -44,15 +44,15 @@ Finite: TypeAlias = tuple[tuple[FinitePair, int], ...]
 @final
 @dataclass(frozen=True)
 class Sums(Engine):
-    """Every value of the sum of the losses of finite pairs, and its mass.
+    """An engine that lists every value of the sum of the losses of finite pairs, with its mass.
 
-    Either the sums lie in a box of a lattice with few points, and the masses are the coefficients
-    of a product of powers of polynomials; or there are few distinct multisets of outcomes, and
-    their multinomial masses are listed. Both are exact; the shorter of the two is taken.
+    There are two exact ways, and the shorter one is used. If the sums lie in a box of a lattice
+    with few points, the masses are the coefficients of a product of powers of polynomials. If there
+    are few distinct multisets of outcomes, their multinomial masses are listed.
     """
 
     def largest(self, pair: Pair) -> ExactReal | None:
-        """Return the largest loss of a factor where all its losses are finite and exact."""
+        """Return the largest loss of a factor if all its losses are finite and exact."""
         assert isinstance(pair, FinitePair)
         if (rational := pair.known.max_loss()) is not None:
             return rational
@@ -62,7 +62,7 @@ class Sums(Engine):
         return max(exact) if whole else None
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return P(L > ε) − e^ε Q(L > ε) over the values, and P(L = ∞)."""
+        """Return P(L > ε) − e^ε Q(L > ε) as a sum over the values; P includes L = ∞."""
         factors, bound = of_finite(product.factors), epsilon.ball()
         floors = (floor for floor in _floors(factors) if floor is None or bound >= ball(floor))
         table = _table(factors, ctx.prec, next(floors))
@@ -73,10 +73,10 @@ class Sums(Engine):
         return total + product.infinity_mass()
 
     def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:
-        """Return the ε with ln H(ε) = log_delta: between two values H(ε) = p − e^ε q.
+        """Return the ε with ln H(ε) = log_delta, from H(ε) = p − e^ε q between adjacent values.
 
-        The tables that reach down to some value are formed in turn, the shortest first; None where
-        there is only one, at whatever precision.
+        The tables for the upper ends of the range are computed in turn, the shortest first. Return
+        None if there is only one table.
         """
         factors, target = of_finite(product.factors), arb(log_delta).exp() - product.infinity_mass()
         floors = _floors(factors)
@@ -89,7 +89,7 @@ class Sums(Engine):
         return None
 
     def tails(self, product: Product, epsilon: ExactReal) -> Tails:
-        """Return the masses of {L > ε} and {L ≤ ε}, each as a sum of its own."""
+        """Return the masses of {L > ε} and {L ≤ ε}, each as its own sum."""
         table = _table(of_finite(product.factors), ctx.prec)
         below, above = table.cut(epsilon.ball())
         p_above, q_above = table.p_from[above], table.q_from[above]
@@ -115,7 +115,7 @@ def of_finite(factors: Sequence[Factor]) -> Finite:
 
 
 def size(factors: Finite) -> int:
-    """Return how many values of the finite loss there can be, before any mass is formed."""
+    """Return an upper bound on the number of values of the finite loss; no masses are computed."""
     plan = _plan(factors)
     if any(all(point is None for point in row) for row in plan.points):
         return 0
@@ -140,11 +140,11 @@ class Value:
 
     @cached_property
     def exact(self) -> ExactReal | None:
-        """The loss as an exact number, None where it is none."""
+        """The loss as an exact number, or None if it is none."""
         return self.generators.exact(self.vector)
 
     def above(self, epsilon: ExactReal) -> bool | None:
-        """Whether the value exceeds ε, None where the precision does not decide."""
+        """Whether the value exceeds ε, or None if the precision does not decide."""
         threshold = epsilon.ball()
         if self.loss > threshold or self.loss <= threshold or self.exact is None:
             return True if self.loss > threshold else False if self.loss <= threshold else None
@@ -162,13 +162,13 @@ class Value:
 @final
 @dataclass(frozen=True)
 class Table:
-    """The values with a finite loss, and the running sums of their masses."""
+    """The finite values of the loss, and cumulative sums of their masses."""
 
     values: list[Value]
     lowest: list[arb]
     """The lower ends of the losses, ascending."""
     highest: list[arb]
-    """The largest upper end so far, ascending."""
+    """The running maximum of the upper ends."""
     p_from: list[arb]
     q_from: list[arb]
     p_upto: list[arb]
@@ -176,7 +176,7 @@ class Table:
 
     @staticmethod
     def of(values: list[Value]) -> Table:
-        """Sort the values and add up their masses from both ends."""
+        """Sort the values and accumulate their masses from both ends."""
         values = sorted(values, key=lambda value: value.loss.lower())
         tops: list[arb] = []
         for value in values:
@@ -195,12 +195,12 @@ class Table:
         )
 
     def at(self, i: int) -> arb:
-        """Return H at the value i, but for P(L = ∞)."""
+        """Return H at the i-th value, minus P(L = ∞)."""
         value: arb = self.p_from[i] - self.values[i].loss.exp() * self.q_from[i]
         return value
 
     def cut(self, threshold: arb) -> tuple[int, int]:
-        """Return i ≤ j: values before i are at most a threshold, values from j on exceed it."""
+        """Return i ≤ j such that values before i are ≤ threshold and values from j on exceed it."""
         above = bisect_right(self.lowest, threshold.upper())
         return min(bisect_right(self.highest, threshold.lower()), above), above
 
@@ -208,21 +208,21 @@ class Table:
 @final
 @dataclass(frozen=True)
 class _Plan:
-    """The outcomes of every factor as points of one lattice, and how many sums there can be."""
+    """The outcomes of every factor as points of one lattice, and the possible number of sums."""
 
     generators: Generators
     basis: Basis
     origin: Vector
-    """The sum of the losses of one outcome of every factor: where the lattice begins."""
+    """The loss with one fixed outcome in every factor: the origin of the lattice."""
     points: tuple[tuple[Vector | None, ...], ...]
-    """Per factor: the coordinates of each outcome from there, None where P or Q has no mass."""
+    """Per factor, the coordinates of each outcome from there; None if P or Q has no mass on it."""
     box: int
-    """Points of the least box that contains all sums."""
+    """Number of points of the smallest box that contains all sums."""
     multisets: int
-    """Choices, with repetition, of the distinct points of each factor."""
+    """Number of choices, with repetition, of the distinct points of each factor."""
 
     def heights(self) -> list[float]:
-        """Return the losses of the rows of the basis."""
+        """Return the losses of the rows of the basis, in floats."""
         known = self.generators.balls()
         rows = (sum(map(operator.mul, row, known), start=arb(0)) for row in self.basis.rows)
         return [float(loss.mid()) for loss in rows]
@@ -263,10 +263,10 @@ def _difference(vector: Vector, other: Vector) -> Vector:
 
 @functools.lru_cache(maxsize=64)
 def _floors(factors: Finite) -> tuple[Fraction | None, ...]:
-    """Return losses below which values are left out where H is asked above, the largest first.
+    """Return losses below which a table may leave values out, the largest first.
 
-    The last one is None: nothing is left out. A box and the powers of one law have no shorter form,
-    and a short list has no need.
+    Such a table gives H above its loss. The last entry is None, for the whole table. It is the only
+    one for a box and for powers of one law, which have no shorter form, and for short lists.
     """
     plan = _plan(factors)
     powers = (
@@ -290,7 +290,7 @@ def _floors(factors: Finite) -> tuple[Fraction | None, ...]:
 
 @functools.lru_cache(maxsize=16)
 def _table(factors: Finite, precision: int, floor: Fraction | None = None) -> Table:
-    """Return the table of all values from a floor on, and perhaps of others."""
+    """Return a table of all values from `floor` on; it may contain lower values."""
     plan = _plan(factors)
     if any(all(point is None for point in row) for row in plan.points):
         return Table.of([])
@@ -326,7 +326,7 @@ def _table(factors: Finite, precision: int, floor: Fraction | None = None) -> Ta
 
 
 def _merged(row: Sequence[Vector | None], masses: Sequence[arb]) -> dict[Vector, arb]:
-    """Add up the masses of outcomes with the same loss."""
+    """Return the law of the loss, with the masses of outcomes of equal loss added up."""
     law: dict[Vector, arb] = {}
     for point, mass in zip(row, masses, strict=True):
         if point is not None:
@@ -335,9 +335,9 @@ def _merged(row: Sequence[Vector | None], masses: Sequence[arb]) -> dict[Vector,
 
 
 def _in_box(laws: Sequence[tuple[dict[Vector, arb], int]]) -> Iterator[tuple[Vector, arb]]:
-    """Yield the sums by polynomials: a point of the box is a number in mixed radix.
+    """Yield the sums by polynomials, whose exponents number the points of the box in mixed radix.
 
-    Coefficients that no sum reaches come out as balls around 0, which contain what they should.
+    Coefficients that no sum reaches are balls around 0, which contain their true value 0.
     """
     dimension = len(next(iter(laws[0][0])))
     starts = [[min(point[i] for point in law) for i in range(dimension)] for law, _ in laws]
@@ -372,10 +372,10 @@ def _in_box(laws: Sequence[tuple[dict[Vector, arb], int]]) -> Iterator[tuple[Vec
 def _by_multisets(
     laws: Sequence[tuple[dict[Vector, arb], int]], heights: Sequence[float], least: float
 ) -> Iterator[tuple[Vector, arb]]:
-    """Yield the sums by convolving the multinomial law of each factor.
+    """Yield the sums by convolving the multinomial laws of the factors.
 
-    A partial sum is left out where the rest, at its highest, does not lift it to `least`. Heights
-    are sums of products in floats: `spare` is above all their roundings.
+    A partial sum is left out if even the highest remaining losses do not lift it to `least`.
+    Heights are float sums of products; `least` is lowered by more than all their rounding errors.
     """
     tops = [count * max(_height(point, heights) for point in law) for law, count in laws]
     sizes = (

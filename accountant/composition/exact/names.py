@@ -1,10 +1,14 @@
-"""The values of a sum of losses: exact names for them, so that equal ones are merged.
+"""Exact representations of the values of a sum of losses, so that equal values are merged.
 
-A loss of a finite pair is known in one of three ways: as an exact number (a multiple of a unit),
-as the logarithm of a rational number p/q (a product of powers of pairwise coprime integers), or
-only as the logarithm of two balls (then its outcome is a generator of its own, and the mirrored
-outcome is its negative where the source says so). Each becomes a vector of integers over
-these generators, and the loss of a product is the sum of such vectors.
+The loss of an outcome of a finite pair is known in one of three ways:
+
+- as an exact number, a multiple of a unit;
+- as the logarithm of a rational number p/q, a product of powers of pairwise coprime integers;
+- only as the logarithm of a ratio of two balls. Then the outcome is a generator of its own. If its
+  laws are mirrored (`is_mirrored`), the loss of the mirrored outcome is its negative.
+
+Each loss becomes a vector of integers over these generators. The loss of a product is the sum of
+such vectors.
 """
 
 from __future__ import annotations
@@ -24,26 +28,26 @@ from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
 
 Vector: TypeAlias = tuple[int, ...]
 Origin: TypeAlias = tuple[FiniteLaws, int, int]
-"""A source, the index of its laws, and an outcome."""
+"""A source, the index of its laws and the number of an outcome."""
 Loss: TypeAlias = ExactReal | Fraction | tuple[Origin, int]
-"""An exact loss, a ratio p/q, or an outcome with the sign of its loss."""
+"""An exact loss, a ratio p/q, or an outcome together with the sign of its loss."""
 
 
 @final
 @dataclass(frozen=True)
 class Generators:
-    """What the entries of a vector count."""
+    """The generators: the quantities whose integer multiples make up a loss."""
 
     units: tuple[ExactReal, ...]
-    """Exact numbers, pairwise of irrational ratio."""
+    """Exact numbers with pairwise irrational ratios."""
     integers: tuple[int, ...]
-    """Pairwise coprime integers > 1: their logarithms."""
+    """Pairwise coprime integers > 1, which stand for their logarithms."""
     outcomes: tuple[Origin, ...]
-    """Outcomes: the logarithms of p/q there."""
+    """Outcomes, which stand for the logarithms of their p/q."""
 
     @staticmethod
     def of(losses: Iterable[Loss]) -> Generators:
-        """Return generators of all the losses."""
+        """Return generators for all the losses."""
         classes: list[tuple[ExactReal, list[Fraction]]] = []
         integers: list[int] = []
         outcomes: list[Origin] = []
@@ -80,7 +84,7 @@ class Generators:
         return (*exact, *powers, *signs)
 
     def balls(self) -> list[arb]:
-        """Return the values of the generators, at flint's current precision."""
+        """Return the values of the generators, at the current precision."""
         values = [unit.ball() for unit in self.units]
         values += [arb(base).log() for base in self.integers]
         for source, index, outcome in self.outcomes:
@@ -89,10 +93,10 @@ class Generators:
         return values
 
     def exact(self, vector: Vector) -> ExactReal | None:
-        """Return a loss as an exact number, None where it is none (or not known to be one).
+        """Return a loss as an exact number, or None if it is none or is not known to be one.
 
-        A sum of an algebraic number and the logarithm of a rational number other than 1 is
-        transcendental (Lindemann), so only losses with unknown outcomes can escape.
+        By Lindemann's theorem the sum of an algebraic number and the logarithm of a rational number
+        other than 1 is transcendental. So an exact loss is missed only if outcomes are involved.
         """
         count = len(self.units)
         if any(vector[count:]):
@@ -104,7 +108,7 @@ class Generators:
 @final
 @dataclass(frozen=True)
 class Basis:
-    """A basis of the lattice that some vectors span: fewer coordinates, no gaps."""
+    """A basis of the lattice spanned by some vectors, which has fewer coordinates and no gaps."""
 
     rows: tuple[Vector, ...]
 
@@ -137,7 +141,7 @@ class Basis:
 
 
 def losses(pair: FinitePair) -> list[Loss | None]:
-    """Return the loss of every outcome, None where P or Q does not charge it."""
+    """Return the loss of every outcome; None if P or Q has no mass on it."""
     source, index = pair.source, pair.index
     exact, known = source.rational_masses(index), source.exact_losses(index)
     p, q = source.masses(index)
@@ -165,7 +169,7 @@ def _named(pair: FinitePair, outcome: int, count: int) -> Loss:
 
 
 def masses(pair: FinitePair) -> list[arb]:
-    """Return the masses of P, exactly rounded where they are rational."""
+    """Return the masses of P, correctly rounded if they are rational."""
     exact = pair.source.rational_masses(pair.index)
     if exact is not None:
         return [ball(mass) for mass in exact[1 if pair.flipped else 0]]
@@ -187,7 +191,7 @@ def _gcd(ratios: Sequence[Fraction]) -> Fraction:
 
 
 def _refine(bases: list[int], number: int) -> None:
-    """Make pairwise coprime integers of which the old ones and the number are products."""
+    """Refine pairwise coprime integers such that `number` and the old ones are products of them."""
     waiting = [number]
     while waiting:
         new = waiting.pop()

@@ -1,4 +1,4 @@
-"""Losses as lists of values, on vertical lines, and the moments of the loss of Laplace noise."""
+"""Moments on vertical lines of losses given as lists of values and of Laplace losses."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 
 
 MAX_VALUES = 1 << 12
-"""Most values of one loss that are listed."""
+"""Largest number of listed values of one loss."""
 _WHOLE = 1e-12
-"""Error of a sum of masses up to which it is 1, and M − 1 is summed without cancellation."""
+"""Error up to which a sum of masses counts as 1, so that M − 1 is summed without cancellation."""
 _LISTS_NEAR, _LARGEST = 0.5, 700.0
-"""|ln M| from which on it needs no such sum, and the exponents that floats have in it."""
+"""|ln M| from which no such sum is needed, and the largest exponent in it."""
 _DEVIATIONS = 10
-"""Deviations at which a discrete Gaussian law ends for floats: e^−50 of its peak."""
+"""Standard deviations at which a discrete Gaussian law ends in floats: e^−50 of its peak."""
 _FARTHEST = 2.0**50
-"""Outcomes beyond it are not all floats."""
+"""Larger outcomes are not all representable as floats."""
 
 
 def finite_list(pair: Pair) -> FinitePair | None:
-    """Return a pair on a short list with some finite loss, None for any other pair."""
+    """Return a pair as a short list with some finite loss, or None for any other pair."""
     small = finite(pair)
     if small is None or len(small.source.outcomes(small.index)) > MAX_VALUES:
         return None
@@ -55,18 +55,18 @@ def finite_list(pair: Pair) -> FinitePair | None:
 @final
 @dataclass(frozen=True)
 class Tilted:
-    """The outcomes that count on a line Re z = c: their numbers, losses, and shares p e^{cl}."""
+    """The outcomes that matter on a line Re z = c, their losses and their terms p e^{cl}."""
 
     outcomes: Sequence[int]
     rule: Quadrature
 
 
 class Listed(Moments):
-    """M(z) = Σ p e^{zl} over outcomes, all or those that count."""
+    """M(z) = Σ p e^{zl} over all outcomes, or over those that matter."""
 
     @abstractmethod
     def tilted(self, c: Fraction) -> Tilted:
-        """Return the terms of M(c), and a bound of what is left out."""
+        """Return the terms of M(c), and a bound on the terms left out."""
 
     def value(self, c: Fraction) -> arb:
         """Return the sum."""
@@ -76,7 +76,7 @@ class Listed(Moments):
 @final
 @dataclass(frozen=True)
 class ListTransform(Listed):
-    """Finite losses of a pair on a short list, numbered as they are listed."""
+    """Finite losses of a pair on a short list, in the order of the list."""
 
     pair: FinitePair
 
@@ -97,20 +97,20 @@ class ListTransform(Listed):
 @final
 @dataclass(frozen=True)
 class DiscreteGaussianTransform(Listed):
-    """The losses (2xs − s²)/2v of discrete Gaussian laws, x the outcome.
+    """The losses (2xs − s²)/2v of discrete Gaussian laws, where x is the outcome.
 
-    With m = s(1 + c) the terms of M(c) are e^{c(c + 1)s²/2v} e^{−(x − m)²/2v}/θ. Those with
-    |x − m| > R, in size, are together at most 2(1 + √(πv/2)) e^{−R²/2v} of the factor.
+    With m = s(1 + c) the terms of M(c) are e^{c(c + 1)s²/2v} e^{−(x − m)²/2v}/θ. The terms with
+    |x − m| > R sum to at most 2(1 + √(πv/2)) e^{−R²/2v} times the factor e^{c(c + 1)s²/2v}/θ.
     """
 
     pair: DiscreteGaussianPair
 
     def spread(self, bits: int) -> int:
-        """Return an R beyond which the rest is less than 2^−bits, nearly."""
+        """Return an R such that the terms beyond it sum to about 2^−bits at most."""
         return math.isqrt(math.ceil(2 * float(self.pair.parameter) * (bits + 16))) + 1  # ln 2 < 1
 
     def tilted(self, c: Fraction) -> Tilted:
-        """Return terms down to the current precision."""
+        """Return the terms down to the current precision."""
         v, s, reach = self.pair.parameter.ball(), self.pair.shift, self.spread(ctx.prec)
         centre = s * (1 + c)
         around = range(round(centre) - reach - 1, round(centre) + reach + 2)
@@ -148,7 +148,7 @@ class _FloatSums(ABC):
         """Return losses, their shares of M(c), and ln M(c)."""
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
-        """Return ln M(c), the mean and the variance."""
+        """Return ln M(c) and its first two derivatives."""
         losses, shares, size = self.tilted(c)
         mean = math.fsum(shares * losses)
         return size, mean, float(shares @ (losses - mean) ** 2)
@@ -161,7 +161,7 @@ class FloatList(_FloatSums):
 
     losses: Floats
     logs: Floats
-    """ln p, where p may be too small for floats."""
+    """ln p, stored because p may underflow."""
     p: Floats
 
     @staticmethod
@@ -188,15 +188,15 @@ class FloatList(_FloatSums):
 @final
 @dataclass(frozen=True)
 class FloatDiscreteGaussian(_FloatSums):
-    """Values near the mean of the tilted law."""
+    """Discrete Gaussian outcomes near the mean of the tilted law."""
 
     parameter: float
     shift: int
 
     def tilted(self, c: float) -> tuple[Floats, Floats, float]:
-        """Return the terms at the outcomes that count.
+        """Return the terms at the outcomes that matter.
 
-        Raises UndecidedError where floats do not distinguish neighbouring outcomes.
+        Raises UndecidedError if floats do not distinguish neighbouring outcomes.
         """
         v, s = self.parameter, self.shift
         if not abs(s * (1 + c)) < _FARTHEST:
@@ -216,27 +216,27 @@ class FloatDiscreteGaussian(_FloatSums):
 
 
 _PRECISION = 128
-"""Bits of a bound of the decay, which becomes a float."""
+"""Precision, in bits, of balls that are rounded to floats."""
 _HALF = Fraction(1, 2)
 _NEAR = 1e-3
-"""The least |s| in floats: terms cancel at 0, and nearby the mean is linear."""
+"""Least |s| in floats: terms cancel at 0, near which the mean is linear."""
 _LARGE = 1.0
-"""|s|τ beyond which e^{−2|s|τ} is split off: the sum of both exponentials would overflow."""
+"""|s|τ beyond which e^{−2|s|τ} is factored out: the sum of both exponentials would overflow."""
 _SMALL = 0.5
-"""The distance of s = z + ½ from z."""
+"""The difference between s = z + ½ and z."""
 
 
 @final
 @dataclass(frozen=True)
 class LaplaceMoments(Transform):
-    """M(z) = ((z + 1) e^{τz} + z e^{−τ(z + 1)})/(2z + 1), τ the distance."""
+    """M(z) = ((z + 1) e^{τz} + z e^{−τ(z + 1)})/(2z + 1), where τ is the distance."""
 
     is_closed = True
 
     distance: ExactReal
 
     def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
-        """Return the closed form, where 2z + 1 is not 0."""
+        """Return the ratios from the closed form; 2z + 1 must not be 0."""
         t, whole = self.distance.ball(), self.value(c)
         points = (acb(ball(c), ball(j * step)) for j in range(1, count))
         return [acb(1)] + [
@@ -245,7 +245,7 @@ class LaplaceMoments(Transform):
         ]
 
     def decay(self, c: Fraction) -> Decay:
-        """Return 1: atoms keep |M| from falling."""
+        """Return r = 1: atoms keep |M| from decaying."""
         return NoDecay()
 
     def value(self, c: Fraction) -> arb:
@@ -262,24 +262,24 @@ class LaplaceMoments(Transform):
 
 
 _FLAT = 0.05
-"""x below which differences of sinh x and cosh x are summed by Taylor's formula."""
+"""x below which differences of sinh x and cosh x are computed by Taylor's formula."""
 
 
 @final
 @dataclass(frozen=True)
 class FloatLaplace:
-    """ln M(z) with relative accuracy, as E[L] is small where τ is.
+    """ln M(z) with high relative accuracy, also for small τ, where E[L] is small.
 
     With f = (z + 1)/(2z + 1) and g = z/(2z + 1), M − 1 = f e₂(τz) + g e₂(−τ(z + 1)), where
-    e₂(x) = e^x − 1 − x; the terms of first order cancel.
+    e₂(x) = e^x − 1 − x: the first-order terms cancel.
     """
 
     tau: float
 
     def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
-        """Return ln M(c + it) − ln M(c) − it (ln M)'(c), M(z) = M(−1 − z) = r e^{τz}.
+        """Return ln M(c + it) − ln M(c) − it (ln M)'(c), using M(z) = M(−1 − z) = r e^{τz}.
 
-        With s = z + ½ it is r = (s + ½ + (s − ½) e^{−2τs})/2s.
+        With s = z + ½, r = (s + ½ + (s − ½) e^{−2τs})/2s.
         """
         side = 1.0 if c + _SMALL >= 0 else -1.0
         s = max(abs(c + _SMALL), _NEAR) + 1j * np.append(0.0, t)
@@ -311,7 +311,7 @@ class FloatLaplace:
         return math.log1p(size), mean, bend / (1 + size) - mean * mean
 
     def _middle(self, s: float) -> tuple[float, float, float]:
-        """Return the same where M is small: M = e^{−τ/2} (cosh x + τ/2 · sinh x/x), x = τs."""
+        """Return the same for small M, from M = e^{−τ/2} (cosh x + τ/2 · sinh x/x), x = τs."""
         t, x = self.tau, self.tau * s
         cosh, sinh = math.cosh(x), math.sinh(x)
         if x < _FLAT:  # Taylor's formula: the terms below cancel

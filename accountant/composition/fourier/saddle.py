@@ -1,4 +1,4 @@
-"""The saddle of M(s) e^{−sε} |κ(s)| on the real axis: the minimum of a convex function."""
+"""The saddle point of M(s) e^{−sε} |κ(s)| on the real axis: the minimum of a convex function."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from typing import Protocol, final
 from dpassay.accountant.errors import UndecidedError
 
 _MOST_STEPS = 200
-"""Steps of the search: it halves a bracket at worst, and floats have fewer halves."""
+"""Limit on the steps of the search: each bisects a bracket at worst, and floats allow fewer."""
 _CLOSE = 1e-3
-"""Error of the saddle, in its widths: a line through it has as few nodes as the exact one."""
+"""Error of the saddle point in its widths: a line this close has as few nodes as the exact one."""
 _MOST_MOVES = 24
-"""Tilts that are tried for a period: it is flat near the best one."""
+"""Number of tilts that are tried for a period, which is flat near the best tilt."""
 _FLAT = 0.8
-"""Logarithmic slope of the size of a bound from which on the tilt is near its best, 1."""
+"""Logarithmic slope of the size of a bound from which the tilt is near its best; there it is 1."""
 _CLOSE_MOVES = 0.75
-"""Ratio of the ends of a bracket of tilts at which it is narrow enough."""
+"""Ratio of the ends of a bracket of tilts from which it is narrow enough."""
 _STEEPEST = 0.1
-"""Least slope that a next tilt is guessed from: smaller ones would leap too far."""
+"""Least slope from which the next tilt is extrapolated; smaller ones would lead too far."""
 _BACK = 0.6
-"""Factor of a tilt that is too large."""
+"""Factor for a tilt that is too large."""
 _LEAP = 2.0
-"""Largest factor of one that is too small: beyond, moments may be unknown."""
+"""Largest factor for a tilt that is too small: further out the moments may be unknown."""
 _FIRST_STEPS = 8
-"""Steps in which a bracket with an end that is not evaluated yet is not halved: a start near the
-saddle takes two."""
+"""Number of steps before which a bracket with an end not yet evaluated is not bisected; from a good
+start two suffice."""
 _TINY = 1e-13
-"""Relative width of a bracket beyond which floats tell nothing."""
+"""Relative width of a bracket below which floats have no information."""
 _HALVINGS = 24
-"""Halvings between two parabolas: the point is only a guess."""
+"""Bisections between two parabolas, whose result is only a guess."""
 _CREEPING, _FAST = 0.2, 0.1
-"""Ratios of f′ after and before a step: above the first Newton's method creeps, as towards an
-exponential; above the second a slow search goes where two parabolas meet."""
+"""Ratios of f′ after a step to f′ before it. Above the first, Newton's method converges slowly, as
+for an exponential. Above the second, a slow search continues where two parabolas meet."""
 _MOST_RETREATS, _RETREAT = 10, 0.25
-"""Times that a tilt of unknown moments is given up, and the share of the way that is kept."""
+"""How often a tilt with unknown moments is given up; and the share of the step that is kept."""
 
 
 class Cumulants(Protocol):
-    """What the search needs to know of a loss."""
+    """The information about a loss that the search needs."""
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """Return ln M(c) and its first two derivatives."""
@@ -48,7 +48,7 @@ class Cumulants(Protocol):
 @final
 @dataclass(frozen=True)
 class Strip:
-    """An interval between two neighbouring poles of a kernel, either end possibly infinite."""
+    """An interval between two adjacent poles of a kernel; its ends may be infinite."""
 
     low: float
     high: float
@@ -58,7 +58,7 @@ class Strip:
 @final
 @dataclass(frozen=True)
 class Saddle:
-    """The minimum and the second derivative of the logarithm there."""
+    """The minimum point, and the second derivative of the logarithm there."""
 
     c: float
     curvature: float
@@ -74,15 +74,13 @@ def saddle(
 ) -> Saddle:
     """Find the minimum of the convex function f(s) = K(s) − sε − Σ ln|s − pole|, K = ln M.
 
-    The zero of f′ is searched by Newton's method inside a bracket that shrinks. Where that is
-    slow, because beyond some s a few large losses make up M, e^f is taken for a sum of two such
-    functions.
-    `close` is the error allowed, in units of the width of the saddle; the search begins at
-    `start`, if that is in the strip.
+    Newton's method finds the zero of f′ inside a shrinking bracket. It is slow if a few large
+    losses dominate M beyond some s; then e^f is modelled as a sum of two exponentials of parabolas.
+    `close` is the allowed error, in units of the width of the saddle point. The search begins at
+    `start` if that is in the strip. It does not go beyond a point with unknown moments.
 
-    A point with no known moment is not passed. Raises ArithmeticError where no bracket is found, as
-    for an ε beyond every loss, or where f is not curved, and UndecidedError where the moments stay
-    unknown.
+    Raises ArithmeticError if no bracket is found, as for an ε beyond every loss, or if f has no
+    curvature; raises UndecidedError if the moments remain unknown.
     """
     low, high = _End(strip.low), _End(strip.high)
     s = start if start is not None and strip.low < start < strip.high else _start(strip)
@@ -97,7 +95,7 @@ def saddle(
             continue
         value = first - epsilon - sum(1 / (s - pole) for pole in strip.poles)
         curvature = second + sum((s - pole) ** -2 for pole in strip.poles)
-        if not curvature > 0:  # beyond every loss but one
+        if not curvature > 0:  # beyond all losses but one
             break
         height = size - s * epsilon - sum(math.log(abs(s - pole)) for pole in strip.poles)
         width = high.s - low.s
@@ -122,7 +120,7 @@ def saddle(
 @final
 @dataclass(frozen=True, slots=True)
 class _End:
-    """An end of the bracket, with f, f′ and f″ where they are known."""
+    """An end of the bracket, with f, f′ and f″ if they are known there."""
 
     s: float
     value: float = math.nan
@@ -130,16 +128,16 @@ class _End:
     curvature: float = math.nan
 
     def beside(self, s: float) -> tuple[float, float]:
-        """Return f and f′ of a parabola."""
+        """Return f and f′ of the Taylor parabola at s."""
         away = s - self.s
         slope = self.slope + self.curvature * away
         return self.value + 0.5 * (self.slope + slope) * away, slope
 
 
 def _meeting(low: _End, high: _End) -> float:
-    """Return the minimum of e^l + e^h, l and h the parabolas at the ends; the middle without one.
+    """Return the minimum of e^l + e^h for the parabolas l and h at the ends, or else the middle.
 
-    There l + ln(−l′) = h + ln h′.
+    At the minimum l + ln(−l′) = h + ln h′.
     """
     left, right = low.s, high.s
     for _ in range(_HALVINGS):
@@ -153,9 +151,9 @@ def _meeting(low: _End, high: _End) -> float:
 
 
 def _as_exponential(here: _End, other: _End) -> float:
-    """Return the way to the zero of f′ = a + b e^{rs}, with what the other end says of a.
+    """Return the step to the zero of f′ = a + b e^{rs}, with a from the parabola at the other end.
 
-    Beside a phase in which f′ explodes Newton's steps are all alike.
+    Where f′ grows exponentially, all steps of Newton's method are about equally short.
     """
     value, flat = here.slope, other.beside(here.s)[1]
     if not value * flat < 0:
@@ -164,9 +162,10 @@ def _as_exponential(here: _End, other: _End) -> float:
 
 
 def _past_pole(move: float, here: _End, strip: Strip) -> float:
-    """Return a Newton step, or one of (s − pole) f′ on the way from a pole to an infinite end.
+    """Return a Newton step for f′; on the way from a pole to an infinite end, for (s − pole) f′.
 
-    Near the pole f′ is large and flat further out, and Newton's steps only double the distance.
+    Near the pole |f′| is large, and it is flat further out; there Newton's method for f′ only
+    doubles the distance.
     """
     if math.isfinite(strip.low) == math.isfinite(strip.high):
         return move
@@ -186,7 +185,7 @@ def _start(strip: Strip) -> float:
 
 
 def _inside(wanted: float, s: float, low: _End, high: _End, strip: Strip) -> float:
-    """Return the wanted point, or one well inside the bracket where it lies outside."""
+    """Return the wanted point, or one well inside the bracket if it lies outside."""
     left, right = low.s, high.s
     if left == strip.low and wanted <= left + 0.1 * (s - left):
         return s - 2 * (right - s) - 2 * abs(s) - 1 if math.isinf(left) else left + 0.1 * (s - left)
@@ -210,10 +209,10 @@ def nearest_bound(  # noqa: PLR0917
     target: float,
     start: float | None = None,
 ) -> tuple[float, float]:
-    """Return the least period B that makes the aliasing bound small, and the s that shows it.
+    """Return the least period B for which the aliasing bound is small, and the s of that bound.
 
-    The bound E(s)/(e^{|s − c|B} − 1) on one side of c shall be e^−target relative to
-    e^log_value; at a pole E is 1 or e^ε. The search begins at `start`, if that is on this side.
+    On one side of c, the bound E(s)/(e^{|s − c|B} − 1) must be at most e^{log_value − target}. At a
+    pole E is 1 or e^ε. The search begins at `start` if that is on this side.
     """
     limit = strip.low if side < 0 else strip.high
     room = abs(limit - c)
@@ -223,7 +222,7 @@ def nearest_bound(  # noqa: PLR0917
     best = (math.inf, 0.0)
     if math.isfinite(room):
         best = (max((epsilon if limit else 0.0) - log_value, 0.0) + target) / room, limit
-    low, high = 0.0, math.inf  # size/move is least where its logarithms rise alike: steep is 1
+    low, high = 0.0, math.inf  # size/move is least where ln size and ln move rise alike: steep is 1
     for _ in range(_MOST_MOVES):
         s = c + side * move
         value, mean, _ = loss.cumulants(s)

@@ -1,17 +1,18 @@
-"""Moments of Gaussian mixtures in floats, without proof.
+"""Moments of Gaussian mixtures in floats, without error bounds.
 
-Λ(s) = E[w(X)^s] = ∫ φ w^s dx for X ~ N(0, 1), w the density of the mixture against N(0, 1).
+Λ(s) = E[w(X)^s] = ∫ φ w^s dx for X ~ N(0, 1), where w is the density of the mixture against
+N(0, 1).
 
-*At real s*: Gauss–Legendre rules on panels, none longer than 3/μ, as w has zeros at the height π/μ
-above the axis. They end at distances 3τ·2^k from a cut of width τ, and are longer where a normal
-law has nothing left.
+*At real s*: Gauss–Legendre rules on panels. No panel is longer than 3/μ, because w has zeros at the
+height π/μ above the axis. Panels end at distances 3τ·2^k from a cut of width τ; they are longer
+where a normal law has no mass left.
 
-*On lines s + it*, where nothing is cut: the trapezoidal rule. A step η leaves an error of about
-e^{−2πy/η} times the largest integrand at the height y above the axis, below the zeros of w: for
-s ≥ 0 it is at most e^{y²/2} times that on the axis, for s < 0 it is looked up. On the axis w^{it}
-turns, the faster the larger t. But Im x = v may be the line instead, where |w^{it}| = e^{−t arg w}
-falls: between the axis and Im x = 2v the integrand is as small as for t = 0, and so one rule serves
-every t ≥ 0.
+*On lines s + it*, without cuts: the trapezoidal rule. A step η has an error of about e^{−2πy/η}
+times the largest integrand at a height y above the axis, below the zeros of w. For s ≥ 0 the
+integrand is at most e^{y²/2} times that on the axis; for s < 0 its growth is evaluated. On the axis
+w^{it} oscillates, faster for larger t. But on the line Im x = v its absolute value e^{−t arg w}
+decreases in t: between the axis and Im x = 2v the integrand is at most as large as for t = 0. So
+one rule on that line serves all t ≥ 0.
 """
 
 from __future__ import annotations
@@ -34,25 +35,25 @@ if TYPE_CHECKING:
     Complexes: TypeAlias = NDArray[np.complex128]
 
 _POINTS = 16
-"""Nodes of a rule on one panel."""
+"""Nodes of the rule on one panel."""
 _LONGEST, _WHOLE, _LONG = 0.5, 1.0, 2.0
-"""Longest panels: where the normal law has mass, with and without cuts, and far out where only w^s
-has."""
+"""Longest panels: where the normal law has mass, with and without cuts; and far out, where only w^s
+is large."""
 _TURN = 3.0
-"""Length of a panel, by 1/μ: a rule of 16 nodes errs by 1e-20 there, and by 1e-13 on twice that."""
+"""Length of a panel in units of 1/μ: 16 nodes have an error of 1e-20, and 1e-13 on twice that."""
 _USUAL = 48.0
-"""|x| up to which panels are short: tilted laws of usual tilts end before."""
+"""|x| up to which panels are short; laws with usual tilts end before."""
 _NEAREST = 3.0
-"""Length of the first panel next to a cut, in its widths: χ is a polynomial on it to 1e-13."""
+"""Length of the first panel next to a cut, in its widths; χ is a polynomial on it to 1e-13."""
 _GRAIN = 8.0
-"""Multiples to which the range of the nodes is rounded outward, so that they are made seldom."""
+"""The range of the nodes is rounded outward to multiples of this, so that it seldom changes."""
 _FARTHEST = 4096.0
-"""|x| beyond which no moments are summed: the tables would be long."""
+"""|x| beyond which no moments are summed, as the tables would be long."""
 
 
 @functools.cache
 def _rule() -> tuple[Floats, Floats]:
-    """Return points on (−1, 1), ascending, and weights; to load `numpy.polynomial` takes 15 ms."""
+    """Return nodes on (−1, 1), ascending, and weights; loading `numpy.polynomial` takes 15 ms."""
     rows = [arb.legendre_p_root(_POINTS, i, weight=True) for i in reversed(range(_POINTS))]
     points, weights = np.array([[float(x.mid()), float(w.mid())] for x, w in rows]).T
     return points, weights
@@ -60,7 +61,7 @@ def _rule() -> tuple[Floats, Floats]:
 
 @final
 class Panels:
-    """Nodes from a low end to a high one, with what does not depend on the tilt."""
+    """Nodes of the panels between two ends, with all that does not depend on the tilt."""
 
     def __init__(self, floats: Mixture) -> None:
         self._floats = floats
@@ -75,7 +76,7 @@ class Panels:
         """L − (w − 1)"""
 
     def cover(self, low: float, high: float) -> None:
-        """Make the nodes reach at least from `low` to `high`; UndecidedError if that is too far."""
+        """Extend the nodes to at least [low, high]; raise UndecidedError if that is too far."""
         if self._low <= low and high <= self._high:
             return
         if max(abs(low), abs(high)) > _FARTHEST:
@@ -92,7 +93,7 @@ class Panels:
         self.loss, self.gap = bounds.axis(*law, x)
 
     def _ends(self) -> Floats:
-        """Return the ends of the panels, in order."""
+        """Return the ends of the panels in ascending order."""
         floats = self._floats
         low, high = max(self._low, -_USUAL), min(self._high + self._longest, _USUAL)
         ends: list[NDArray[Any]] = [np.arange(low, high, self._longest)]
@@ -106,48 +107,49 @@ class Panels:
 
 
 TARGET = 34.5
-"""−ln of the relative error that is aimed at."""
+"""−ln of the targeted relative error."""
 MOST_POINTS = 1 << 15
-"""Most nodes of the rule in x."""
+"""Largest number of nodes of the rule in x."""
 _AIM = TARGET + 2.0
 _REACH = 8.8
-"""Distance at which a normal law is e^−39 of its peak."""
+"""Distance at which a normal density is e^−39 of its peak."""
 _FEW = 16
-"""Points t up to which each is summed by itself."""
+"""Number of points t up to which each is summed by itself."""
 _HIGHEST = 0.95
-"""The largest height, as a part of π/μ, where w has a zero: it costs nothing that w^s is small."""
+"""Largest height as a share of π/μ, where w has a zero; that w^s is small there does no harm."""
 _TALLEST = math.sqrt(2 * _AIM)
-"""Height at which e^{y²/2} is the error's reciprocal: no higher line allows larger steps."""
+"""Height at which e^{y²/2} is the reciprocal of the error: no higher line allows a larger step."""
 _MOST_GROWTH = 4.5
-"""The integrand on Im x = 2v is at most e^4.5 times that on the axis, that on Im x = v about e."""
+"""ln of the largest growth of the integrand from the axis to Im x = 2v; to Im x = v it is about e.
+"""
 _TALL = math.sqrt(2 * _MOST_GROWTH)
 """Height at which e^{y²/2} is e^4.5."""
 _LEAST_SQUARE = -0.5
-"""|1 + z|² − 1 below which ln|1 + z| is taken directly."""
+"""|1 + z|² − 1 below which ln|1 + z| is computed directly."""
 _FELT = 0.01
-"""Least |s|q from which E[w^s − 1] is summed directly: below it, w^s − 1 is small, and terms of
-first order that cancel take its digits."""
+"""Least |s|q for which E[w^s − 1] is summed directly: for a smaller one w^s − 1 is small, and
+first-order terms that cancel cost digits."""
 _MODERATE = 4.0
-"""One rule without cuts works for all s from −_MODERATE to 0."""
+"""Without cuts one rule serves all s from −_MODERATE to 0."""
 _NEAR = 16.0
-"""Shift of the tilted law up to which one table of nodes works for all tilts s ≥ 0."""
+"""Shift of the tilted law up to which one table of nodes serves all tilts s ≥ 0."""
 _UNSEEN = 1e-22
 """Share of the largest term below which terms are left out."""
 _NEVER = 80.0
-"""−ln of the error with which a tilted law is taken for a shifted normal one, and its least
-ln M."""
+"""−ln of the error with which a tilted law is replaced by a shifted normal one; and the least ln M
+for which it is."""
 _SHARES = [1.6**-k for k in range(9)]
-"""Heights that are tried, as shares of the largest."""
+"""Heights that are tried, as shares of the largest one."""
 _MOST_ENTRIES = 1 << 20
-"""Losses in a table of many mixtures: it takes 8 MB, and tilts of usual questions far less."""
+"""Largest table of losses of many mixtures: 8 MB; usual tilts take far less."""
 _PLACES = 40
-"""Places at which the growth of an integrand is evaluated."""
+"""Number of points at which the growth of an integrand is evaluated."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class _Raised:
-    """Equidistant nodes on a line Im x > 0, with what does not depend on the tilt."""
+    """Equidistant nodes on a line Im x > 0, with all that does not depend on the tilt."""
 
     start: int
     bell: Complexes
@@ -157,7 +159,7 @@ class _Raised:
 
 @final
 class FloatMixture:
-    """Λ(z + 1), or Λ(−z), of a Gaussian mixture."""
+    """Λ(z + 1) or Λ(−z) for a Gaussian mixture: its transform M(z)."""
 
     def __init__(self, floats: Mixture, mixed_first: bool) -> None:
         self.floats, self.mixed_first = floats, mixed_first
@@ -172,7 +174,7 @@ class FloatMixture:
         self.cumulants = functools.lru_cache(maxsize=256)(self._cumulants)
 
     def _cumulants(self, c: float) -> tuple[float, float, float]:
-        """Return those of Λ, at c + 1 or −c."""
+        """Return ln Λ at s = c + 1 or s = −c, and its first two derivatives with respect to c."""
         s = c + 1 if self.mixed_first else -c
         if self._is_shifted(s):
             log_share, square = self.floats.log_share, self.floats.mu**2
@@ -182,7 +184,7 @@ class FloatMixture:
         return size, mean if self.mixed_first else -mean, variance
 
     def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
-        """Return ln of 1 + E[e^{it(L − m)} − 1 − it(L − m)] under the tilted law of mean m."""
+        """Return ln(1 + E[e^{it(L − m)} − 1 − it(L − m)]) under the tilted law, whose mean is m."""
         s = c + 1 if self.mixed_first else -c
         if self._is_shifted(s):
             return -0.5 * (self.floats.mu * t) ** 2, np.zeros_like(t)
@@ -201,9 +203,9 @@ class FloatMixture:
         return log_size, angle if self.mixed_first else -angle
 
     def _is_shifted(self, s: float) -> bool:
-        """Whether w is q e^l under the tilt s, but for what floats do not see.
+        """Whether w equals q e^l under the tilt s, up to what is negligible in floats.
 
-        The law ∝ φ (q e^l)^s is N(sμ, 1), of mass q^s e^{s(s − 1)μ²/2}; under it s(1 − q)/(q e^l)
+        The law ∝ φ (q e^l)^s is N(sμ, 1) with mass q^s e^{s(s − 1)μ²/2}. Under it s(1 − q)/(q e^l)
         has the mean s e^{−(s − 1)μ²} (1 − q)/q.
         """
         if s < 1 or self.floats.is_cut:
@@ -214,7 +216,7 @@ class FloatMixture:
         return beside < -_NEVER and s * (law.log_share + 0.5 * fall) > _NEVER
 
     def moments(self, s: float) -> tuple[float, float, float]:
-        """Return ln Λ(s) and its derivatives."""
+        """Return ln Λ(s) and its first two derivatives."""
         nodes, (low, high) = self._panels, self._range(s)
         nodes.cover(low, high)
         kept = slice(*np.searchsorted(nodes.x, (low, high)))
@@ -226,7 +228,7 @@ class FloatMixture:
             size, mean, variance = found or bounds.moments(
                 s, nodes.mass[kept], log_mass, loss, nodes.gap[kept]
             )
-            if self.floats.is_cut and abs(size) < BY_EXCESS:  # loops rely on E[1] = E[w] = 1
+            if self.floats.is_cut and abs(size) < BY_EXCESS:  # `bounds` assumes E[1] = E[w] = 1
                 first, second = self._lost
                 whole = math.exp(size)
                 less = whole - first - s * (second - first)
@@ -241,9 +243,9 @@ class FloatMixture:
         return top + math.log(total), mean, variance
 
     def _on_axis(self, s: float) -> tuple[Floats, Floats]:
-        """Return the tilted law at real x, and L − m there, where a cut has no line above the axis.
+        """Return the tilted law at real x, and L − m; with a cut no line above the axis is used.
 
-        The panels are as short as the cut takes: they follow the turns of w^{it} for small t.
+        The panels, which the cut makes short, resolve the oscillations of w^{it} for small t.
         """
         low, high = self._range(s)
         self._panels.cover(low, high)
@@ -276,11 +278,11 @@ class FloatMixture:
         return self.floats.end(max(s, 2.0), 0.5 * _REACH * _REACH)  # w² is summed too
 
     def _range(self, s: float) -> tuple[float, float]:
-        """Return where φχ w^s and φχ w² count.
+        """Return the range in which φχ w^s and φχ w² matter.
 
-        It is often the same for all s of a sign between two powers of 2.
+        It is usually the same for all s of one sign between two powers of 2.
         """
-        far = self.floats.mu * max(s, 2.0)  # right of this φ w^s and φ w² fall like φ
+        far = self.floats.mu * max(s, 2.0)  # to the right of this φ w^s and φ w² fall like φ
         whole = not self.floats.is_cut
         if whole and s >= 0 and far < _NEAR:
             return -_REACH, far + _REACH
@@ -292,9 +294,9 @@ class FloatMixture:
         return self._ranges[key]
 
     def _height(self, s: float) -> tuple[int, float]:
-        """Return the grade of a rule on a line, whose step is 2^(−grade/4), and its height."""
+        """Return the grade g of a rule on a line, whose step is 2^(−g/4), and its height."""
         floats = self.floats
-        if s >= 0:  # only e^{y²/2} grows
+        if s >= 0:  # the integrand grows like e^{y²/2} only
             tallest = min(_HIGHEST * math.pi / floats.mu, _TALL)
             return _grade(math.pi * tallest / (_AIM + 0.5 * tallest**2)), 0.5 * tallest
         key = math.frexp(max(-s, _MODERATE))[1]
@@ -315,10 +317,10 @@ class FloatMixture:
 
 @final
 class ManyMixtures:
-    """Sums of ln Λ of many whole mixtures: nodes of one trapezoidal rule serve all of them.
+    """The sum of ln Λ over many mixtures without cuts, with one trapezoidal rule for all.
 
-    With the step h the rule errs by e^{−2πy/h} times the integrand at a height y < π/μ: there |w|
-    is at least cos(μy/2) times what it is on the axis, at Re z = s ≥ 0 at most once.
+    With step h the error of the rule is e^{−2πy/h} times the integrand at a height y < π/μ. There
+    |w| is at least cos(μy/2) times its value on the axis, and at most that value.
     """
 
     def __init__(self, factors: Sequence[tuple[FloatMixture, int]]) -> None:
@@ -328,7 +330,7 @@ class ManyMixtures:
         self._tables: dict[tuple[int, bool], tuple[Floats, Floats, Floats] | None] = {}
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
-        """Return the sums of those of all parts."""
+        """Return the sums of the cumulants of all parts."""
         s = c + 1 if self._parts[0].mixed_first else -c
         if (table := self._table(s)) is None:
             each = np.array([part.cumulants(c) for part in self._parts])
@@ -342,9 +344,9 @@ class ManyMixtures:
         return size, mean if self._parts[0].mixed_first else -mean, variance
 
     def _table(self, s: float) -> tuple[Floats, Floats, Floats] | None:
-        """Return φ dx, L and L − (w − 1) at the nodes, for all s of a sign up to a power of 2.
+        """Return φ dx, L and L − (w − 1) at the nodes, for all s of one sign up to a power of 2.
 
-        None where there are too many.
+        Return None if there are too many nodes.
         """
         key = math.frexp(max(abs(s), _MODERATE))[1], s > 0
         if key not in self._tables:
@@ -369,7 +371,7 @@ class ManyMixtures:
 
 
 def log_one_plus(z: Complexes) -> tuple[Floats, Floats]:
-    """Return the parts of ln(1 + z), with the relative accuracy of z, and that of 1 + z."""
+    """Return ln|1 + z| and arg(1 + z), accurate relative to z for small z."""
     real, imaginary = z.real, z.imag
     square = real * (2.0 + real) + imaginary * imaginary
     size = 0.5 * np.log1p(np.maximum(square, _LEAST_SQUARE))
@@ -381,7 +383,7 @@ def log_one_plus(z: Complexes) -> tuple[Floats, Floats]:
 
 
 def _grade(step: float) -> int:
-    """Return g for the largest step 2^(−g/4) up to this one."""
+    """Return g for the largest step 2^(−g/4) that is at most `step`."""
     return math.ceil(-4 * math.log2(step))
 
 
@@ -396,13 +398,13 @@ def _ends(step: float, low: float, high: float) -> tuple[int, int]:
 
 
 def _points(first: int, last: int, step: float, more: int) -> tuple[int, Floats]:
-    """Return the nodes from the first to the last, and some beside them for other tilts."""
+    """Return the nodes from the first to the last, and some more on both sides for other tilts."""
     start = first - (last - first) // 8
     return start, np.arange(float(start), last + more + 1.0) * step
 
 
 def _shares(s: float, loss: Any, bell: Any) -> tuple[Any, Any]:
-    """Return the tilted law as shares of its mass, and L − m for its mean m, where it is seen."""
+    """Return the tilted law as shares of its mass, and L − m with its mean m; drop tiny terms."""
     logs = s * loss + bell
     mass = np.exp(logs - logs.real.max())
     seen = np.flatnonzero(np.abs(mass) > _UNSEEN)

@@ -1,1 +1,1 @@
-"""Compositions and samples: one house of engines, and the table that chooses among them."""
+"""Engines that compute the profile of a composition, and the choice among them (`choose`)."""

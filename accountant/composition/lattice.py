@@ -25,14 +25,15 @@ at z_n lies above H. Proof: H is convex in z and lies below these points. Like H
 non-increasing and 1 at z = 0. Its last value becomes m_∞.
 
 *Lower law.* For every event A the line P(A) − zQ(A) lies below H(z). Each cell (z_n, z_{n+1}) takes
-the line of the event A_n = {L > l_n + step/2}; each grid point takes the lower value of the lines
-of its two cells. Statement: the greatest convex function below these values lies below H. Proof: on
-each cell it lies below the chord of the values, and the chord lies below the line of the cell. Two
-kinds of cells have other lines:
+the line of the event A_n that L exceeds the middle of (l_n, l_{n+1}), at l_n + step/2 for cells of
+one step. Each grid point takes the lower value of the lines of its two cells. Statement: the
+greatest convex function below these values lies below H. Proof: on each cell it lies below the
+chord of the values, and the chord lies below the line of the cell. Two kinds of cells have other
+lines:
 
-- The first cells use the line of the event that the loss is on the grid, because a deficit there
-  lowers the bound at all smaller z too. These are the cells before any mass, and the next one
-  unless there is an atom on its left or the line falls too much.
+- The first cells, and all z < z_0, use the line of the event that the loss is on the grid, because
+  a deficit in these cells lowers the bound at all smaller z too. The first cells are those before
+  any mass, and the next one unless there is an atom on its left or the line falls too much.
 - Cells whose line would fall below P(L = ∞), beyond all finite losses, use this constant.
 
 If the loss has a density, both laws have an error of O(step²) per release. The lower law merges an

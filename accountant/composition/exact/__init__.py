@@ -1,1 +1,1 @@
-"""Products that are sums of finitely many terms."""
+"""Engines for products whose profile is a sum of finitely many terms."""

@@ -1,1 +1,1 @@
-"""Contour integrals of moments: the Fourier engine."""
+"""The Fourier engine: contour integrals of moment generating functions."""

@@ -307,8 +307,8 @@ _REACH = 9.0
 _POINTS = 256
 """Points at which a tilted law is evaluated: with fewer a narrow peak near a cut is missed."""
 _LEFT, _MEASURE_BEYOND = -40.0, 12.0
-"""The point where a tilted law begins, for all purposes; and the number of widths beyond a cut at
-which its decay is measured."""
+"""A point to the left of all mass of a tilted law; and the number of widths beyond a cut at which
+the decay of the law is measured."""
 _WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 8))
 """Widths of cuts, the smoothest first: a sharper cut needs finer nodes."""
 
@@ -517,8 +517,8 @@ as long as summing this many nodes."""
 SHORT = 256
 """Nodes of a line up to which no cut is sought to shorten it: the search would take longer."""
 _BEYOND = (1.0, 1.25, 1.5)
-"""Points, as multiples of the end of such a line, where the decay of M is evaluated: a single point
-might be a zero."""
+"""Points, as multiples of the end of such a line, where the decay of M is evaluated: at one point M
+may be small by chance."""
 _WORD = 64
 """Bits of a word: a lower precision is not faster, and bounds on the decay need as many."""
 _LOG_2 = math.log(2)
@@ -663,7 +663,7 @@ def size_bound(loss: Loss, c: Fraction, epsilon: ExactReal) -> arb:
     Let r(t) ≥ |M(c + iu)|/M(c) for all u ≥ t. The bound is E(c)/π times ∫ r(t) |κ(c + it)| dt over
     t ≥ 0. Both factors decrease, and |κ(c + it)| is below 1/t². So the integral is at most the sum
     over intervals with the integrand at their left ends, plus r(t)/t at the end t of the last one.
-    If smaller, Chernoff's bound replaces the integral: the maximum of (1 − e^{−x}) e^{−cx}.
+    Chernoff's bound, E(c) times the maximum of (1 − e^{−x}) e^{−cx}, is returned if it is smaller.
     """
     size, _, variance = loss.cumulants(float(c))
     with ctx.workprec(max(_WORD, guard(loss.count, size))):

@@ -1,1 +1,1 @@
-"""What is known of the privacy loss of one release, by family."""
+"""Moments and transforms of the privacy loss of one release, for each family of losses."""

@@ -874,8 +874,8 @@ def plan_contour(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits:
     with ctx.workprec(_precision(loss, float(c), bits)):  # the precision of the integral
         while True:
             count = _rounded_up(math.ceil(t / float(step)) + 2)
-            t = float(step) * count
-            fall, needed = -loss.log_ratio(c, t), max(target, share - _rest(kernel, t)) + _REST
+            end = float(step) * count
+            fall, needed = -loss.log_ratio(c, end), max(target, share - _rest(kernel, end)) + _REST
             if fall >= needed:
                 return Plan(Line(c, step, count), *place.ends)
             if count >= MOST_NODES:

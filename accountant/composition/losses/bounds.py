@@ -527,9 +527,8 @@ _STRETCH = 4.0
 """Length by which the range of an integrand is widened until it falls at both ends."""
 _COARSE = 400
 """Cells of a bound that only chooses a rule: more are slower, fewer lead to finer rules."""
-_FINE, _WHOLE = 2000, 700
-"""Cells of a bound on the decay with and without cuts. The count multiplies the bound, and wide
-cells lose a share of it."""
+_FINE = 2000
+"""Number of cells for a bound on the decay, which is multiplied by the count."""
 FALL = 30.0
 """The integrand is summed down to e^{−30} of its largest value."""
 _FLOAT = 36.0
@@ -811,7 +810,7 @@ class Mixture:
         about π, need no such care and are left out of the kernel. Any contour is valid.
         """
         low, high = self.reach(s, -t, 0.0, FALL)
-        x = np.linspace(low, high, (_FINE if self.is_cut else _WHOLE) + 1)
+        x = np.linspace(low, high, _FINE + 1)
         loss = self.log_density(x)
         mass = self.bell(x) + s * loss
         kernel = stein_kernel(loss, mass, t) * (x[1] - x[0])

@@ -41,9 +41,11 @@ class Kind:
 
     def sampled(self, rate: str) -> Kind:
         """Return the mechanism on a Poisson sample."""
-        law = self.pairs[0][0][0].sampled(float(rate))
-        text = f"PoissonSubsampled({self.text}, '{rate}')"
-        return replace(self, text=text, pairs=[[(law, 1)]], adjacency="add-remove")
+        law = self.pairs[0][0][0]
+        shifts = [law] if law.mirrored else [law, law.swapped()]  # a record may raise or lower
+        pairs = [[(each.sampled(float(rate)), 1)] for each in shifts]
+        text, several = f"PoissonSubsampled({self.text}, '{rate}')", len(pairs) > 1
+        return replace(self, text=text, pairs=pairs, adjacency="add-remove", envelope=several)
 
 
 KINDS: dict[str, Callable[[random.Random, float], Kind]] = {}

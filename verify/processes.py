@@ -147,7 +147,7 @@ def check_all(
 
 
 def _serve(pipe: Connection, function: Callable[[Any], Any], seconds: int, memory: int) -> None:
-    """Answer what comes until nothing does."""
+    """Answer requests until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted, and ends this
     _limit_memory(memory)
     with suppress(EOFError, OSError):

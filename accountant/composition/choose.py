@@ -206,7 +206,7 @@ def _blurred_first(whole: Product) -> Product:
 
 
 def _numerically(factors: tuple[Factor, ...]) -> Product:
-    """Return the product with engines that reach some relative width, but not any width."""
+    """Return the product with engines that reach some relative widths, but not every one."""
     last, pairs = _last(factors), [pair for pair, _ in factors]
     if not blur.applies(pairs) and fourier.applies(pairs) and _falls(lines := _on_lines(factors)):
         return lines

@@ -9,7 +9,8 @@ that from z₂ to z₃. By concavity
 
 - outside of [z₁, z₄], g is at most g(z₁) or g(z₄);
 - on [z₁, z₂] it is at most g(z₂) + (z₂ − z₁)(−m)⁺, and on [z₃, z₄] at most g(z₃) + (z₄ − z₃) m⁺;
-- on [z₂, t] it is at most g(z₂) + (t − z₂)s, and on [t, z₃] at most g(z₃) + (z₃ − t)(−r).
+- for any t in [z₂, z₃], it is at most g(z₂) + (t − z₂)s on [z₂, t], and at most
+  g(z₃) + (z₃ − t)(−r) on [t, z₃].
 
 If H is smooth, all differences are of second order in the distances. Floats choose the points;
 values are balls, for which the conditions on g are certain.

@@ -1,4 +1,4 @@
-"""Worst pairs of mechanisms for which a line of the table does not suffice."""
+"""Worst pairs of mechanisms for which a line of the table of lemmas does not suffice."""
 
 from __future__ import annotations
 

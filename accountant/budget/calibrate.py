@@ -180,6 +180,8 @@ _COARSE = Fraction(1, 10**3)
 """Relative width of a first enclosure, if a narrower one is requested."""
 DIGITS = 12
 """Default number of significant digits of the certified noise."""
+_MOST_DIGITS = 1000
+"""Maximal number of significant digits of the certified noise."""
 _SEARCH_PRECISION = 128
 """Bits for values that only steer the search and are converted to floats."""
 _MAX_STEPS = 4096
@@ -230,7 +232,8 @@ def calibrate(
     direction
         For (ε, δ), the direction to consider; None requires the guarantee in both.
     digits
-        Significant digits of the returned noise, which is rounded to more noise and certified.
+        Significant digits of the returned noise, at most 1000. It is rounded to more noise and
+        certified.
     relative_width
         Relative width of the enclosure of the least noise. None aims at 1e-12 and returns what is
         reached; for more than 12 digits it stands for 10^-digits.
@@ -270,6 +273,8 @@ def calibrate(
     if objection := target.objection():
         raise InvalidInputError(objection)
     digits = integer("digits", digits, least=1)
+    if digits > _MOST_DIGITS:
+        raise expected("digits", digits, f"≤ {_MOST_DIGITS}")
     kind, relation = class_of(name), Adjacency.read(adjacency)
     fixed = translated(fixed, inspect.signature(kind).parameters.keys())
     count = integer("count", count, least=1)

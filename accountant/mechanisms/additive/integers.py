@@ -465,9 +465,9 @@ class Masses:
             return 1 - self.at_least(1 - k)
         if k < len(self.masses):
             return self.tails[k]
-        ratio = float((self.mass(k + 1) / self.mass(k)).upper())
-        added = math.ceil(ctx.prec / -math.log2(ratio)) if ratio < 1 else _MOST_ADDED
-        last = k + min(added, _MOST_ADDED)
+        fall = -float((self.mass(k + 1) / self.mass(k)).log().upper())  # of ln P(X = k) in a step
+        added = ctx.prec * math.log(2) / fall if fall > 0 else math.inf
+        last = k + math.ceil(min(added, _MOST_ADDED))
         mass, after = self.mass(last), self.mass(last + 1)
         total = arb(0).union(after / (1 - after / mass))
         for outcome in range(last, k - 1, -1):

@@ -39,16 +39,16 @@ from dpassay.accountant.composition.exact import convolution
 from dpassay.accountant.composition.exact.convolution import Value
 from dpassay.accountant.composition.fourier import engine as fourier
 from dpassay.accountant.composition.fourier.engine import FOURIER
-from dpassay.accountant.composition.fourier.measure import takes_apart
-from dpassay.accountant.composition.lattice import GRID, SELDOM_BELOW, Grid
+from dpassay.accountant.composition.fourier.measure import has_rare_jumps
+from dpassay.accountant.composition.lattice import FINEST_WIDTH, GRID, Grid
 from dpassay.accountant.composition.losses.transform import GaussianTransform
 from dpassay.accountant.composition.product import (
     Engine,
     Factor,
     Product,
     T,
-    apart,
     exact_sum,
+    expanded,
     is_numerical,
 )
 from dpassay.accountant.core.pair import Pair, Tails, refined
@@ -86,7 +86,7 @@ MOST_FEW, MOST_OF_SEVERAL, RARE = 24, 100, 2.0
 if they are of several kinds, and the mean number of draws."""
 LEAST_NOISE = 1e-3
 """Share of the variance from which Gaussian noise shortens a line in spite of atoms."""
-SELDOM = 0.003
+FEW_DRAWS = 0.003
 """Mean number of draws times their probability, up to which nine digits can take seconds, instead
 of the 0.2 s that six digits take at most."""
 QUICK_WIDTH = Fraction(1, 10**7)
@@ -117,9 +117,9 @@ def product(factors: Sequence[Factor]) -> Pair:
 
     It has an exact sum if there is a short one; else it has engines that reach a relative width.
     """
-    found = _exactly(apart(factors, coordinates=False))
+    found = _exactly(expanded(factors, coordinates=False))
     if found is None:
-        single = apart(factors)
+        single = expanded(factors)
         found = _exactly(single) or _numerically(tuple(single))
     if isinstance(found, Product) and isinstance(found.engine, Ladder) and _are_few(found):
         return found.asked(Ladder(found.engine.rungs, quick=_quick(found)))
@@ -330,7 +330,7 @@ class Ladder(Engine):
         """Return the relative width that is reached within about 0.2 s."""
         if self.quick is None:
             mean, largest = _drawn(product)
-            return GRID_WIDTH if mean * largest <= SELDOM else super().width(product)
+            return GRID_WIDTH if mean * largest <= FEW_DRAWS else super().width(product)
         return self.quick.engine.width(self.quick)
 
     def largest(self, pair: Pair) -> ExactReal | None:
@@ -342,11 +342,11 @@ class Ladder(Engine):
         asked = product.relative_width
 
         def ask(rung: Product) -> arb:
-            fine = asked is not None and asked < SELDOM_BELOW
+            fine = asked is not None and asked < FINEST_WIDTH
             if fine and isinstance(rung.engine, Grid) and smooth(product) is not None:
-                from dpassay.accountant.composition.lattice import refuse_seldom
+                from dpassay.accountant.composition.lattice import refuse_fine_width
 
-                refuse_seldom(rung, epsilon)
+                refuse_fine_width(rung, epsilon)
                 rung = self.quick or rung
             return rung.to_width(asked).hockey_stick(epsilon)
 
@@ -386,7 +386,7 @@ class Ladder(Engine):
 
     def _by_grid(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
         """Enclose ε(δ) on a grid; refuse a width that grids seldom reach, with what they reach."""
-        if relative_width >= SELDOM_BELOW:
+        if relative_width >= FINEST_WIDTH:
             return self.rungs[-1].known.inverse(delta, relative_width)
         found = (self.quick or self.rungs[-1]).known.inverse(delta, GRID_WIDTH)
         if found is None:
@@ -437,7 +437,7 @@ class Ladder(Engine):
         relative_width, refusals = asked or Fraction(1), list[UndecidedError]()
         quick = None if tails or not asked else self.quick_for(asked)
         for rung in self.rungs if quick is None else (quick, *self.rungs):
-            hopeless = isinstance(rung.engine, Grid) and relative_width < SELDOM_BELOW
+            hopeless = isinstance(rung.engine, Grid) and relative_width < FINEST_WIDTH
             if hopeless and any(refusal.reached < _BETTER for refusal in refusals):
                 break
             try:
@@ -489,7 +489,7 @@ def _estimate(first: Product, last: Product, log_delta: float, width: Fraction) 
         return None
     with contextlib.suppress(UndecidedError, ArithmeticError):
         loss = FOURIER.loss(first)
-        if takes_apart(loss) and (known := jumps.estimate_epsilon(loss, log_delta)) is not None:
+        if has_rare_jumps(loss) and (known := jumps.estimate_epsilon(loss, log_delta)) is not None:
             return known
         found: float | None = lattice.estimate(last, log_delta)
         for asked in sorted({max(width, _ROUGH_WIDTH), width}, reverse=True):

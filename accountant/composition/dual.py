@@ -55,9 +55,9 @@ _SETTLED = 1 / 32
 """Error of the log-odds of Q(L > ε) before the last step to the best ε, which leaves its square."""
 _DOUBLINGS, _BISECTIONS = 6, 10
 """How often a range for that ε is moved, and then bisected; one step by the slope follows."""
-_ASIDE = 1 / 16
+_SLOPE_DISTANCE = 1 / 16
 """Distance of the points for that slope, as a share of ε: on grids H is no finer."""
-_ALIKE = 1e-9
+_LEAST_SPREAD = 1e-9
 """Distance of the least and the largest finite loss below which floats give no slope between them.
 """
 _ATTEMPTS = 10
@@ -189,7 +189,7 @@ def _between(
 ) -> tuple[float, float]:
     """Return the same by bisection of Q(L > ε) = α, with difference quotients of H for Q(L > ε)."""
     least, most = ends
-    if most - least < _ALIKE:  # the kink of g is there
+    if most - least < _LEAST_SPREAD:  # the kink of g is there
         return most, alpha * math.exp(most)
 
     def log_above(at: float, step: float) -> float:
@@ -211,7 +211,7 @@ def _between(
         middle = (low + high) / 2
         above = log_above(middle, (high - low) / 8) > math.log(alpha)
         low, high = (middle, high) if above else (low, middle)
-    step = _ASIDE * (abs(low) + (right - left) / 64)
+    step = _SLOPE_DISTANCE * (abs(low) + (right - left) / 64)
     before, behind = max(low - step, left), min(low + step, right)
     first, last = (log_above(at, step / 2) for at in (before, behind))
     fall = (first - last) / (behind - before)

@@ -75,17 +75,17 @@ from dpassay.accountant.numbers.precision import cached_property, ctx, note
 from dpassay.accountant.numbers.solve import log_peak, rough_log_peak, shortened
 from dpassay.accountant.pairs.subsampled import SubsampledPair
 
-_HARDLY_ANY = 4e-15
+_EMPTY_MASS = 4e-15
 """A mass near the resolution of floats: cells with no more mass than this before their middle, from
 the start of the grid on, count as empty."""
 _MARGIN = 32 * UNIT
 """Relative rounding error of z_n, of differences of the z_n and of a mass, together."""
-_SLIVER = 1e-6
+_ON_RIGHT = 1e-6
 """Share of a cell: an atom this close to the right of a grid point counts as being on it."""
 _MOST_LEFT = 0.99
 """The line of all losses must keep more than this share of a cell's value at the end of its last
 cell: no later value can exceed it there."""
-_MOST_MENDED = 0.5
+_LEAST_CORRECTION = 0.5
 """The least correction factor of a lower law. A profile that needs a smaller one is given up."""
 _ROUNDS, _FEW = 16, 64
 """The maximal number of rounds that pool all values, and the number of values in the wrong order
@@ -194,10 +194,10 @@ def below(survival: Survival, place: Place, infinity: float) -> GridLaw | None:
     flat = right < infinity
     left, right = np.where(flat, infinity, left), np.where(flat, infinity, right)
     lost = float(first.above_p[0]) - tail.above_p  # needs no error bound: it only selects lines
-    before = int(np.count_nonzero(lost <= _HARDLY_ANY))
+    before = int(np.count_nonzero(lost <= _EMPTY_MASS))
     lines = (most_p - z * most_q) - 8 * UNIT * (1 + np.abs(l)) * (1 + z)
     if before < len(gaps) and lines[before + 1] > _MOST_LEFT * right[before]:
-        sliver = survival((l[:-1] + _SLIVER * gaps)[before : before + 1]).above_p[0]
+        sliver = survival((l[:-1] + _ON_RIGHT * gaps)[before : before + 1]).above_p[0]
         before += float(first.above_p[0] - sliver) < lost[before] / 2
     start = np.arange(len(gaps)) < before
     start &= lines[1:] >= infinity
@@ -212,7 +212,7 @@ def below(survival: Survival, place: Place, infinity: float) -> GridLaw | None:
     finite = profile[positive] - infinity
     over = np.max((profile[positive] - values[positive]) / finite, initial=total / most_p - 1)
     factor = 1 - max(float(over), 0.0) - 2 * _rounding(place.reach, len(l))
-    if not factor > _MOST_MENDED:
+    if not factor > _LEAST_CORRECTION:
         return None
     return GridLaw(place.origin, place.index, law * factor, infinity)
 
@@ -359,7 +359,7 @@ _CLOSE = -20.0
 """ln of a Chernoff bound that is small enough to try no other exponent."""
 _SMALLER = (2.0, 4.0, 16.0, 64.0)
 """Divisors of the exponent that are tried where its Chernoff bound is too large."""
-_UNFELT = 50.0
+_LOG_LEFT_OUT = 50.0
 """U: components of a transform below e^{−U} are left out."""
 _LARGEST = 600.0
 """Arguments of `exp` up to here do not overflow."""
@@ -502,13 +502,13 @@ def compose(laws: Sequence[tuple[GridLaw, int]], frame: Frame) -> TiltedSum | No
             error = phi * part.mass
             most = error + np.abs(transform) * (1 + 8 * UNIT)
             grown += part.count * np.log(most)
-            felt = np.flatnonzero(grown > -_UNFELT)
+            felt = np.flatnonzero(grown > -_LOG_LEFT_OUT)
             kept = int(felt[-1]) + 1 if len(felt) else 1
             wrong, grown, total = wrong[:kept], grown[:kept], total[:kept]
             wrong += part.count * error / most[:kept]
             total *= powered(transform[:kept], part.count)
             powers += part.count
-        left = sum(part.count * max(math.log(part.mass), 0.0) for part in parts) - _UNFELT
+        left = sum(part.count * max(math.log(part.mass), 0.0) for part in parts) - _LOG_LEFT_OUT
         wrong *= np.exp(grown)
         spread = math.sqrt(2 * float((wrong**2).sum()) / points) * _SUM_ROOM
         spread += math.exp(min(left, _LARGEST)) * _SUM_ROOM
@@ -679,7 +679,7 @@ _WIDEST = 0.25
 """Largest width of a cell, multiplied by 1 + tilt: a wider cell makes linear laws too inexact."""
 _MOST_STRIDE = 8.0
 """Largest width of a cell, in steps: a larger one saves little, and rough laws are less exact."""
-_COARSENED = 1.3
+_MOST_WIDENING = 1.3
 """Factor by which wide cells where there is little mass may widen the bounds."""
 _MANY = 16
 """Number of releases from which cells are joined: a sum of fewer is not smooth enough."""
@@ -689,15 +689,16 @@ little about where its mass is."""
 _LEVELS = range(-80, 80)
 """Levels of density, a factor of √2 apart, above which cells have the width of a step: at the last
 level all have it, at the first none where a release has few cells."""
-_SPENT = 9.0
+_LOG_PRECISION_COST = 9.0
 """ln of the precision that a smaller tilt may cost. Floats have e^36, and bounds need less."""
 _SHORTER = 0.75
 """A smaller tilt is worth its loss of precision if it shortens the window to less than this."""
 _MOST_SMALLER = 10
-"""Smaller tilts that are tried; each computes a window, and beyond these `_SPENT` is exceeded."""
+"""Smaller tilts that are tried; each computes a window, and beyond these
+`_LOG_PRECISION_COST` is exceeded."""
 _MOST_OF = 0.7
 """Share of the range of the sum above which the window becomes the whole range."""
-_SURELY = 10.0
+_DEVIATIONS = 10.0
 """Standard deviations: a normal loss is hardly ever further below its mean."""
 _SPARE = 1e-6
 """Margin of the ceiling above the least loss that makes the sum exceed ε, as a share of the least
@@ -997,7 +998,7 @@ class Plan:
         def is_enough(level: int) -> bool:
             if slow:  # limit the number of cells
                 return bool((widths / step / gaps(level)).sum() > _MOST_SLOW_CELLS / 2)
-            return bool(masses @ gaps(level) ** 2 <= _COARSENED * masses.sum())
+            return bool(masses @ gaps(level) ** 2 <= _MOST_WIDENING * masses.sum())
 
         level = bisect.bisect_left(_LEVELS, True, key=is_enough) + _LEVELS[0]
         strides = 1 << np.log2(gaps(level)).astype(int)
@@ -1041,7 +1042,7 @@ def plan(
     lost, lower = rough_laws.log_bound(s, epsilon), s
     for _ in range(_MOST_SMALLER):  # a smaller tilt suppresses large losses but costs digits
         lower /= _TILTS**2
-        if rough_laws.log_bound(lower, epsilon) > lost + _SPENT:
+        if rough_laws.log_bound(lower, epsilon) > lost + _LOG_PRECISION_COST:
             break
         other = rough_laws.window(lower)
         if other[1] - other[0] < _SHORTER * (high - low):
@@ -1069,7 +1070,7 @@ def _ceiling(releases: tuple[tuple[Release, int], ...], epsilon: float) -> float
     least = 0.0
     for release, count in releases:
         if release.mu is not None:
-            least -= release.mu**2 / 2 + _SURELY * release.mu
+            least -= release.mu**2 / 2 + _DEVIATIONS * release.mu
         elif release.lowest is None:
             return math.inf
         else:
@@ -1507,10 +1508,10 @@ def bracket_bounds(product: Product, epsilon: ExactReal, points: int) -> tuple[a
     return bounds(_releases(product), epsilon, points)
 
 
-def refuse_seldom(product: Product, epsilon: ExactReal) -> None:
+def refuse_fine_width(product: Product, epsilon: ExactReal) -> None:
     """Raise UndecidedError unless the coarsest grid bounds H(ε) within a factor of two.
 
-    This is asked for relative widths below `SELDOM_BELOW`. If a grid can reach one, and the losses
+    This is asked for relative widths below `FINEST_WIDTH`. If a grid can reach one, and the losses
     have densities, the coarsest grid is that good.
     """
     lower, upper = bracket_bounds(product, epsilon, POINTS[0])
@@ -1577,7 +1578,7 @@ def _most(product: Product) -> int:
     return ALONE if len(product.factors) == 1 else MOST
 
 
-SELDOM_BELOW = Fraction(1, 10**8)
+FINEST_WIDTH = Fraction(1, 10**8)
 """A relative width below which a grid hardly ever answers, even after minutes."""
 _WIDTH_OF_SUMS = Fraction(1, 10**4)
 """The relative width quickly reached for samples of compositions (`tails.sums`)."""

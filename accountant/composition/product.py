@@ -396,7 +396,7 @@ def tails_by_slopes(pair: Pair, epsilon: ExactReal) -> Tails:
     slack = float((middle.rad() / middle.abs_upper()).mid()) if middle.rad() > 0 else 0.0
     width = Fraction(min(max(math.sqrt(slack), 2.0**-40), 0.25)).limit_denominator(1 << 44)
     z = epsilon.ball().exp()
-    right, left = _beside(pair, epsilon, width), _beside(pair, epsilon, -width)
+    right, left = _profile_nearby(pair, epsilon, width), _profile_nearby(pair, epsilon, -width)
     steepest = (left[1] - middle) / (z - left[0].exp())
     flattest = (middle - right[1]) / (right[0].exp() - z)
     q_above = flattest.max(arb(0)).union(steepest.min(arb(1)))
@@ -404,7 +404,7 @@ def tails_by_slopes(pair: Pair, epsilon: ExactReal) -> Tails:
     return Tails(p_above=p_above, p_below=1 - p_above, q_above=q_above, q_below=1 - q_above)
 
 
-def _beside(pair: Pair, epsilon: ExactReal, step: Fraction) -> tuple[arb, arb]:
+def _profile_nearby(pair: Pair, epsilon: ExactReal, step: Fraction) -> tuple[arb, arb]:
     """Return the point ε + step, rounded away from ε if ε is irrational, and H there."""
     at = epsilon.rational
     if at is None:
@@ -415,7 +415,7 @@ def _beside(pair: Pair, epsilon: ExactReal, step: Fraction) -> tuple[arb, arb]:
     return point.ball(), pair.hockey_stick(point)
 
 
-def apart(factors: Sequence[Factor], *, coordinates: bool = True) -> tuple[Factor, ...]:
+def expanded(factors: Sequence[Factor], *, coordinates: bool = True) -> tuple[Factor, ...]:
     """Return the distinct factors of a product with their counts, with products expanded.
 
     A mechanism may have a product as its worst pair (noise on a tree, noise on several
@@ -437,7 +437,7 @@ def _parts(pair: Pair, coordinates: bool) -> Iterator[Factor]:
         if pair.last_shift:
             yield DiscreteGaussianPair(pair.last_parameter, pair.last_shift), 1
     elif isinstance(pair, Product) and pair.is_product:
-        yield from apart(pair.factors, coordinates=coordinates)
+        yield from expanded(pair.factors, coordinates=coordinates)
     else:
         yield pair, 1
 

@@ -38,7 +38,7 @@ from typing import TypeAlias, final
 
 from flint import arb
 
-from dpassay.accountant.composition.product import Factor, apart
+from dpassay.accountant.composition.product import Factor, expanded
 from dpassay.accountant.core.arrays import Array, np
 from dpassay.accountant.core.pair import Pair, max_finite_loss
 from dpassay.accountant.density.law import Law, law
@@ -524,7 +524,7 @@ def releases(factors: Sequence[Factor]) -> tuple[tuple[Release, int], ...]:
     found: list[tuple[Release, int]] = []
     square = arb(0)
     with ctx.workprec(_PRECISION):
-        for pair, count in apart(factors):
+        for pair, count in expanded(factors):
             if isinstance(pair, GaussianPair):
                 square += count * pair.mu() ** 2
             else:

@@ -18,7 +18,7 @@ from itertools import product
 
 from flint import arb
 
-from dpassay.accountant.composition.product import apart, is_numerical, simple_bound
+from dpassay.accountant.composition.product import expanded, is_numerical, simple_bound
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair, asked_width, only_bounded
@@ -382,7 +382,7 @@ def _each(method: str, cases: list[tuple[tuple[Pair, ...], int]]) -> tuple[Pair,
     from dpassay.accountant.composition.choose import engine
 
     choices = product(*(pairs for pairs, _ in cases))
-    made = [engine(method, apart(list(zip(choice, counts, strict=True)))) for choice in choices]
+    made = [engine(method, expanded(list(zip(choice, counts, strict=True)))) for choice in choices]
     found = tuple(pair for pair in made if pair is not None)
     return found if len(found) == len(made) else None
 

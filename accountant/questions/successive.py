@@ -41,12 +41,12 @@ from dpassay.accountant.composition.fourier.measure import (
     Loss,
     Plan,
     accuracy,
-    chosen,
     coarse,
     guard,
-    measure_near,
     near,
+    near_for_cuts,
     plan_contour,
+    with_cuts,
 )
 from dpassay.accountant.composition.losses.bounds import LARGEST_ANGLE, powered, turned, up
 from dpassay.accountant.composition.losses.transform import (
@@ -254,7 +254,7 @@ class _Line:
     def __init__(self, whole: Loss, epsilon: float, bits: int) -> None:
         """Choose the line for a loss, ε and accuracy; raise UndecidedError if it is too long."""
         whole = _simple(whole)
-        loss = chosen(whole, CALL, measure_near(epsilon), coarse(bits))
+        loss = with_cuts(whole, CALL, near_for_cuts(epsilon), coarse(bits))
         self.plan: Plan = plan_contour(loss, Kernel.CALL, CALL, near(epsilon), bits + _WIDER)
         line = self.plan.line
         if line.count > _MOST_NODES:

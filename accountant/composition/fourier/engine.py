@@ -34,19 +34,19 @@ from dpassay.accountant.composition.fourier.measure import (
     Loss,
     Sum,
     accuracy,
-    chosen,
     coarse,
     estimator,
     falls_soon,
+    has_rare_jumps,
     integral,
     is_narrow,
-    lost,
+    lost_masses,
+    near,
+    near_for_cuts,
     plan_contour,
     size_bound,
-    takes_apart,
+    with_cuts,
 )
-from dpassay.accountant.composition.fourier.measure import measure_near as near
-from dpassay.accountant.composition.fourier.measure import near as planned
 from dpassay.accountant.composition.fourier.saddle import Strip, saddle
 from dpassay.accountant.composition.losses.laplace import LaplaceMoments
 from dpassay.accountant.composition.losses.transform import (
@@ -292,17 +292,17 @@ def _ways(
     product: Product, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int
 ) -> Sequence[Way]:
     """Return the ways that may work, the best first."""
-    whole, at = FOURIER.loss(product), near(float(epsilon))
-    if not (takes_apart(whole) and math.isinf(strip.high)):
-        return [_straight]
-    if falls_soon(whole, kernel, strip, planned(float(epsilon)), bits, SHORT):
-        return [_straight, _apart]
+    whole, at = FOURIER.loss(product), near_for_cuts(float(epsilon))
+    if not (has_rare_jumps(whole) and math.isinf(strip.high)):
+        return [_on_line]
+    if falls_soon(whole, kernel, strip, near(float(epsilon)), bits, SHORT):
+        return [_on_line, _by_jumps]
     if falls_soon(_kept(whole, kernel, strip, epsilon, bits), kernel, strip, at, bits):
-        return [_straight, _apart]
-    return [_apart, _straight]
+        return [_on_line, _by_jumps]
+    return [_by_jumps, _on_line]
 
 
-def _straight(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
+def _on_line(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
     """Return the integral on a vertical line, with rare large losses cut off."""
     short = _kept(loss, kernel, strip, epsilon, bits)
     if (found := _neighbours(loss, kernel, strip, bits).widen(short, epsilon)) is not None:
@@ -318,9 +318,9 @@ def _kept(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: in
     """Return the loss, with cuts if the search for them is worth it."""
     if not any(isinstance(part, MixtureTransform) for part, _ in loss.factors):
         return loss
-    if falls_soon(loss, kernel, strip, planned(float(epsilon)), bits, SHORT):
+    if falls_soon(loss, kernel, strip, near(float(epsilon)), bits, SHORT):
         return loss
-    return chosen(loss, strip, near(float(epsilon)), coarse(bits))
+    return with_cuts(loss, strip, near_for_cuts(float(epsilon)), coarse(bits))
 
 
 class _Neighbours:
@@ -378,7 +378,7 @@ def _neighbours(loss: Loss, kernel: Kernel, strip: Strip, bits: int) -> _Neighbo
     return _Neighbours(kernel, strip, bits)
 
 
-def _apart(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
+def _by_jumps(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: int) -> arb:
     """Return the integral with rare large losses treated separately."""
     from dpassay.accountant.composition.fourier.jumps import jump_integral
 
@@ -387,7 +387,7 @@ def _apart(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits: i
 
 def _cut_off(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
     """Return [0, b], which contains the contribution of the large losses that are cut off."""
-    first, second = lost(loss)
+    first, second = lost_masses(loss)
     if kernel == Kernel.ABOVE_Q or strip == PUT:
         first = (second * epsilon.ball().exp()).upper()
     return arb(0).union(first)

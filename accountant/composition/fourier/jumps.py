@@ -48,7 +48,7 @@ from dpassay.accountant.composition.fourier.measure import (
     MOST_NODES,
     Kernel,
     Loss,
-    are_tame,
+    all_decay,
     coarse,
     estimator,
     integral,
@@ -65,6 +65,7 @@ from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.numbers.solve import halved, shortened
 
+_REMEDY = "Ask for a larger relative_width, such as 1e-6."
 _NEGLIGIBLE = -30.0
 """ln x below which ln(1 + x) equals x in floats, to 1e-13."""
 _LARGEST = 600.0
@@ -175,7 +176,7 @@ def _log_log1p(log_value: float) -> float:
 
 _LARGE = 700.0
 """Largest loss whose exponential is a finite float."""
-_SURE_WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 9))
+_CUT_WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 9))
 """Widths of cuts, the smoothest first: a sharper cut allows larger tilts but needs finer nodes."""
 _SHARP = Fraction(1, 64)
 """Width of the cuts used in the search for a threshold: so sharp that only the place matters."""
@@ -185,7 +186,7 @@ _HALVINGS = 5
 """Bisections of ln(threshold − ε): the remaining range is about a third, less than `_WIDER`."""
 _LEAST_SHARE = 1e-4
 """Least distance of a threshold from ε, relative to ε: a nearer one does not decide sooner."""
-_WIDER, _SURE_FURTHER = 1.5, 0.1
+_WIDER, _THRESHOLD_MARGIN = 1.5, 0.1
 """The distance of the least threshold from ε is multiplied by the first number, and this share of ε
 is added, so that cuts can be smooth."""
 _GROWTH, _LEAP = 1.5, 16.0
@@ -197,28 +198,28 @@ _FARTHEST = 2.0**35
 """Largest tilt that is tried; a larger one never helps."""
 _FIRST_TILT = 2.0
 """First tilt, minus 1, in units of 1/(|ε| + least sum): a smaller one hardly bounds anything."""
-_SURE_ROUGH, _MASSES = 24, 128
+_BOUND_BITS, _MASS_BITS = 24, 128
 """Bits of a bound, in addition to those of the count; and additional bits of masses, which cancel.
 """
-_SURE_SPARE = 3.0
+_LOG_UNDECIDED_SHARE = 3.0
 """−ln of the share of the error that undecided outcomes may take."""
 _PLACE_BITS = 5
 """Bits of the distance from the least sum to the ε of a cut, and bits of a first tilt: with fewer,
 more questions share cuts, but lines are longer."""
 _ROUNDS = 6
 """Times that a cut is placed again for the value and tilt that it leads to."""
-_SAME = 3.0
+_SAME_LEVEL = 3.0
 """Difference of ln G below which a cut counts as placed for the value it leads to."""
-_MOVED = 1e-9
+_LAST_STEP = 1e-9
 """Relative size of the last step of an estimate; the next one would be about its square."""
-_ALONE, _FINER = (-20.0, 6.5), 12
+_SINGLE_RANGE, _SINGLE_BISECTIONS = (-20.0, 6.5), 12
 """Natural logarithms of the range in which the ε of a single release is sought, and the number of
 bisections, which find it to 1 %."""
-_SURE_STEEPER = 1.25
+_TILT_MARGIN = 1.25
 """Factor by which the next tilt exceeds the needed one, so that the search ends."""
 
 
-def sure_cut(loss: Loss, epsilon: float, log_error: float, tilt: float) -> Loss:
+def deciding_cut(loss: Loss, epsilon: float, log_error: float, tilt: float) -> Loss:
     """Return the loss, cut such that a loss beyond the cuts decides alone, up to e^log_error.
 
     The threshold is a little above the least one. The cuts are as smooth as possible there, yet
@@ -229,16 +230,16 @@ def sure_cut(loss: Loss, epsilon: float, log_error: float, tilt: float) -> Loss:
     least = least_sum(loss)
     low, high = math.log(_LEAST_SHARE * (epsilon or least)), math.log(least + 8 * epsilon)
 
-    def leaves_open(log: float) -> bool:
+    def is_too_low(log: float) -> bool:
         return not _decides(loss, _cut(loss, epsilon + math.exp(log), _SHARP), epsilon, log_error)
 
-    _, high = halved(leaves_open, low, high, _HALVINGS)
-    threshold = epsilon + _WIDER * math.exp(high) + _SURE_FURTHER * epsilon
-    for width in _SURE_WIDTHS:
+    _, high = halved(is_too_low, low, high, _HALVINGS)
+    threshold = epsilon + _WIDER * math.exp(high) + _THRESHOLD_MARGIN * epsilon
+    for width in _CUT_WIDTHS:
         cut = _cut(loss, threshold, width)
-        if are_tame(cut, tilt) and _decides(loss, cut, epsilon, log_error):
+        if all_decay(cut, tilt) and _decides(loss, cut, epsilon, log_error):
             return cut
-    raise UndecidedError(f"No single loss is sure to decide at epsilon={epsilon:.6g}.")
+    raise UndecidedError(f"No single loss outweighs all others at epsilon={epsilon:.6g}. {_REMEDY}")
 
 
 def least_sum(loss: Loss) -> float:
@@ -286,7 +287,7 @@ def _tilts(
 
     This function of a is convex, so Newton's steps do not pass the first a where it is `enough`.
     """
-    taken = _taken(cut)
+    taken = _removed(cut)
     first = shortened(_FIRST_TILT / (abs(epsilon) + least_sum(loss) or 1.0), _PLACE_BITS)
     low, high, tilt = 1.0, math.inf, 1 + first
     while high > _GROWTH * low and low < _FARTHEST:
@@ -304,7 +305,7 @@ def _tilts(
 
 
 @functools.lru_cache(maxsize=64)
-def _taken(cut: Loss) -> Jumps:
+def _removed(cut: Loss) -> Jumps:
     """Return the measure μ of the outcomes that the cuts remove."""
     large = tuple(
         replace(part, cut=None, rise=part.cut)
@@ -323,19 +324,23 @@ def beyond(  # noqa: PLR0917
     `loss` has no cuts, and `found` is the integral of the remaining outcomes. If the total removed
     mass is below 2^−bits of it, that mass is the bound.
     """
-    with ctx.workprec(ctx.prec + _MASSES):
+    with ctx.workprec(ctx.prec + _MASS_BITS):
         first, second = _masses(cut)
         growth = epsilon.ball().exp()
         above = first if kernel != Kernel.ABOVE_Q else second * growth
         if above < found * arb(2) ** -bits:
             return arb(0).union(above.upper())
-        enough = float(found.log().mid()) - bits * _LOG_2 - _SURE_SPARE if found > 0 else -math.inf
+        enough = (
+            float(found.log().mid()) - bits * _LOG_2 - _LOG_UNDECIDED_SHARE
+            if found > 0
+            else -math.inf
+        )
         rest = _undecided(loss, cut, epsilon, enough)
         if not rest.is_finite():
             return arb(0).union(above.upper())
         if kernel == Kernel.CALL:
-            sure = first - second * growth
-            lower, upper = sure.max(arb(0)), (sure + rest).min(first)
+            difference = first - second * growth
+            lower, upper = difference.max(arb(0)), (difference + rest).min(first)
         else:
             lower, upper = (above - rest).max(arb(0)), above
         return lower.lower().union(upper.upper())
@@ -364,38 +369,40 @@ def _undecided(loss: Loss, cut: Loss, epsilon: ExactReal, enough: float) -> arb:
             best, c = value, -Fraction(tilt)
         if best < enough:
             break
-    with ctx.workprec(_SURE_ROUGH + cut.count.bit_length()):
-        return (_taken(cut).log_upper(c) - ball(c) * epsilon.ball()).exp().upper()
+    with ctx.workprec(_BOUND_BITS + cut.count.bit_length()):
+        return (_removed(cut).log_upper(c) - ball(c) * epsilon.ball()).exp().upper()
 
 
-def decided_cut(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
+def cut_for(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
     """Return the loss, cut such that what is undecided at ε is negligible.
 
     The cut is made for a rounded value somewhat above ε, which also serves ε. If that value is too
     large, as near 0, it is rounded more closely.
     """
     if not epsilon >= 0:
-        raise UndecidedError(f"No loss decides alone at epsilon={epsilon:.6g}.")
+        raise UndecidedError(
+            f"No single loss outweighs all others at epsilon={epsilon:.6g}. {_REMEDY}"
+        )
     least = least_sum(loss)
     place = shortened(epsilon + least, _PLACE_BITS, math.ceil) - least
     with contextlib.suppress(UndecidedError):
-        return _decided_cut(loss, strip, place, bits)
-    return _decided_cut(loss, strip, shortened(epsilon, _PLACE_BITS, math.ceil), bits)
+        return _cut_above(loss, strip, place, bits)
+    return _cut_above(loss, strip, shortened(epsilon, _PLACE_BITS, math.ceil), bits)
 
 
 @functools.lru_cache(maxsize=64)
-def _decided_cut(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
+def _cut_above(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
     """Return the loss, cut somewhat above ε, such that what is undecided is negligible."""
     level, tilt = 0.0, 1 / (epsilon + least_sum(loss))
     for _ in range(_ROUNDS):
-        cut = sure_cut(loss, epsilon, level - bits * _LOG_2 - _SURE, rounded(tilt))
+        cut = deciding_cut(loss, epsilon, level - bits * _LOG_2 - _LOG_CUT_SHARE, rounded(tilt))
         found = saddle_value(cut, strip, epsilon, bits)
         if found is None:
             break
-        if abs(found.log_value - level) < _SAME and found.furthest <= rounded(tilt):
+        if abs(found.log_value - level) < _SAME_LEVEL and found.furthest <= rounded(tilt):
             return cut
-        level, tilt = found.log_value, _SURE_STEEPER * found.furthest
-    raise UndecidedError(f"No loss is sure to decide alone at epsilon={epsilon:.6g}.")
+        level, tilt = found.log_value, _TILT_MARGIN * found.furthest
+    raise UndecidedError(f"No single loss outweighs all others at epsilon={epsilon:.6g}. {_REMEDY}")
 
 
 def estimate_epsilon(loss: Loss, log_delta: float) -> float | None:
@@ -407,14 +414,14 @@ def estimate_epsilon(loss: Loss, log_delta: float) -> float | None:
     """
 
     def is_more(log: float) -> bool:
-        return _log_alone(loss, math.exp(log)) > log_delta
+        return _log_sum_of_profiles(loss, math.exp(log)) > log_delta
 
-    low, high = (math.exp(log) for log in halved(is_more, *_ALONE, _FINER))
+    low, high = (math.exp(log) for log in halved(is_more, *_SINGLE_RANGE, _SINGLE_BISECTIONS))
     epsilon, high, place, bits = low, math.inf, -math.inf, coarse(_BITS)
     for _ in range(_MOST_STEPS):
         try:
             if epsilon > place:
-                cut, place = decided_cut(loss, CALL, epsilon, bits), epsilon
+                cut, place = cut_for(loss, CALL, epsilon, bits), epsilon
             log, slope = estimator(cut).log_integral(CALL, epsilon)
         except (UndecidedError, ArithmeticError):  # ε is too large
             high = epsilon
@@ -428,14 +435,14 @@ def estimate_epsilon(loss: Loss, log_delta: float) -> float | None:
         value = rest + first - lost
         move = (log_delta - math.log(value)) * value / (slope * rest - lost)
         low, high = (epsilon, high) if move > 0 else (low, epsilon)
-        if abs(move) < _MOVED * epsilon:
+        if abs(move) < _LAST_STEP * epsilon:
             return epsilon + move
         wanted = max(epsilon + move, epsilon / 4)
         epsilon = wanted if wanted < high else math.sqrt(low * high)
     return None
 
 
-def _log_alone(loss: Loss, epsilon: float) -> float:
+def _log_sum_of_profiles(loss: Loss, epsilon: float) -> float:
     """Return ln Σ k δ_i(ε), where δ_i is the profile of one sampled release."""
     total = 0.0
     for part, count in loss.factors:
@@ -450,13 +457,13 @@ def _log_alone(loss: Loss, epsilon: float) -> float:
 _LOG_2 = math.log(2)
 _FEWEST, _MOST_EXTRA = 24, 400
 """Least number of bits by which an inaccurate integral is improved, and the most bits in total."""
-_SHORT = 512
+_SHORT_LINE = 512
 """Nodes of a line up to which sums in balls are tried at first, where floats fail."""
 _BITS, _PROFILE_BITS = 46, 128
 """Accuracy of an estimate in bits; and bits of the masses, which may be as small as δ."""
 _MOST_STEPS = 64
 """Largest number of steps of an estimate."""
-_SURE = 4.0
+_LOG_CUT_SHARE = 4.0
 """−ln of the share of the error that losses beyond a cut may leave undecided."""
 
 
@@ -468,15 +475,18 @@ def jump_integral(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, 
 
     Raises UndecidedError if no loss is certain to decide, or if a line has too many nodes.
     """
-    cut = decided_cut(loss, strip, float(epsilon), coarse(bits))
+    cut = cut_for(loss, strip, float(epsilon), coarse(bits))
     # First with short sums; then with any sums to one more bit, because a term is added.
-    for asked, most in ((bits, _SHORT), (bits + 1, MOST_NODES)):
+    for asked, most in ((bits, _SHORT_LINE), (bits + 1, MOST_NODES)):
         with contextlib.suppress(UndecidedError):
             part = _kept(cut, kernel, strip, epsilon, asked, most=most)
             found = part + beyond(loss, cut, kernel, epsilon, part, bits)
             if is_narrow(found, bits):
                 return found
-    raise UndecidedError(f"Small losses hide the large ones at epsilon={float(epsilon):.6g}.")
+    raise UndecidedError(
+        f"The contour integral of the small losses at epsilon={float(epsilon):.6g} does not "
+        f"give {bits} bits. {_REMEDY}"
+    )
 
 
 def _kept(

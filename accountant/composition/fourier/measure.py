@@ -59,7 +59,7 @@ _QUICK, _USUAL = 10, 16.0
 the standard deviation. A longer line is allowed less error per unit of t."""
 _ROOM = 1.001
 """Factor that covers the rounding of error bounds."""
-_ENOUGH = 0.95
+_BOUNDED_SHARE = 0.95
 """Share of the variance that must belong to the factors whose decay is bounded."""
 _MOST_DECAYS = 8
 """Largest number of factors whose decay is bounded: each takes milliseconds."""
@@ -267,7 +267,7 @@ def _decays(loss: Loss, c: Fraction) -> tuple[tuple[Decay, int], ...]:
         return tuple(found)
     parts = estimator(loss).variances(float(c))
     order = sorted(rest, key=lambda i: -parts[i])
-    wanted, reached = _ENOUGH * sum(parts[i] for i in rest), 0.0
+    wanted, reached = _BOUNDED_SHARE * sum(parts[i] for i in rest), 0.0
     for i in order[:_MOST_DECAYS]:
         part, count = loss.factors[i]
         found.append((part.decay(c), count))
@@ -288,7 +288,7 @@ _GRAIN = 16
 """Bits to a multiple of which an accuracy is rounded up, so that more questions share a result."""
 _GAIN = 3.0
 """Least difference of ln G at which two saddle-point approximations count as different."""
-_SPURIOUS = 4.0
+_MOST_TILT_RATIO = 4.0
 """Ratio of the tilts with and without a cut from which large losses count as a hindrance."""
 _FIRST = 20.0
 """If a cut leaves no saddle point, ln G is next guessed as 4 times the last guess minus this."""
@@ -300,7 +300,7 @@ _NEGLIGIBLE = 36.0
 _MARGIN = 14.0
 """−ln of the ratio of the mass that cuts lose to what they may lose: a larger value moves them to
 where moments explode."""
-_EDGE = 4.0
+_EDGE_WIDTHS = 4.0
 """Widths: a smooth cut begins to matter this far before its place."""
 _REACH = 9.0
 """Distance at which a normal density has fallen below e^−40 of its peak."""
@@ -314,13 +314,15 @@ _WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 8))
 
 
 @functools.lru_cache(maxsize=128)
-def chosen(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
+def with_cuts(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
     """Return the loss, with cuts if they lower the saddle-point value of the integral.
 
     Any placement of the cuts is valid.
     """
     whole = saddle_value(loss, strip, epsilon, bits)
-    if whole is not None and _far_off(loss, bits * _LOG_2 - whole.log_value, whole.furthest):
+    if whole is not None and _are_beyond_mass(
+        loss, bits * _LOG_2 - whole.log_value, whole.furthest
+    ):
         return loss
     best, level = loss, 0.0 if whole is None else whole.log_value
     found: Level | None = None
@@ -333,7 +335,7 @@ def chosen(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
             continue
         if found is None:
             break
-        if whole is not None and best is loss and _same(whole, found):
+        if whole is not None and best is loss and _changes_little(whole, found):
             return loss
         first, last = best is loss, level
         best, level, tilt, start = shorter, found.log_value, rounded(found.furthest), found.c
@@ -341,7 +343,7 @@ def chosen(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
             break
     if whole is None or found is None:
         return best
-    return loss if _same(whole, found) else best
+    return loss if _changes_little(whole, found) else best
 
 
 @final
@@ -357,13 +359,13 @@ class Level:
     """The largest tilt that is needed."""
 
 
-def _same(whole: Level, cut: Level) -> bool:
+def _changes_little(whole: Level, cut: Level) -> bool:
     """Whether a cut changes little. If not, jumps keep the saddle point from larger tilts."""
     lower = whole.log_value - cut.log_value
-    return lower < _GAIN and cut.furthest < _SPURIOUS * whole.furthest
+    return lower < _GAIN and cut.furthest < _MOST_TILT_RATIO * whole.furthest
 
 
-def _far_off(loss: Loss, log_mass: float, tilt: float) -> bool:
+def _are_beyond_mass(loss: Loss, log_mass: float, tilt: float) -> bool:
     """Whether cuts that lose e^−log_mass lie where the law with this tilt has no mass left."""
     for (part, count), (shorter, _) in zip(
         loss.factors, cut_off(loss, log_mass).factors, strict=True
@@ -371,7 +373,7 @@ def _far_off(loss: Loss, log_mass: float, tilt: float) -> bool:
         if isinstance(part, MixtureTransform) and isinstance(shorter, MixtureTransform):
             assert shorter.cut is not None
             s = max(part.tilt(tilt), 0.0)
-            edge = float(shorter.cut.at) - _EDGE * float(shorter.cut.width)
+            edge = float(shorter.cut.at) - _EDGE_WIDTHS * float(shorter.cut.width)
             x = np.linspace(-_REACH, max(edge, s * part.floats().mu) + _REACH, _POINTS)
             size = part.floats().bell(x) + s * part.floats().log_density(x)
             if size[x >= edge].max() > size.max() - _NEGLIGIBLE - math.log(count):
@@ -397,7 +399,7 @@ def saddle_value(
     return Level(value - 0.5 * math.log(2 * math.pi * point.curvature), point.c, furthest)
 
 
-def measure_near(epsilon: float) -> float:
+def near_for_cuts(epsilon: float) -> float:
     """Round to eight bits, so that questions about nearly the same ε share their cuts."""
     return shortened(epsilon, 8)
 
@@ -442,28 +444,28 @@ def _cut(part: MixtureTransform, needed: float, s: float | None) -> Cut:
     for width in _WIDTHS:
         place = Fraction(math.ceil(at * math.sqrt(1 + float(width) ** 2) * 16), 16)
         cut = Cut(place, width)
-        if is_tame(part, cut, s):
+        if decays_beyond(part, cut, s):
             break
     return cut
 
 
-def takes_apart(loss: Loss) -> bool:
+def has_rare_jumps(loss: Loss) -> bool:
     """Whether all losses are smooth, and some may be large but rare."""
     smooth = all(isinstance(p, (GaussianTransform, MixtureTransform)) for p, _ in loss.factors)
     mixtures = [part for part, _ in loss.factors if isinstance(part, MixtureTransform)]
     return smooth and bool(mixtures) and all(part.mixed_first for part in mixtures)
 
 
-def are_tame(loss: Loss, tilt: float) -> bool:
+def all_decay(loss: Loss, tilt: float) -> bool:
     """Whether all cuts are sharp enough for φχw^s, s = tilt + 1, to decay beyond them."""
     return all(
-        is_tame(part, part.cut, tilt + 1)
+        decays_beyond(part, part.cut, tilt + 1)
         for part, _ in loss.factors
         if isinstance(part, MixtureTransform) and part.cut is not None
     )
 
 
-def is_tame(part: MixtureTransform, cut: Cut, s: float) -> bool:
+def decays_beyond(part: MixtureTransform, cut: Cut, s: float) -> bool:
     """Whether φχw^s decays beyond a cut."""
     end = float(cut.at) + _MEASURE_BEYOND * float(cut.width)
     return replace(part, cut=cut).floats().rates(_LEFT, end, s, 0.0)[1] >= LEAST_RATE
@@ -475,7 +477,7 @@ def largest_tilt(part: MixtureTransform, at: float) -> float:
     return at * at / max(float(ends[1] - ends[0]), 1e-300)
 
 
-def lost(loss: Loss) -> tuple[arb, arb]:
+def lost_masses(loss: Loss) -> tuple[arb, arb]:
     """Return upper bounds on the masses that the cuts remove from the products P and Q."""
     first, second = arb(0), arb(0)
     for part, count in loss.factors:
@@ -516,14 +518,14 @@ LONG = 1500
 as long as summing this many nodes."""
 SHORT = 256
 """Nodes of a line up to which no cut is sought to shorten it: the search would take longer."""
-_BEYOND = (1.0, 1.25, 1.5)
+_DECAY_POINTS = (1.0, 1.25, 1.5)
 """Points, as multiples of the end of such a line, where the decay of M is evaluated: at one point M
 may be small by chance."""
-_WORD = 64
+_WORD_BITS = 64
 """Bits of a word: a lower precision is not faster, and bounds on the decay need as many."""
 _LOG_2 = math.log(2)
-_NOTHING = arb(0)
-_AGAIN = 4
+_ZERO = arb(0)
+_RETRY_SHARE = 4
 """A second try is more accurate by one over this of its additional bits: sums in floats often miss
 a width by a bit."""
 _GROWTH = 1.1
@@ -531,7 +533,7 @@ _GROWTH = 1.1
 _MOST_GROWTH = 2.0
 """Largest such factor, unless a normal law needs a larger one: it would overshoot where the decay
 begins late."""
-_CAUTION = 0.75
+_LENGTHENING_POWER = 0.75
 """Power of the missing decay by which a line is lengthened: ½ is right for a normal law, and 1 for
 an exponential decay."""
 _COARSE = 0.75
@@ -547,7 +549,7 @@ _FAR_LOG = 4.0
 one pole: with a smaller value lines are too short for the accuracy."""
 
 
-_INTERVAL, _INTERVALS, _LITTLE = 0.1, 200, 0.01
+_INTERVAL, _INTERVALS, _LAST_REMAINDER = 0.1, 200, 0.01
 """For `size_bound`: the length of its intervals, in widths of the saddle point; their largest
 number; and the ratio of the remainder to the sum at which they end."""
 
@@ -611,7 +613,7 @@ def integral(
     epsilon: ExactReal,
     bits: int,
     *,
-    added: arb = _NOTHING,
+    added: arb = _ZERO,
     most: int = MOST_NODES,
 ) -> arb:
     """Return a ball around G(ε) + `added` of relative accuracy about 2^−bits.
@@ -666,7 +668,7 @@ def size_bound(loss: Loss, c: Fraction, epsilon: ExactReal) -> arb:
     Chernoff's bound, E(c) times the maximum of (1 − e^{−x}) e^{−cx}, is returned if it is smaller.
     """
     size, _, variance = loss.cumulants(float(c))
-    with ctx.workprec(max(_WORD, guard(loss.count, size))):
+    with ctx.workprec(max(_WORD_BITS, guard(loss.count, size))):
         value, at = _chernoff(_log_upper(loss, c, ctx.prec), c, epsilon.ball()), float(c)
         peak = log_peak(ball(c)).exp().upper()
         try:
@@ -679,7 +681,7 @@ def size_bound(loss: Loss, c: Fraction, epsilon: ExactReal) -> arb:
         total += step * fall / math.sqrt((at**2 + t**2) * ((at + 1) ** 2 + t**2))
         t = k * step
         fall = math.exp(sum(count * decay.known(t) for decay, count in decays) * (1 - 1e-9))
-        if fall < _LITTLE * t * total:
+        if fall < _LAST_REMAINDER * t * total:
             break
     total = (total + fall / t) / math.pi * _ROOM
     return value * arb(total).min(peak)
@@ -687,7 +689,7 @@ def size_bound(loss: Loss, c: Fraction, epsilon: ExactReal) -> arb:
 
 def _precision(loss: Loss, c: float, bits: int) -> int:
     """Return the precision of the moments on a line, at least one word so that lines share it."""
-    return max(_WORD, bits + guard(loss.count, loss.cumulants(c)[0]))
+    return max(_WORD_BITS, bits + guard(loss.count, loss.cumulants(c)[0]))
 
 
 def near(epsilon: float) -> float:
@@ -703,9 +705,9 @@ def _summed(loss: Loss, plan: Plan, contour: _Contour, epsilon: ExactReal) -> ar
     rest = contour.truncation * h / arb.pi()
     value = (contour.sign * total + arb(0, rest.upper())) * _chernoff(contour.size, line.c, eps)
     period = 2 * arb.pi() / h
-    beside = alias(loss, plan.left, line.c - plan.left, period, eps)
-    beside += alias(loss, plan.right, plan.right - line.c, period, eps)
-    found = value - (beside / 2).upper() + arb(0, (beside / 2).upper())
+    aliases = alias(loss, plan.left, line.c - plan.left, period, eps)
+    aliases += alias(loss, plan.right, plan.right - line.c, period, eps)
+    found = value - (aliases / 2).upper() + arb(0, (aliases / 2).upper())
     return found.max(arb(0))
 
 
@@ -884,7 +886,9 @@ def plan_contour(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, bits:
                     f"{bits} bits. Ask for a larger relative_width, such as 1e-9."
                 )
             missing = needed / max(fall, 1.0)
-            t *= min(max(missing**_CAUTION, _GROWTH), max(math.sqrt(missing), _MOST_GROWTH))
+            t *= min(
+                max(missing**_LENGTHENING_POWER, _GROWTH), max(math.sqrt(missing), _MOST_GROWTH)
+            )
             t = min(t, float(step) * MOST_NODES)
 
 
@@ -897,7 +901,7 @@ def falls_soon(  # noqa: PLR0917  # all arguments are the key
         if any(not part.is_whole for part, _ in loss.factors):
             return plan_contour(loss, kernel, strip, epsilon, bits).line.count <= most
         place = _place(loss, kernel, strip, epsilon, bits * _LOG_2)
-        end = float(place.step) * most * np.array(_BEYOND)
+        end = float(place.step) * most * np.array(_DECAY_POINTS)
         return bool(estimator(loss).log_ratio(float(place.c), end)[0].max() < -bits * _LOG_2)
     return False
 
@@ -915,7 +919,7 @@ class _Place:
 
 @functools.lru_cache(maxsize=256)
 def _place(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, target: float) -> _Place:
-    start, beside = estimator(loss).last.get(strip, (None, (None, None)))
+    start, aliases = estimator(loss).last.get(strip, (None, (None, None)))
     try:
         point = saddle(loss, strip, epsilon, start=start)
     except ArithmeticError as error:
@@ -929,7 +933,7 @@ def _place(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, target: flo
     log_value = size - here * epsilon + kappa - 0.5 * math.log(2 * math.pi * point.curvature)
     sides = [
         nearest_bound(loss, strip, epsilon, here, side, log_value, target, start)
-        for side, start in zip((-1, 1), beside, strict=True)
+        for side, start in zip((-1, 1), aliases, strict=True)
     ]
     period = max(needed for needed, _ in sides)
     step = Fraction(shortened(2 * math.pi / period, 4, math.floor))
@@ -979,4 +983,4 @@ def accuracy(asked: Fraction | None) -> int:
         return best
     needed = (asked.denominator // asked.numerator).bit_length()
     again = max(0, ctx.prec - max(START_PRECISION + 8, needed + 34))  # hardly a bit was missing
-    return min(best, needed + _SPARE + again // _AGAIN)
+    return min(best, needed + _SPARE + again // _RETRY_SHARE)

@@ -127,7 +127,7 @@ class _End:
     slope: float = math.nan
     curvature: float = math.nan
 
-    def beside(self, s: float) -> tuple[float, float]:
+    def parabola(self, s: float) -> tuple[float, float]:
         """Return f and f′ of the Taylor parabola at s."""
         away = s - self.s
         slope = self.slope + self.curvature * away
@@ -142,7 +142,7 @@ def _meeting(low: _End, high: _End) -> float:
     left, right = low.s, high.s
     for _ in range(_HALVINGS):
         s = 0.5 * (left + right)
-        (one, fall), (other, rise) = low.beside(s), high.beside(s)
+        (one, fall), (other, rise) = low.parabola(s), high.parabola(s)
         if rise > 0 and (fall >= 0 or other + math.log(rise) > one + math.log(-fall)):
             right = s
         else:
@@ -155,7 +155,7 @@ def _as_exponential(here: _End, other: _End) -> float:
 
     Where f′ grows exponentially, all steps of Newton's method are about equally short.
     """
-    value, flat = here.slope, other.beside(here.s)[1]
+    value, flat = here.slope, other.parabola(here.s)[1]
     if not value * flat < 0:
         return -value / here.curvature
     return -math.log1p(-value / flat) * (value - flat) / here.curvature

@@ -83,7 +83,7 @@ _SMALL_RISE = 0.5
 """w − 1 up to which ln w is computed by log1p."""
 _FARTHEST = 700.0
 """Largest exponent that is used."""
-_HELD = 300.0
+_MOST_EXPONENT = 300.0
 """Largest s ln w for which w^s is computed: beyond it, the mass multiplied by it may underflow."""
 _SMALL_PART = 0.2
 """Share of E|w^s − 1| below which E[w^s − 1] has lost digits, which many releases would multiply.
@@ -248,7 +248,7 @@ def moments_directly(s: float, mass: Floats, loss: Floats) -> tuple[float, float
     Also return None if some w^s would overflow.
     """
     power = s * loss
-    if not (power[0] < _HELD and power[-1] < _HELD):
+    if not (power[0] < _MOST_EXPONENT and power[-1] < _MOST_EXPONENT):
         return None
     grown = np.expm1(power)
     total = 1.0 + (excess := float(np.dot(mass, grown)))
@@ -542,8 +542,8 @@ _FAR_WIDTHS = 60.0
 """Widths beyond a cut: if mass further out still matters, the search is given up."""
 _STEP, _GROWTH = 0.12, 1.3
 """Steps of an outward search: first a share of the initial distance, later a growth factor."""
-_ASIDE = [*(0.25 * k for k in range(1, 17)), *(4.0 * 1.15**k for k in range(1, 50))]
-_BESIDE = [*(-each for each in reversed(_ASIDE)), 0.0, *_ASIDE]
+_POSITIVE_OFFSETS = [*(0.25 * k for k in range(1, 17)), *(4.0 * 1.15**k for k in range(1, 50))]
+_CELL_OFFSETS = [*(-each for each in reversed(_POSITIVE_OFFSETS)), 0.0, *_POSITIVE_OFFSETS]
 """Distances from a cut, in its widths, where cells end: dense where χ bends, wide far off."""
 LARGEST_GRID = 1 << 20
 """Largest range of an integrand: its points would take hundreds of megabytes."""
@@ -786,7 +786,7 @@ class Mixture:
     def refined(self, x: Floats) -> Floats:
         """Add points near the cuts, which are denser closer to them."""
         places = [
-            place + width * np.array(_BESIDE)
+            place + width * np.array(_CELL_OFFSETS)
             for place, width, _ in self.edges
             if x[0] < place < x[-1]
         ]

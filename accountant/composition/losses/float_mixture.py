@@ -126,16 +126,16 @@ _TALL = math.sqrt(2 * _MOST_GROWTH)
 """Height at which e^{y²/2} is e^4.5."""
 _LEAST_SQUARE = -0.5
 """|1 + z|² − 1 below which ln|1 + z| is computed directly."""
-_FELT = 0.01
+_LEAST_DIRECT = 0.01
 """Least |s|q for which E[w^s − 1] is summed directly: for a smaller one w^s − 1 is small, and
 first-order terms that cancel cost digits."""
 _MODERATE = 4.0
 """Without cuts one rule serves all s from −_MODERATE to 0."""
 _NEAR = 16.0
 """Shift of the tilted law up to which one table of nodes serves all tilts s ≥ 0."""
-_UNSEEN = 1e-22
+_LEAST_SHARE = 1e-22
 """Share of the largest term below which terms are left out."""
-_NEVER = 80.0
+_LOG_SHIFT_ERROR = 80.0
 """−ln of the error with which a tilted law is replaced by a shifted normal one; and the least ln M
 for which it is."""
 _SHARES = [1.6**-k for k in range(9)]
@@ -212,8 +212,11 @@ class FloatMixture:
             return False
         law = self.floats
         fall = (s - 1) * law.mu**2
-        beside = math.log(s) + law.log_rest - law.log_share - fall
-        return beside < -_NEVER and s * (law.log_share + 0.5 * fall) > _NEVER
+        log_rest_share = math.log(s) + law.log_rest - law.log_share - fall
+        return (
+            log_rest_share < -_LOG_SHIFT_ERROR
+            and s * (law.log_share + 0.5 * fall) > _LOG_SHIFT_ERROR
+        )
 
     def moments(self, s: float) -> tuple[float, float, float]:
         """Return ln Λ(s) and its first two derivatives."""
@@ -223,7 +226,7 @@ class FloatMixture:
         log_mass, loss = nodes.log_mass[kept], nodes.loss[kept]
         if math.isinf(self.floats.rise):
             found = None
-            if abs(s) * self._share > _FELT and not self.floats.is_cut:
+            if abs(s) * self._share > _LEAST_DIRECT and not self.floats.is_cut:
                 found = bounds.moments_directly(s, nodes.mass[kept], loss)
             size, mean, variance = found or bounds.moments(
                 s, nodes.mass[kept], log_mass, loss, nodes.gap[kept]
@@ -407,7 +410,7 @@ def _shares(s: float, loss: Any, bell: Any) -> tuple[Any, Any]:
     """Return the tilted law as shares of its mass, and L − m with its mean m; drop tiny terms."""
     logs = s * loss + bell
     mass = np.exp(logs - logs.real.max())
-    seen = np.flatnonzero(np.abs(mass) > _UNSEEN)
+    seen = np.flatnonzero(np.abs(mass) > _LEAST_SHARE)
     kept = slice(seen[0], seen[-1] + 1)
     mass, loss = mass[kept] / mass[kept].sum(), loss[kept]
     return mass, loss - np.dot(mass, loss)

@@ -13,7 +13,7 @@ import dpassay
 from dpassay.accountant import notation
 from dpassay.accountant.composition.choose import smooth
 from dpassay.accountant.composition.fourier.engine import FOURIER
-from dpassay.accountant.composition.fourier.jumps import sure_cut
+from dpassay.accountant.composition.fourier.jumps import deciding_cut
 from dpassay.accountant.composition.lattice import GRID, Grid
 from dpassay.accountant.composition.losses.laplace import FloatDiscreteGaussian
 from dpassay.accountant.composition.product import Product
@@ -105,8 +105,8 @@ def test_tails_of_a_profile_that_is_unknown(monkeypatch: pytest.MonkeyPatch) -> 
 def test_losses_beyond_which_floats_have_no_grid() -> None:
     """A grid of gigabytes was formed."""
     loss = FOURIER.loss(removal("27.68", "1.186e-6", 293_958_126))
-    with pytest.raises(UndecidedError, match="sure to decide"):
-        sure_cut(loss, 11_670.0, -250.0, 1.0)
+    with pytest.raises(UndecidedError, match="No single loss"):
+        deciding_cut(loss, 11_670.0, -250.0, 1.0)
 
 
 @pytest.mark.parametrize("epsilon", [slow("1e200"), "1e300"])

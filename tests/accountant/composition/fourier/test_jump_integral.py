@@ -17,11 +17,17 @@ from dpassay.accountant.composition.fourier import estimates as saddle
 from dpassay.accountant.composition.fourier.engine import FOURIER
 from dpassay.accountant.composition.fourier.jumps import (
     beyond,
-    decided_cut,
+    cut_for,
+    deciding_cut,
     jump_integral,
-    sure_cut,
 )
-from dpassay.accountant.composition.fourier.measure import Kernel, Loss, cut_off, integral, lost
+from dpassay.accountant.composition.fourier.measure import (
+    Kernel,
+    Loss,
+    cut_off,
+    integral,
+    lost_masses,
+)
 from dpassay.accountant.composition.fourier.saddle import Strip
 from dpassay.accountant.composition.losses.bounds import Mixture
 from dpassay.accountant.composition.losses.transform import Cut, MixtureTransform
@@ -70,10 +76,10 @@ def test_one_release_in_parts(kernel: Kernel, strip: Strip) -> None:
         assert found.rel_accuracy_bits() > bits - 12
 
 
-def test_what_is_beyond_a_sure_cut_matters_and_is_known() -> None:
+def test_what_is_beyond_a_deciding_cut_matters_and_is_known() -> None:
     loss, at = FOURIER.loss(one_release("3", "0.0001")), exact("0.01", "epsilon")
     log_delta = -110.0
-    cut = sure_cut(loss, 0.01, log_delta - BITS * math.log(2), TILT)
+    cut = deciding_cut(loss, 0.01, log_delta - BITS * math.log(2), TILT)
     with ctx.workprec(PRECISION):
         ((one, _),) = one_release("3", "0.0001").factors
         known = one.hockey_stick(at)
@@ -129,7 +135,7 @@ def test_below_a_cut_where_losses_decide_a_line_agrees_with_that_of_all(
         exact(epsilon),
         kernel.strip(1),
     )
-    cut = decided_cut(loss, strip, float(at), BITS)
+    cut = cut_for(loss, strip, float(at), BITS)
     with ctx.workprec(PRECISION):
         whole = integral(loss, kernel, strip, at, BITS)
         found = integral(cut, kernel, strip, at, BITS)
@@ -139,9 +145,9 @@ def test_below_a_cut_where_losses_decide_a_line_agrees_with_that_of_all(
         assert found.rel_accuracy_bits() > BITS - 14
 
 
-def test_nothing_is_sure_to_decide_below_zero() -> None:
-    with pytest.raises(UndecidedError, match="decides alone"):
-        decided_cut(FOURIER.loss(one_release("1", "0.3")), saddle.CALL, -0.01, BITS)
+def test_no_loss_outweighs_all_others_below_zero() -> None:
+    with pytest.raises(UndecidedError, match="No single loss"):
+        cut_for(FOURIER.loss(one_release("1", "0.3")), saddle.CALL, -0.01, BITS)
 
 
 def test_what_is_negligible_is_only_bounded() -> None:
@@ -151,7 +157,7 @@ def test_what_is_negligible_is_only_bounded() -> None:
         found = beyond(loss, cut, Kernel.CALL, exact("3.5", "epsilon"), arb(1), BITS)
         assert found.contains(0)
         assert found < arb(2) ** -BITS
-        assert not lost(cut)[0] < found.mid()
+        assert not lost_masses(cut)[0] < found.mid()
 
 
 @given(

@@ -100,6 +100,11 @@ _PHASES = 1 << 10
 """Phases per matrix: matrices of all phases would take megabytes."""
 _FEW = 32
 """Number of points t up to which no product of matrices is used."""
+_ONE_THREAD = 1 << 18
+"""Products of numbers in a block of a product of matrices. For more, OpenBLAS starts threads, whose
+waiting for each other takes ten times as long as the block if the processors are busy."""
+_INNER = 32
+"""Least length of the rows of such a block; shorter ones take longer to load than to multiply."""
 ROOT_2PI = math.sqrt(2 * math.pi)
 _EXP_TERMS = tuple(1 / math.factorial(n) for n in range(2, 12))
 _TERMS_UP_TO = (1e-3, _EXP_TERMS[:6]), (1e-2, _EXP_TERMS[:7]), (_SMALL_POWER, _EXP_TERMS)
@@ -265,8 +270,8 @@ def line(mass: Array, loss: Array, t: Floats) -> Complexes:
     found = np.empty(len(t), dtype=np.complex128)
     block = max(1, _CHUNK // len(loss))
     for start in range(0, len(t), block):
-        u = t[start : start + block, None] * loss[None, :]
-        found[start : start + block] = excess_of_exp(1j * u) @ mass
+        u: Complexes = np.asarray(1j * t[start : start + block, None] * loss, np.complex128)
+        found[start : start + block] = _sums(excess_of_exp(u), mass)
     return found
 
 
@@ -277,13 +282,13 @@ def on_line(mass: Array, loss: Array, step: float, count: int) -> Complexes:
     angles these terms have the same sign, so nothing cancels.
     """
     if count <= _FEW:
-        return _rows(step * loss, count)[1] @ mass
+        return _sums(_rows(step * loss, count)[1], mass)
     inner = math.isqrt(count)
     outer = -(-count // inner)
     near, excess = _rows(step * loss, inner)
     far, far_excess = _rows(inner * step * loss, outer)
     found = _product(far * mass, near)
-    found += (far_excess @ mass)[:, None] + (excess @ mass)[None, :]
+    found += _sums(far_excess, mass)[:, None] + _sums(excess, mass)[None, :]
     return found.ravel()[:count]
 
 
@@ -316,16 +321,33 @@ def powered(values: Complexes, count: int) -> Complexes:
         values = values * values
 
 
-def _product(left: Complexes, right: Complexes) -> Complexes:
-    """Return the products of rows, by four products of real matrices.
-
-    For small complex matrices libraries start several threads, which takes much longer.
-    """
+def _product(left: Complexes, right: Array) -> Complexes:
+    """Return the products of rows, by four products of real matrices."""
     a, b = np.ascontiguousarray(left.real), np.ascontiguousarray(left.imag)
-    c, d = np.ascontiguousarray(right.real.T), np.ascontiguousarray(right.imag.T)
+    c, d = np.ascontiguousarray(right.real), np.ascontiguousarray(right.imag)
     found = np.empty((len(left), len(right)), dtype=np.complex128)
-    found.real = a @ c - b @ d
-    found.imag = a @ d + b @ c
+    found.real = _in_blocks(a, c) - _in_blocks(b, d)
+    found.imag = _in_blocks(a, d) + _in_blocks(b, c)
+    return found
+
+
+def _sums(rows: Complexes, mass: Array) -> Complexes:
+    """Return the sum of each row with these weights."""
+    return _product(rows, mass[None, :])[:, 0]
+
+
+def _in_blocks(left: Reals, right: Reals) -> Reals:
+    """Return the products of the rows of two real matrices, without threads."""
+    (outer, inner), count = left.shape, len(right)
+    if outer * inner * count <= _ONE_THREAD:
+        return np.asarray(left @ right.T)
+    length = max(_ONE_THREAD // (outer * count), _INNER)
+    height = max(_ONE_THREAD // (length * count), 1)
+    found = np.zeros((outer, count))
+    for start in range(0, outer, height):
+        rows, total = left[start : start + height], found[start : start + height]
+        for n in range(0, inner, length):
+            total += rows[:, n : n + length] @ right[:, n : n + length].T
     return found
 
 
@@ -377,7 +399,7 @@ def phase_sums(
     else:
         parts = [slice(n, n + _PHASES) for n in range(0, len(x), _PHASES)]
         factors = (_factors(weights[part], x[part], step, inner, outer) for part in parts)
-        product = functools.reduce(np.add, (left @ whole.T for left, whole in factors))
+        product = functools.reduce(np.add, (_in_blocks(*each) for each in factors))
     one, two, rest = (slice(k * inner, (k + 1) * inner) for k in range(3))
     real = product[:outer, one] - product[outer:-1, two] + product[-1, rest]
     imaginary = product[:outer, two] + product[outer:-1, one] + product[-1, two]
@@ -435,8 +457,8 @@ def _product_by_heads(first: Reals, second: Reals) -> Reals:
     """Return the product of a matrix and the transpose of another; products of heads are exact."""
     heads = [_head(matrix, _bits(first.shape[1])) for matrix in (first, second)]
     rests = [matrix - head for matrix, head in zip((first, second), heads, strict=True)]
-    found: Reals = heads[0] @ heads[1].T + (heads[0] @ rests[1].T + rests[0] @ second.T)
-    return found
+    (head, other), (rest, after) = heads, rests
+    return _in_blocks(head, other) + (_in_blocks(head, after) + _in_blocks(rest, second))
 
 
 def _head(matrix: Reals, bits: int) -> Reals:

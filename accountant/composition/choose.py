@@ -429,6 +429,10 @@ class Ladder(Engine):
         """Return the bound of `quick` if there is one, else that of the best engine."""
         return (self.quick or self.rungs[0]).known.bound(epsilon)
 
+    def closed_bound(self, product: Product, epsilon: ExactReal) -> arb:
+        """Return that of contours; 1 if they do not apply."""
+        return self.rungs[0].known.closed_bound(epsilon)
+
     def ask(self, ask: Callable[[Product], T], asked: Fraction | None, *, tails: bool = False) -> T:
         """Return the first answer to a width, or raise the refusal that reached the narrowest one.
 

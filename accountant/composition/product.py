@@ -143,6 +143,10 @@ class Engine(ABC):
         """Return a proved upper bound on H(ε) that takes little time; 1 if none is known."""
         return arb(1)
 
+    def closed_bound(self, product: Product, epsilon: ExactReal) -> arb:
+        """Return a bound in closed form, perhaps a large one; 1 if there is none."""
+        return arb(1)
+
     def width(self, product: Product) -> Fraction:
         """Return the default relative width, which most engines reach quickly."""
         return COMPOSED_WIDTH
@@ -244,6 +248,7 @@ class Product(Pair):
             upper=self._upper,
             attained=ask(engine.attained, self) if engine.of_choices else None,
             bound=ask(engine.bound, self),
+            closed_bound=ask(engine.closed_bound, self),
             inverse=ask(engine.inverse, self),
             fallback=ask(engine.fallback, self),
             log_delta=ask(engine.estimate_log_delta, self),

@@ -82,6 +82,8 @@ class Known:
     """
     bound: Callable[[ExactReal], arb] = lambda _: arb(1)
     """A quickly computed upper bound on H(ε)."""
+    closed_bound: Callable[[ExactReal], arb] = lambda _: arb(1)
+    """One in closed form, which is larger but takes hardly any time."""
     inverse: Callable[[ExactReal, Fraction], Interval | None] = _unknown
     """Encloses the ε with H(ε) = δ > P(L = +∞) to a relative width, faster than by bisection."""
     fallback: Callable[[ExactReal, Fraction], Interval | None] = _unknown

@@ -201,7 +201,13 @@ def _cannot_matter(pair: Pair, found: Sequence[Interval], refused: Sequence[Refu
 def _surely_less(pair: Pair, found: Sequence[Interval], target: ExactReal) -> bool:
     """Whether a quick upper bound of H is below δ at a lower bound of another pair's ε(δ)."""
     least = max((interval.lower for interval in found), default=Decimal("-Infinity"))
-    return least.is_finite() and bool(pair.known.bound(exact(least)) < target.ball())
+    return least.is_finite() and _quickly_below(pair, exact(least), target.ball())
+
+
+def _quickly_below(pair: Pair, epsilon: ExactReal, limit: arb) -> bool:
+    """Whether H(ε) < limit by a bound that takes little time; the simplest is tried first."""
+    known = pair.known
+    return bool(known.closed_bound(epsilon) < limit or known.bound(epsilon) < limit)
 
 
 def _infinity_against(pair: Pair, target: ExactReal) -> int:
@@ -299,7 +305,7 @@ def below(pair: Pair, epsilon: ExactReal, limit: arb, estimate: float | None = N
     gap = 0.0
     if estimate is not None and limit > 0:
         gap = max(float(limit.lower().log()) - estimate, 0.0)
-    if (estimate is None or gap > _LOOSE) and pair.known.bound(epsilon) < limit:
+    if (estimate is None or gap > _LOOSE) and _quickly_below(pair, epsilon, limit):
         return True
     width = max(Fraction(min(gap / 4, _COARSEST)), asked_width(pair) or Fraction(0))
     return bool(refined(pair, width or _FINEST_ESTIMATE).hockey_stick(epsilon) < limit)
@@ -347,7 +353,7 @@ def _largest(pairs: Sequence[Pair], epsilon: ExactReal) -> arb:
     if len(known) < len(pairs):
         value = pairs[0].hockey_stick(epsilon)
         for pair in pairs[1:]:
-            if not pair.known.bound(epsilon) < value.lower():
+            if not _quickly_below(pair, epsilon, value.lower()):
                 value = value.max(pair.hockey_stick(epsilon))
         return value
     order = sorted(range(len(pairs)), key=lambda i: -known[i])

@@ -60,7 +60,7 @@ from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.mechanisms.additive.laplace import LaplacePair
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.precision import note
-from dpassay.accountant.numbers.solve import shortened
+from dpassay.accountant.numbers.solve import log_peak, shortened
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.pairs.subsampled import SubsampledPair
 
@@ -72,6 +72,8 @@ _WIDER = 12
 """Additional bits of aliases and of terms for a line that serves others: e^8 at that distance."""
 _REMEMBERED = 31
 """Numbers of lines, and of questions without a line, that are kept besides the latest."""
+_MOST_DOUBLINGS = 16
+"""Tilts 1, 2, 4, … that are tried for a closed bound, until it is larger than the one before."""
 _SAME, _ONE = 1 / 64, 1e-4
 """Distances, in units of the reach and relative to ε, within which two questions count as one: for
 instance an ε and the neighbours that prove it."""
@@ -268,6 +270,25 @@ class Fourier(Contour):
             except UndecidedError as error:
                 problem = error
         raise problem
+
+    def closed_bound(self, product: Product, epsilon: ExactReal) -> arb:
+        """Return Chernoff's bound from closed bounds on moments; 1 if a factor has none."""
+        factors, best = _loss(product).factors, arb(1)
+        if not all(isinstance(part, MixtureTransform) for part, _ in factors):
+            return best
+        for doublings in range(_MOST_DOUBLINGS):
+            c = arb(1 << doublings)
+            logs = log_peak(c) - c * epsilon.ball()
+            for part, count in factors:
+                assert isinstance(part, MixtureTransform)
+                if (moment := part.closed_bound(c)) is None:
+                    return best
+                logs += count * moment.log()
+            found = logs.exp().upper()
+            if not found < best:
+                break
+            best = found
+        return best
 
 
 FOURIER = Fourier()

@@ -266,6 +266,20 @@ class MixtureTransform(Transform):
             return arb(0)
         return _log_upper(self, c, ctx.prec)
 
+    def closed_bound(self, c: arb) -> arb | None:
+        """Return a bound on M(c), c > 0, in closed form, or None if the mixture is the first law.
+
+        Statement: M(c) ≤ 1 + (e^{μ²} − 1)((1 − q)^{−c} − 1 − cq). Proof (Bennett): M(c) = E_B[g(X)]
+        with g(x) = (1 + x)^{−c}, where X = w − 1 ≥ −q has the mean 0 and the variance
+        q²(e^{μ²} − 1). As g‴ < 0, (g(x) − 1 + cx)/x² decreases in x; so it is at most its value at
+        −q. A cut makes M(c) smaller.
+        """
+        if self.mixed_first:
+            return None
+        q = self.sampling_prob.ball()
+        spread = (2 * self.pair.renyi(arb(1))).expm1()
+        return 1 + spread * ((-c * (-q).log1p()).expm1() - c * q)
+
     def floats(self) -> Mixture:
         """Return the parameters as floats."""
         return self._floats

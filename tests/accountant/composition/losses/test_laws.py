@@ -32,6 +32,7 @@ from dpassay.accountant.composition.losses.transform import (
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.pair import Pair
 from dpassay.accountant.notation import parse
+from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.reference import laws
 
 WHOLE = [
@@ -271,6 +272,21 @@ def test_the_bounds_of_moments_hold_and_are_not_idle(s: float) -> None:
     for t in (0.5, 3.0, 20.0, 100.0):
         value = math.log(abs(np.dot(weights, np.exp(1j * t * loss))))
         assert value <= mixture.log_decay(s, t) <= size + 1.0
+
+
+@pytest.mark.parametrize(("sigma", "q"), [("0.7", "1e-3"), ("1", "0.01"), ("5", "0.4")])
+@pytest.mark.parametrize("c", [Fraction(1, 8), Fraction(3), Fraction(100)])
+def test_closed_bounds_of_samples_without_the_record_hold(sigma: str, q: str, c: Fraction) -> None:
+    """Near 1 they exceed 1 by at most ten times as much as the moments."""
+    text = f"PoissonSubsampled(Gaussian('{sigma}'), '{q}')"
+    part = lines_of(text, add=True)
+    assert isinstance(part, MixtureTransform)
+    with ctx.workprec(BITS):
+        value, bound = part.value(c) - 1, part.closed_bound(ball(c))
+        assert bound is not None
+        assert value <= bound - 1
+        assert value > 0.1 or bound - 1 < 10 * value
+    assert sample(text).closed_bound(ball(c)) is None  # no such bound with the record
 
 
 @pytest.mark.parametrize(("c", "law"), [(0, 0), (-1, 1)])

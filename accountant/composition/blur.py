@@ -311,10 +311,15 @@ def _line(
     try:
         point = saddle(loss, CALL, epsilon)
     except ArithmeticError:
-        raise UndecidedError(f"There is no saddle for epsilon={epsilon:.6g}.") from None
+        raise UndecidedError(
+            f"The losses have no saddle point at epsilon={epsilon:.6g}. Give a smaller epsilon."
+        ) from None
     c = shortened(point.c, _BITS)
     if not loss.cumulants(c)[2] > 0:
-        raise UndecidedError(f"In floats one value is left of the loss at epsilon={epsilon:.6g}.")
+        raise UndecidedError(
+            f"At epsilon={epsilon:.6g} floats cannot distinguish large losses from the largest. "
+            "Give a smaller epsilon."
+        )
     curvature, peak = c * c * (c + 1) ** 2 * 2 * math.pi * point.curvature, c * (c + 1)
     slack = min(wanted * (abs(epsilon) * c if of_loss else 1.0), 0.5)
     v = _gaussian(loss)
@@ -324,8 +329,8 @@ def _line(
     allowed = _REST * slack / math.sqrt(curvature)
     if not loss.count * _ROUNDING / (2 * c) <= allowed:
         raise UndecidedError(
-            f"The rounding of {loss.count} laws in floats is too large. Ask for a larger "
-            "relative_width."
+            f"The rounding errors of {loss.count} releases exceed the requested width. Ask for a "
+            "larger relative_width."
         )
     ends = [
         nearest_bound(loss, CALL, epsilon, c, side, log_value, -math.log(_REST * slack))
@@ -334,14 +339,17 @@ def _line(
     period = max(period for period, _ in ends)
     step = shortened(2 * math.pi / period, _BITS, math.floor)
     if not v + t > 0:
-        raise UndecidedError(f"The noise at epsilon={epsilon:.6g} is beyond floats.")
+        raise UndecidedError(
+            f"At epsilon={epsilon:.6g} the variance of the added noise is below all floats. Ask "
+            "for a larger relative_width."
+        )
     end = shortened(1 / math.sqrt(v + t), _BITS)
     while max(_beyond(c, v, t, end).values()) > allowed:
         end *= 1.125
     count, each = math.ceil(end / step) + 2, sum(_cost(part) for part, _ in loss.factors)
     if not (count <= MOST_POINTS and count * each <= MOST_WORK):
         raise UndecidedError(
-            f"The losses take {count} points of a line for each of {each} laws. "
+            f"The contour needs {count} nodes for each of {each} laws, more than are computed. "
             "Ask for a larger relative_width."
         )
     sides = tuple(c + shortened(s - c, _BITS, math.trunc) if s else s for _, s in ends)

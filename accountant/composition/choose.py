@@ -222,8 +222,8 @@ def _last(factors: tuple[Factor, ...]) -> Product:
     for pair, _ in factors:
         if isinstance(pair.inner if isinstance(pair, SubsampledPair) else pair, RankOnePair):
             raise NotApplicableError(
-                "Several releases with rank-one Gaussian noise are not composed: their losses have "
-                "tails that no engine sums. Ask about one release."
+                "Releases with rank-one Gaussian noise are not composed: the tails of their losses "
+                "are too heavy for every engine. Ask about one release."
             )
     return _on_grid(factors)
 
@@ -381,7 +381,10 @@ class Ladder(Engine):
         if smooth(product) is None:
             return None
         if self._has_no_estimate(product, delta):  # `inverse` has tried a grid
-            raise UndecidedError("No contour was short enough, and no grid has this epsilon.")
+            raise UndecidedError(
+                "epsilon was not found: contours are too long, and a grid is too coarse. Ask for a "
+                "larger relative_width."
+            )
         return self._by_grid(delta, relative_width)
 
     def _by_grid(self, delta: ExactReal, relative_width: Fraction) -> Interval | None:
@@ -392,8 +395,8 @@ class Ladder(Engine):
         if found is None:
             return None
         raise UndecidedError(
-            f"Reached epsilon in {found} on a grid, and no contour was short enough. Ask for a "
-            "larger relative_width.",
+            f"Reached epsilon in {found} on a grid; contours, which are more accurate, are too "
+            "long here. Ask for a larger relative_width.",
             reached=float(found.relative_width or GRID_WIDTH),
             interval=found,
         )

@@ -108,7 +108,9 @@ def tradeoff(product: Product, level: ExactReal, width: Fraction, *, power: bool
     least = 1 - _float(rough(epsilon)) - math.exp(epsilon) * float(alpha)
     size = 1 - least if power else least
     if not _LEAST < size < 1:
-        raise UndecidedError("In floats the type II error cannot be distinguished from 0 or 1.")
+        raise UndecidedError(
+            "Floats cannot distinguish the type II error from 0 or 1. Give an alpha nearer to 1/2."
+        )
     wanted = float(width) * size / _SHARE
     values_near = _values(product, wanted, _float(rough(epsilon)))
     made, values = epsilon, values_near(epsilon)
@@ -181,7 +183,9 @@ def _start(
         epsilon = known.quantile_of_q(alpha, _SETTLED)
         return epsilon, -known.tail_of_q(epsilon).slope * alpha * math.exp(epsilon) / 2
     except ArithmeticError as error:
-        raise UndecidedError("Floats do not decide the type II error.") from error
+        raise UndecidedError(
+            "The type II error was not found in floats. Ask for a larger relative_width."
+        ) from error
 
 
 def _between(

@@ -246,7 +246,9 @@ def _convex(
     z = np.exp(l)
     widths = np.concatenate([[z[0]], z[:-1] * np.expm1(gaps)])
     if not widths.all():
-        raise UndecidedError("A grid of floats is too coarse for so many releases.")
+        raise UndecidedError(
+            "So many releases need a grid finer than floats can represent. Compose fewer releases."
+        )
     slopes = np.diff(np.concatenate([[most], values])) / widths
     fitted = _increasing(slopes, widths)
     gamma = np.maximum(-fitted, 0.0)
@@ -1519,8 +1521,8 @@ def refuse_fine_width(product: Product, epsilon: ExactReal) -> None:
         shown = _ends((lower, upper))
         raise UndecidedError(
             f"Reached delta in [{shown.lower:.8g}, {shown.upper:.8g}] on a grid of "
-            f"{POINTS[0]} points, and no contour was short enough. Ask for a larger "
-            "relative_width.",
+            f"{POINTS[0]} points; contours, which are more accurate, are too long here. Ask for a "
+            "larger relative_width.",
             reached=relative_width(lower, upper),
         )
 

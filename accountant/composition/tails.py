@@ -469,7 +469,7 @@ def in_balls(pair: Pair) -> Survival:
                 for j, value in enumerate((tails.p_above, tails.q_above * at.ball().exp())):
                     if not value.is_finite():
                         raise UndecidedError(
-                            "The tails of the loss of one release are not known here."
+                            "The tails of the loss of one release were not enclosed."
                         )
                     middle = float(value.mid())
                     columns[j, i] = middle

@@ -202,8 +202,8 @@ class ExactReal:
             return self.sign * math.sqrt(self.square)
         except OverflowError:
             raise UndecidedError(
-                "A number beyond 1.8e308 was met where floats choose how to compute. Give a "
-                "smaller one."
+                "A number exceeds 1.8e308, the range of the floats that choose the computation. "
+                "Give a smaller one."
             ) from None
 
     def __floor__(self) -> int:

@@ -531,7 +531,10 @@ class GaussianMixturePair(Pair):
                 if self.loss(left) < eps and self.loss(right) > eps:
                     return left.union(right)
                 radius *= 4
-        raise UndecidedError(f"The loss of a mixture is too near epsilon={epsilon}.")
+        raise UndecidedError(
+            f"Whether the loss of a sampled release exceeds epsilon={epsilon} was not decided: "
+            "they are too close. Give a slightly different epsilon."
+        )
 
     def _bracket(self, eps: arb) -> tuple[arb, arb]:
         low, high = arb(-1), arb(1)
@@ -543,7 +546,10 @@ class GaussianMixturePair(Pair):
             if self.loss(high) > eps:
                 return low, high
             high *= 2
-        raise UndecidedError("The loss of a mixture is too near its limit.")
+        raise UndecidedError(
+            "epsilon is too close to the limit that the loss of a sampled release approaches. Give "
+            "a slightly different epsilon."
+        )
 
     def renyi(self, order: arb) -> arb:
         """Return D_a by integration, or in closed form if the largest shift dominates it."""

@@ -260,7 +260,10 @@ class Fourier(Contour):
             other, turned = _MIRROR[kernel]
             value = self.integral(product.reverse(), other, turned, -epsilon)
             return value * epsilon.ball().exp()
-        problem, bits = UndecidedError("No contour was found."), accuracy(product.relative_width)
+        problem, bits = (
+            UndecidedError("No contour was found. Ask for a larger relative_width."),
+            accuracy(product.relative_width),
+        )
         loss = self.loss(product)
         if (found := _neighbours(loss, kernel, strip, bits).at(epsilon)) is not None:
             return found
@@ -331,7 +334,9 @@ def _on_line(loss: Loss, kernel: Kernel, strip: Strip, epsilon: ExactReal, bits:
     rest = _cut_off(short, kernel, strip, epsilon)
     found = integral(short, kernel, strip, epsilon, bits, added=rest)
     if found.rel_accuracy_bits() < bits - LOSS:
-        raise UndecidedError(f"The contour does not give {bits} bits.")
+        raise UndecidedError(
+            f"The contour does not give {bits} bits. Ask for a larger relative_width."
+        )
     return found
 
 

@@ -129,7 +129,7 @@ class Loss:
             if (scale := decay.log_scale()) is not None
         ]
         if not found:
-            raise UndecidedError("No rate of decay is known of these losses.")
+            raise UndecidedError("No decay of the transform of these losses is known.")
         return max(found, key=lambda row: row[1])
 
     @property
@@ -629,7 +629,9 @@ def integral(
         if is_narrow(found, bits) if strict else found.rel_accuracy_bits() >= bits - LOSS:
             return found
     if line.count > most:
-        raise UndecidedError(f"Sums in floats do not give {bits} bits.")
+        raise UndecidedError(
+            f"Sums in floats do not give {bits} bits. Ask for a larger relative_width."
+        )
     whole = Sum.of(loss, kernel, plan, bits, quick=False)
     assert whole is not None
     return whole.at(epsilon) + added
@@ -923,12 +925,15 @@ def _place(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, target: flo
     try:
         point = saddle(loss, strip, epsilon, start=start)
     except ArithmeticError as error:
-        raise UndecidedError(f"A contour was not found: {error}.") from error
+        raise UndecidedError(f"No contour was found: {error}. Give a smaller epsilon.") from error
     c = _abscissa(loss, kernel, point, epsilon)
     here = float(c)
     size, _, spread = loss.cumulants(here)
     if not spread > 0:
-        raise UndecidedError(f"Floats do not tell epsilon={epsilon:.6g} from an end of the losses.")
+        raise UndecidedError(
+            f"Floats cannot distinguish epsilon={epsilon:.6g} from the least or the largest loss. "
+            "Give an epsilon further from it."
+        )
     kappa = -sum(math.log(abs(here - pole)) for pole in kernel.poles)
     log_value = size - here * epsilon + kappa - 0.5 * math.log(2 * math.pi * point.curvature)
     sides = [

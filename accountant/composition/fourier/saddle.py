@@ -114,7 +114,7 @@ def saddle(
         s = s if s < wall else 0.5 * (low.s + wall)
         known = steps >= _FIRST_STEPS or not math.isnan(low.slope + high.slope)
         slow = known and math.isfinite(width) and high.s - low.s > 0.5 * width and not slow
-    raise ArithmeticError(f"no saddle for epsilon={epsilon}")
+    raise ArithmeticError(f"there is no saddle point at epsilon={epsilon:.6g}")
 
 
 @final

@@ -661,7 +661,9 @@ class Mixture:
         tall = height if tau > 0 and height > 0 else math.inf
         while True:
             if high - low > LARGEST_GRID or high > self.cut + _FAR_WIDTHS * (1 + self.width):
-                raise UndecidedError(f"The mass of a mixture tilted by {s:.6g} spreads too far.")
+                raise UndecidedError(
+                    f"The tilt {s:.6g} of a sampled release spreads its mass over too wide a range."
+                )
             x = np.linspace(low, high, max(64, int(4 * (high - low))))
             value = self._integrand(x, s, tau, height)
             floor = float(value.max()) - fall
@@ -669,7 +671,9 @@ class Mixture:
             if left >= LEAST_RATE and right >= LEAST_RATE and value[0] <= floor >= value[-1]:
                 kept = np.flatnonzero(value > floor)
                 if not kept.size:  # differences of the logarithms are below their resolution
-                    raise UndecidedError(f"A mixture tilted by {s:.6g} is beyond floats.")
+                    raise UndecidedError(
+                        f"The tilt {s:.6g} of a sampled release exceeds the range of floats."
+                    )
                 return self._trimmed(x, int(kept[0]), int(kept[-1]), s, tau, tall)
             if left < LEAST_RATE or value[0] > floor:
                 low -= _STRETCH

@@ -80,7 +80,9 @@ class Panels:
         if self._low <= low and high <= self._high:
             return
         if max(abs(low), abs(high)) > _FARTHEST:
-            raise UndecidedError(f"The moments between x={low:.6g} and {high:.6g} are not summed.")
+            raise UndecidedError(
+                f"Moments between x={low:.6g} and {high:.6g} leave the range ±{_FARTHEST:g}."
+            )
         self._low = min(self._low, _GRAIN * math.floor(low / _GRAIN))
         self._high = max(self._high, _GRAIN * math.ceil(high / _GRAIN))
         ends, floats = self._ends(), self._floats

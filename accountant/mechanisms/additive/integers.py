@@ -530,7 +530,9 @@ class SkellamPair(MirroredPair):
                     return False
             bits *= 2
         raise UndecidedError(
-            f"Whether the loss at {z} exceeds epsilon={epsilon} is not told.", reached=math.inf
+            f"Whether the loss at {z} exceeds epsilon={epsilon} was not decided: they are too "
+            "close. Give a slightly different epsilon.",
+            reached=math.inf,
         )
 
     def excess(self, epsilon: ExactReal) -> arb:

@@ -333,10 +333,6 @@ class Ladder(Engine):
             return GRID_WIDTH if mean * largest <= FEW_DRAWS else super().width(product)
         return self.quick.engine.width(self.quick)
 
-    def largest(self, pair: Pair) -> ExactReal | None:
-        """Return the largest loss as the best engine knows it."""
-        return self.rungs[0].engine.largest(pair)
-
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return a ball around H(ε). Raises UndecidedError if every engine does."""
         asked = product.relative_width

@@ -183,10 +183,6 @@ class Engine(ABC):
             else bound_of([((pair,), n) for pair, n in product.factors], epsilon)
         )
 
-    def largest(self, pair: Pair) -> ExactReal | None:
-        """Return the largest loss of a factor if it is known exactly."""
-        return pair.known.max_loss()
-
     def reverse(self) -> Engine:
         """Return the engine for the product of the reversed pairs."""
         return self
@@ -327,7 +323,7 @@ class Product(Pair):
     def _exact_max_loss(self) -> ExactReal | None:
         terms = []
         for pair, count in self.factors:
-            largest = self.engine.largest(pair)
+            largest = pair.known.max_loss()
             if largest is None:
                 return None
             terms.append(largest.times(count))

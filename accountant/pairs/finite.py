@@ -269,10 +269,13 @@ class FinitePair(Pair):
         )
 
     def _exact_max_loss(self) -> ExactReal | None:
-        """Return ln max p/q if the masses are rational and it is finite, else None."""
+        """Return ln max p/q if it is finite and the masses or all losses are known exactly."""
         masses = self.source.rational_masses(self.index)
         if masses is None:
-            return None
+            losses = [each.loss for each in self._outcomes() if not each.p.is_zero()]
+            known = [loss for loss in losses if loss is not None]
+            finite = known and len(known) == len(losses) and self.infinity_mass().is_zero()
+            return max(known) if finite else None
         charged = _charged(*(masses[::-1] if self.flipped else masses))
         if not all(q for _, q in charged):
             return None

@@ -425,6 +425,13 @@ def most(values: Sequence[arb]) -> arb:
     return functools.reduce(arb.max, values)
 
 
+def exact_max_loss(pairs: Sequence[Pair]) -> ExactReal | None:
+    """Return the largest loss of some pairs if that of each is known exactly, else None."""
+    known = [pair.known.max_loss() for pair in pairs]
+    exactly = [loss for loss in known if loss is not None]
+    return max(exactly) if len(exactly) == len(known) else None
+
+
 def least(values: Sequence[arb]) -> arb:
     """Return a ball that contains the smallest of some numbers."""
     return functools.reduce(arb.min, values)

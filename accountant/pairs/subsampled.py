@@ -66,7 +66,14 @@ from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.numbers.solve import fraction
 from dpassay.accountant.pairs.finite import FinitePair, SubsampledLaws, finite
 from dpassay.accountant.pairs.gaussian import GaussianPair, normal_cdf
-from dpassay.accountant.pairs.invert import hockey_stick_at, hull, least, most, tails_at
+from dpassay.accountant.pairs.invert import (
+    exact_max_loss,
+    hockey_stick_at,
+    hull,
+    least,
+    most,
+    tails_at,
+)
 
 _MOST_ORDER = 10_000
 """Largest integer order of a Rényi divergence; the binomial sum has as many terms."""
@@ -372,16 +379,10 @@ class EnvelopePair(Pair):
             to_width=self._to_width,
             asked=next(filter(None, map(asked_width, self.family)), None),
             width=lambda: COMPOSED_WIDTH,
-            max_loss=self._exact_max_loss,
+            max_loss=lambda: exact_max_loss(self.family),
             finite_loss=self._max_finite_loss,
             infinity_mass=self._exact_infinity_mass,
         )
-
-    def _exact_max_loss(self) -> ExactReal | None:
-        """Return the largest loss of the family if all losses are known exactly, else None."""
-        known = [pair.known.max_loss() for pair in self.family]
-        exact = [loss for loss in known if loss is not None]
-        return max(exact) if len(exact) == len(known) else None
 
     def renyi(self, order: arb) -> arb:
         """Return the largest D_a of the family; raise NotApplicableError unless `listed`."""

@@ -34,7 +34,14 @@ from dpassay.accountant.mechanisms.wrappers.composed import Composed
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.interval import COMPOSED_WIDTH, Interval, ball, enclose
 from dpassay.accountant.numbers.solve import halved
-from dpassay.accountant.pairs.invert import complement, hockey_stick, inverse, most, to_width
+from dpassay.accountant.pairs.invert import (
+    complement,
+    exact_max_loss,
+    hockey_stick,
+    inverse,
+    most,
+    to_width,
+)
 
 _HALF = arb("0.5")
 _FARTHEST, _HALVINGS = 64, 12
@@ -293,6 +300,8 @@ def signed_epsilon(
         return Interval(least, Interval.of_ball(most_loss).upper)
 
     if target.sign == 0:
+        if (known := decimal_max_loss(pairs)) is not None:
+            return known
         return enclosed(largest, relative_width, pairs, bounds, whole)
 
     def ask(width: Fraction) -> Interval:
@@ -304,6 +313,15 @@ def signed_epsilon(
         return inverse(pairs, target, width)
 
     return answer(ask, relative_width, usual(pairs), bounds, whole=whole)
+
+
+def decimal_max_loss(pairs: Sequence[Pair]) -> Interval | None:
+    """Return the largest loss of some pairs if it is known to be a short decimal, else None."""
+    largest = exact_max_loss(pairs)
+    if largest is None or largest.rational is None:
+        return None
+    found = Interval.of_exact(largest.rational)
+    return found if found.lower == found.upper else None
 
 
 # --- The worst pairs of a composition in the form that a named engine takes -----------------------

@@ -224,6 +224,13 @@ def _tail(tail: Callable[[Pair], arb], pair: Pair) -> Interval:
 
 def margin(true: Interval, claimed: ExactReal) -> dict[str, Interval]:
     """Return true/claimed and true − claimed."""
+    known = claimed.rational
+    if known is not None and true.lower == true.upper and true.lower.is_finite():
+        exactly = Fraction(true.lower)
+        result = {"difference": Interval.of_exact(exactly - known, 20)}
+        if known > 0:
+            result["factor"] = Interval.of_exact(exactly / known, 20)
+        return result
     with ctx.workprec(LAW_PRECISION):
         value, bound = true.ball(), claimed.ball()
         result = {"difference": Interval.of_ball(value - bound, 20)}
@@ -321,7 +328,7 @@ class PureDP(PrivacyClaim, frozen=True, kw_only=True, tag="pure-dp"):
         if truth is None:  # of two ends the upper one may be met
             bounds = [pair.known.exact(claimed) for pair in pairs]
             truth = all(bound is not None and not bound.sign for bound in bounds) or None
-        value = reached(true, pairs)
+        value = profile.decimal_max_loss(pairs) or reached(true, pairs)
         if truth is False and any(only_bounded(pair) for pair in pairs):
             truth = False if event_exceeds(pairs, claimed, lambda: arb(0)) else None
         numbers = {"epsilon": claimed, "delta": ExactReal.of_rational(0)}

@@ -17,7 +17,7 @@ from flint import arb, arb_poly
 from dpassay.accountant.composition.exact import names as lattice
 from dpassay.accountant.composition.exact.names import Basis, Generators, Vector
 from dpassay.accountant.composition.product import Engine, Factor, Product
-from dpassay.accountant.core.pair import Pair, Tails
+from dpassay.accountant.core.pair import Tails
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import ball
@@ -50,16 +50,6 @@ class Sums(Engine):
     with few points, the masses are the coefficients of a product of powers of polynomials. If there
     are few distinct multisets of outcomes, their multinomial masses are listed.
     """
-
-    def largest(self, pair: Pair) -> ExactReal | None:
-        """Return the largest loss of a factor if all its losses are finite and exact."""
-        assert isinstance(pair, FinitePair)
-        if (rational := pair.known.max_loss()) is not None:
-            return rational
-        known = [loss for loss in lattice.losses(pair) if loss is not None]
-        exact = [loss for loss in known if isinstance(loss, ExactReal)]
-        whole = known and len(exact) == len(known) and pair.infinity_mass().is_zero()
-        return max(exact) if whole else None
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return P(L > ε) − e^ε Q(L > ε) as a sum over the values; P includes L = ∞."""

@@ -320,11 +320,19 @@ def _increasing(values: Array, weights: Array) -> Array:
 #   Hence each component of the transform F_i has an error of at most e_i = φ ‖a_i‖₁ with
 #   φ = FFT_ERROR · UNIT · log₂N. By telescoping, with c_i = e_i + the computed |F_i|, the product
 #   has an error of at most Σ k_i e_i/c_i Π c_j^{k_j}. By Parseval, ‖F‖₂ = √N ‖a‖₂.
+#   Where r masses wrap around to one place, their sum adds (r − 1) ‖a_i‖₁ units to e_i.
+# - *Direct sums.* Few components of a short law are sums over n = n₀ + Bb + j, first over j < B and
+#   then over b < C, of a_i(n) e^{−ijθ} e^{−i(n₀ + Bb)θ}. In any order, a sum of B complex terms of
+#   absolute values t_j has an error of at most B Σ t_j units. The angles are reduced as integers,
+#   so that a root has an error below 8 units. Hence e_i = (B + C + _DIRECT_ERROR) ‖a_i‖₁ units.
 # - *Products.* Multiplying K factors, in any order, has a relative error of at most
 #   (1 + √5 u)^{K−1} − 1 per component (Brent, Percival and Zimmermann 2007), apart from underflow.
 # - *Truncation.* Components from some index on are left out, where Π c_i^{k_i} ≤ e^{−U} for the
 #   factors so far. With the remaining factors they are at most e^{−U} Π max(1, ‖a_i‖₁)^{k_i}. This
-#   also bounds their ‖ΔF‖₂/√N.
+#   also bounds their ‖ΔF‖₂/√N. Transforms of only M points tell which components are so small: for
+#   any m, the function g(θ) = Σ a_i(n) e^{−i(n − m)θ} has |g″| ≤ Σ a_i(n)(n − m)². So between two of
+#   M points on the circle it is within (2π/M)²/8 times this sum of the chord between their values,
+#   and |F_i| = |g| exceeds the larger of the two absolute values by at most as much.
 # - *Norms.* If ‖Δa‖₂ ≤ D in total, Σ a w changes by at most D ‖w‖₂. Since w² has one peak,
 #   ‖w‖₂² ≤ W² + ∫ w²/h.
 # - *Summation.* By Parseval the sum is computed from the components, without an inverse transform:
@@ -361,6 +369,15 @@ _CLOSE = -20.0
 """ln of a Chernoff bound that is small enough to try no other exponent."""
 _SMALLER = (2.0, 4.0, 16.0, 64.0)
 """Divisors of the exponent that are tried where its Chernoff bound is too large."""
+_DIRECT_ERROR = 24.0
+"""Error of a directly summed component, in units of 2^−53, in addition to those of the two sums: of
+two roots, with up to 8 units each, and of a product."""
+_DIRECTLY = 4
+"""Multiplications per point of a transform: if fewer give the components, they are summed directly.
+"""
+_SHARE_OF_BEND, _LEAST_COARSER = 0.1, 16
+"""M is so large that g″ adds at most this share of what a factor of each component needs to be below
+1; and so small that its transforms cost little, by this factor less than those of all points."""
 _LOG_LEFT_OUT = 50.0
 """U: components of a transform below e^{−U} are left out."""
 _LARGEST = 600.0
@@ -494,14 +511,12 @@ def compose(laws: Sequence[tuple[GridLaw, int]], frame: Frame) -> TiltedSum | No
     parts = [_Part(law, count, frame) for law, count in laws]
     if not all(part.sound for part in parts):
         return None
-    points, kept = frame.points, frame.points // 2 + 1
-    phi = FFT_ERROR * UNIT * math.log2(points)
+    points, kept = frame.points, _felt(parts, frame.points)
     total = np.ones(kept, dtype=complex)
     wrong, grown, powers = np.zeros(kept), np.zeros(kept), 0
     with np.errstate(all="ignore"):
         for part in parts:
-            transform = np.fft.rfft(part.folded(points))[:kept]
-            error = phi * part.mass
+            transform, error = part.transform(kept, points)
             most = error + np.abs(transform) * (1 + 8 * UNIT)
             grown += part.count * np.log(most)
             felt = np.flatnonzero(grown > -_LOG_LEFT_OUT)
@@ -540,11 +555,30 @@ def compose(laws: Sequence[tuple[GridLaw, int]], frame: Frame) -> TiltedSum | No
     return TiltedSum(frame, terms, mass, origin, scale, start, spread, lost, outside, infinity)
 
 
-def _roots(power: int, kept: int, points: int) -> NDArray[np.complex128]:
-    """Return e^{iθ_k·power}, θ_k = 2πk/N, for k < kept."""
-    turns = np.arange(kept) * power % points
+def _felt(parts: Sequence[_Part], points: int) -> int:
+    """Return a number of components after which all are at most e^{−U}, or that of all."""
+    spread = max(part.spread for part in parts)
+    room = _SHARE_OF_BEND * -math.expm1(-_LOG_LEFT_OUT / sum(part.count for part in parts))
+    arcs = 1 << math.ceil(math.log2(max(math.pi * spread / math.sqrt(2 * room), 16)))
+    if arcs * _LEAST_COARSER > points:
+        return points // 2 + 1
+    grown = np.zeros(arcs // 2)
+    with np.errstate(all="ignore"):
+        for part in parts:
+            transform, error = part.transform(arcs // 2 + 1, arcs)
+            sizes = np.abs(transform) * (1 + 8 * UNIT) + error
+            bend = (math.pi * part.spread / arcs) ** 2 / 2
+            grown += part.count * np.log(np.maximum(sizes[1:], sizes[:-1]) + bend * _SUM_ROOM)
+    felt = np.flatnonzero(grown > -_LOG_LEFT_OUT)
+    last = int(felt[-1]) + 1 if len(felt) else 1
+    return min(-(-last * points // arcs), points // 2) + 1
+
+
+def _roots(power: int | Array, kept: int, points: int) -> NDArray[np.complex128]:
+    """Return e^{iθ_k·power}, θ_k = 2πk/N, for k < kept; a row for each of several powers."""
+    turns = np.multiply.outer(power, np.arange(kept)) % points
     angles = np.where(turns > points // 2, turns - points, turns) * (2 * math.pi / points)
-    found = np.empty(kept, dtype=np.complex128)
+    found = np.empty(turns.shape, dtype=np.complex128)
     found.real, found.imag = np.cos(angles), np.sin(angles)
     return found
 
@@ -597,15 +631,28 @@ class _Part:
         self.error = float((self.values * relative).sum()) * _SUM_ROOM + _LOWEST * len(raw)
         self._index = index
 
-    def folded(self, points: int) -> Array:
-        """Return the masses wrapped around a circle of `points` places."""
-        places, span = np.mod(self._index, points), int(self._index[-1] - self._index[0])
-        if span >= points:
-            self.error += (span // points + 1) * UNIT * 2
-            return np.bincount(places, weights=self.values, minlength=points)
-        row = np.zeros(points)
-        row[places] = self.values
-        return row
+    @cached_property
+    def spread(self) -> float:
+        """Return a bound on the root of Σ a(n)(n − m)² for some m, about the mean."""
+        away = self._index - float(self.values @ self._index)
+        return math.sqrt(float(self.values @ (away * away))) * _SUM_ROOM
+
+    def transform(self, kept: int, points: int) -> tuple[NDArray[np.complex128], float]:
+        """Return the first components of the transform and a bound on the error of each."""
+        first, span = int(self._index[0]), int(self._index[-1] - self._index[0]) + 1
+        width = math.isqrt(span - 1) + 1
+        height = -(-span // width)
+        whole, direct = FFT_ERROR * math.log2(points), width + height + _DIRECT_ERROR
+        if span * kept > _DIRECTLY * points or direct > 2 * whole:
+            folds, places = -(-span // points), np.mod(self._index, points)
+            row = np.bincount(places, weights=self.values, minlength=points)
+            return np.fft.rfft(row)[:kept], (whole + folds - 1) * UNIT * self.mass
+        rows = np.zeros((height, width))
+        rows.ravel()[self._index - first] = self.values
+        near = _roots(-np.arange(width), kept, points).view(float)
+        far = _roots(-first - width * np.arange(height), kept, points)
+        found = ((rows @ near).view(complex) * far).sum(axis=0)
+        return found, direct * UNIT * self.mass
 
     def extreme(self, sign: float) -> int:
         """Return the last index with a positive mass (sign > 0), or the first one."""

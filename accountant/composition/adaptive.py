@@ -39,8 +39,14 @@ from flint import arb
 
 from dpassay.accountant.composition import choose
 from dpassay.accountant.composition.exact import convolution
-from dpassay.accountant.composition.lattice import GRID, POINTS, lower_epsilon, upper_epsilon
-from dpassay.accountant.composition.lattice import bracket_bounds as bounds
+from dpassay.accountant.composition.lattice import (
+    GRID,
+    POINTS,
+    bracket_bound,
+    bracket_bounds,
+    lower_epsilon,
+    upper_epsilon,
+)
 from dpassay.accountant.composition.product import Engine, Product, bound_of
 from dpassay.accountant.composition.tails import Table, envelope_of, releases
 from dpassay.accountant.core.mechanism import Mechanism
@@ -115,7 +121,7 @@ class Adaptive(Engine):
         """Return the upper bound over all choices, exact or on the coarsest grid."""
         if (exact := _exactly(product)) is not None:
             return exact[0].hockey_stick(epsilon).upper()
-        return bounds(product, epsilon, _levels(product)[0])[1].upper()
+        return bracket_bound(product, epsilon, _levels(product)[0], above=True).upper()
 
     def inverse(self, product: Product, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose the ε with W(ε) = δ between the points where both bounds cross δ.
@@ -168,7 +174,7 @@ def _as_near_as(product: Product, epsilon: ExactReal, wanted: Fraction) -> arb:
     """
     chosen = list(sequences(product))
     for cells in _levels(product):
-        least, upper = bounds(product, epsilon, cells)
+        least, upper = bracket_bounds(product, epsilon, cells)
         if upper.is_zero():
             return arb(0)
         lower = _below(epsilon, cells, chosen)
@@ -228,7 +234,7 @@ def _below(epsilon: ExactReal, cells: int, chosen: Sequence[Product]) -> arb:
     found = arb(0)
     with ctx.workprec(_PRECISION):
         for each in chosen:
-            value = bounds(each, epsilon, cells)[0]
+            value = bracket_bound(each, epsilon, cells, above=False)
             if not value > 0:
                 with contextlib.suppress(NotApplicableError, UndecidedError):
                     whole = refined(choose.product(each.factors), _ENOUGH)

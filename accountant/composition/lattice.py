@@ -56,7 +56,7 @@ import bisect
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol, TypeVar, final
@@ -174,11 +174,11 @@ def below(survival: Survival, place: Place, infinity: float) -> GridLaw | None:
     l, z = place.losses(), np.exp(place.losses())  # noqa: E741
     middle, gaps = place.middles(), place.gaps
     middle[-1] = l[-1]  # so that an atom at the last point stays there
-    tail = survival(middle)
+    known = survival(np.append(l[0], middle))
+    first, tail = known.part(slice(1)), known.part(slice(1, None))  # first: the loss is on the grid
     error = 1.01 * (tail.error_p + tail.error_q) + _misplaced(middle) * tail.above_p
     error *= np.exp(gaps)
     event_p, event_q = tail.above_p, tail.above_q
-    first = survival(l[:1])  # the event that the loss is on the grid
     most_p = float(first.above_p[0] - first.error_p[0]) - 4 * UNIT
     most_q = min(float((first.above_q[0] + first.error_q[0]) * np.exp(-l[0])), 1.0) + 4 * UNIT
     if place.cut:
@@ -330,8 +330,8 @@ def _increasing(values: Array, weights: Array) -> Array:
 # - *Truncation.* Components from some index on are left out, where Π c_i^{k_i} ≤ e^{−U} for the
 #   factors so far. With the remaining factors they are at most e^{−U} Π max(1, ‖a_i‖₁)^{k_i}. This
 #   also bounds their ‖ΔF‖₂/√N. Transforms of only M points tell which components are so small: for
-#   any m, the function g(θ) = Σ a_i(n) e^{−i(n − m)θ} has |g″| ≤ Σ a_i(n)(n − m)². So between two of
-#   M points on the circle it is within (2π/M)²/8 times this sum of the chord between their values,
+#   any m, g(θ) = Σ a_i(n) e^{−i(n − m)θ} has |g″| ≤ Σ a_i(n)(n − m)². Hence between two of the
+#   M points on the circle it is within (2π/M)²/8 times this sum of the chord of its values there,
 #   and |F_i| = |g| exceeds the larger of the two absolute values by at most as much.
 # - *Norms.* If ‖Δa‖₂ ≤ D in total, Σ a w changes by at most D ‖w‖₂. Since w² has one peak,
 #   ‖w‖₂² ≤ W² + ∫ w²/h.
@@ -356,7 +356,8 @@ FFT_ERROR = 10.0
 _TIMES_ERROR = 2.24
 """√5, rounded up: the relative error of a complex product, in units of 2^−53."""
 _TERM_ERROR = 200.0
-"""Error of a term of a sum over components, in units of 2^−53: twice what its operations give."""
+"""Error of a term of a sum over components, in units of 2^−53. Its operations give less than 150:
+three products of two roots give 57."""
 _SUM_ROOM = 1.001
 """Factor that covers the rounding of error bounds."""
 _LOWEST = 1e-280
@@ -376,8 +377,8 @@ _DIRECTLY = 4
 """Multiplications per point of a transform: if fewer give the components, they are summed directly.
 """
 _SHARE_OF_BEND, _LEAST_COARSER = 0.1, 16
-"""M is so large that g″ adds at most this share of what a factor of each component needs to be below
-1; and so small that its transforms cost little, by this factor less than those of all points."""
+"""M is so large that g″ adds at most this share of the distance from 1 that each factor needs, and
+smaller than the number of points by at least this factor."""
 _LOG_LEFT_OUT = 50.0
 """U: components of a transform below e^{−U} are left out."""
 _LARGEST = 600.0
@@ -485,15 +486,16 @@ class TiltedSum:
     def _forms(self) -> list[NDArray[np.complex128]]:
         """Return the terms divided by 1 − z, by 1 − ze^{−h}, by both, and the third times z."""
         s, kept, points = self.frame.tilt, len(self.terms), self.frame.points
-        one, other = (_one_less(each * self.frame.step, kept, points) for each in (s, s + 1))
+        one, other = _one_less((s * self.frame.step, (s + 1) * self.frame.step), kept, points)
         both = self.terms / (one * other)
         z = math.exp(-s * self.frame.step) * _roots(1, kept, points)
         return [self.terms / one, self.terms / other, both, both * z]
 
     @cached_property
     def _sizes(self) -> list[float]:
-        """Return the sums of the absolute values of the forms."""
-        return [float(np.abs(form).sum()) for form in self._forms]
+        """Return bounds on the sums of the absolute values of the forms; |z| < 1."""
+        sizes = [float(np.abs(form.view(float)).sum()) for form in self._forms[:3]]
+        return [*sizes, sizes[2]]
 
     @cached_property
     def _beyond(self) -> list[float]:
@@ -574,7 +576,17 @@ def _felt(parts: Sequence[_Part], points: int) -> int:
     return min(-(-last * points // arcs), points // 2) + 1
 
 
-def _roots(power: int | Array, kept: int, points: int) -> NDArray[np.complex128]:
+def _roots(power: int, kept: int, points: int) -> NDArray[np.complex128]:
+    """Return e^{iθ_k·power}, θ_k = 2πk/N, for k < kept: many of them as products of two roots."""
+    if kept <= _FEW:
+        return _turned(power, kept, points)
+    width = math.isqrt(kept - 1) + 1
+    near, far = _turned(power, width, points), _turned(power * width, -(-kept // width), points)
+    found: NDArray[np.complex128] = np.multiply.outer(far, near).ravel()[:kept]
+    return found
+
+
+def _turned(power: int | Array, kept: int, points: int) -> NDArray[np.complex128]:
     """Return e^{iθ_k·power}, θ_k = 2πk/N, for k < kept; a row for each of several powers."""
     turns = np.multiply.outer(power, np.arange(kept)) % points
     angles = np.where(turns > points // 2, turns - points, turns) * (2 * math.pi / points)
@@ -583,14 +595,18 @@ def _roots(power: int | Array, kept: int, points: int) -> NDArray[np.complex128]
     return found
 
 
-def _one_less(fall: float, kept: int, points: int) -> NDArray[np.complex128]:
-    """Return 1 − z for z = e^{−fall + iθ_k}, k < kept."""
-    half = np.arange(kept) * (math.pi / points)
-    size, sine = math.exp(-fall), np.sin(half)
-    found = np.empty(kept, dtype=np.complex128)
-    found.real = -math.expm1(-fall) + 2 * size * sine * sine
-    found.imag = -2 * size * sine * np.cos(half)
-    return found
+def _one_less(
+    falls: tuple[float, float], kept: int, points: int
+) -> tuple[NDArray[np.complex128], ...]:
+    """Return 1 − z for each z = e^{−fall + iθ_k}, k < kept."""
+    half, found = np.arange(kept) * (math.pi / points), []
+    sine = np.sin(half)
+    real, imaginary = 2 * sine * sine, -2 * sine * np.cos(half)
+    for fall in falls:
+        size, less = math.exp(-fall), np.empty(kept, dtype=np.complex128)
+        less.real, less.imag = size * real - math.expm1(-fall), size * imaginary
+        found.append(less)
+    return tuple(found)
 
 
 def _infinity(parts: Sequence[_Part]) -> arb:
@@ -649,8 +665,8 @@ class _Part:
             return np.fft.rfft(row)[:kept], (whole + folds - 1) * UNIT * self.mass
         rows = np.zeros((height, width))
         rows.ravel()[self._index - first] = self.values
-        near = _roots(-np.arange(width), kept, points).view(float)
-        far = _roots(-first - width * np.arange(height), kept, points)
+        near = _turned(-np.arange(width), kept, points).view(float)
+        far = _turned(-first - width * np.arange(height), kept, points)
         found = ((rows @ near).view(complex) * far).sum(axis=0)
         return found, direct * UNIT * self.mass
 
@@ -980,16 +996,13 @@ class Plan:
         grid points.
         """
         step = (self.high - self.low) / (points - 8)
-        known = (ends(release, self.log_mass) for release, _ in self.releases)
+        known = [ends(release, self.log_mass) for release, _ in self.releases]
         farthest = max(map(abs, itertools.chain((self.low, self.high), *known)))
         step = max(step, _FINEST * farthest, _LEAST_STEP)
         atoms = [
-            (count * (1 - float(release.survival(near).above_p[0])), release.top - low)
-            for release, count in self.releases
-            if (low := release.bottom) is not None
-            and release.top is not None
-            and ends(release, self.log_mass) == (low, release.top)
-            for near in [np.array([low + step / 64])]
+            (count * release.least_mass, top - low)
+            for (release, count), (low, top) in zip(self.releases, known, strict=True)
+            if (low, top) == (release.bottom, release.top)
         ]
         mass, span = max(atoms, default=(0.0, 0.0))
         cells = span // step
@@ -1166,8 +1179,9 @@ _STEPS = 40
 """Steps of each search for ε: doubling and halving reach every relevant float in fewer."""
 SETTLED = 1e-13
 """Least relative accuracy to which a root ε is sought."""
-_NEAR_BY = 1 / 64
-"""Relative error that a rough ε may have."""
+_NEAR_BY, _MOVED, _LEAST_MOVE = 1 / 64, 1 / 256, 1e-10
+"""Relative error that a rough ε may have; distance from the ε of a plan at which another plan is
+made; and the least distance over which a slope is measured."""
 _MOST_BLIND = 5
 """Number of grids after which a width above one half is given up."""
 _SMOOTH, _LEAST_ORDER = 1.4, 0.7
@@ -1183,11 +1197,45 @@ _CACHED = 6
 @final
 @dataclass(frozen=True, eq=False)
 class Bracket:
-    """The sums of the upper and of the lower laws; a sum out of the range of floats is None."""
+    """The sums of the upper and of the lower laws for a plan; each is made when it is needed."""
 
-    upper: TiltedSum | None
-    lower: TiltedSum | None
-    large: Large | None = None
+    chosen: Plan
+    points: int
+    """The number of grid points of the window."""
+
+    @cached_property
+    def _frame(self) -> Frame:
+        return self.chosen.frame(self.points)
+
+    def _places(self, side: int) -> Iterator[tuple[Release, int, Place]]:
+        """Return the releases with the grid points for their upper (0) or lower laws (1)."""
+        for number, (release, count) in enumerate(self.chosen.releases):
+            yield release, count, self.chosen.places(number, self._frame.step)[side]
+
+    @cached_property
+    def upper(self) -> TiltedSum | None:
+        """The sum of the upper laws; None if it is out of the range of floats."""
+        places = self._places(0)
+        laws = [(above(release.survival, place), count) for release, count, place in places]
+        return compose(laws, self._frame)
+
+    @cached_property
+    def lower(self) -> TiltedSum | None:
+        """The sum of the lower laws; None if one does not exist or it is out of that range."""
+        laws = []
+        for release, count, place in self._places(1):
+            law = below(release.survival, place, release.infinity)
+            if law is None:
+                return None
+            laws.append((law, count))
+        return compose(laws, self._frame)
+
+    @cached_property
+    def large(self) -> Large | None:
+        """The events of the grids that are cut, or None if none is."""
+        if self.chosen.ceiling == math.inf:
+            return None
+        return _large(self._places(0))
 
     def bounds(self, epsilon: arb) -> tuple[arb, arb]:
         """Return a lower and an upper bound on H(ε)."""
@@ -1232,12 +1280,12 @@ class Large:
         return self.some_p - growth * self.some_q, growth * doubtful
 
 
-def _large(chosen: Plan, places: list[Place]) -> Large | None:
+def _large(places: Iterator[tuple[Release, int, Place]]) -> Large | None:
     """Return the events of the grids that are cut, or None if none is."""
     log_p, log_q, least, mu = arb(0), arb(0), arb(0), 0.0
     events = []
     with ctx.workprec(_PRECISION):
-        for (release, count), place in zip(chosen.releases, places, strict=True):
+        for release, count, place in places:
             if release.mu is not None:
                 mu = math.nextafter(release.mu, math.inf)
             elif release.lowest is not None:
@@ -1259,24 +1307,7 @@ def _large(chosen: Plan, places: list[Place]) -> Large | None:
 @functools.lru_cache(maxsize=_CACHED)
 def bracket(chosen: Plan, points: int) -> Bracket:
     """Return both sums for a plan on a window of `points` grid points."""
-    frame = chosen.frame(points)
-    uppers, lowers, places = [], [], []
-    for number, (release, count) in enumerate(chosen.releases):
-        upper, lower = chosen.places(number, frame.step)
-        places.append(upper)
-        uppers.append((above(release.survival, upper), count))
-        law = below(release.survival, lower, release.infinity)
-        if law is not None:
-            lowers.append((law, count))
-    whole = len(lowers) == len(uppers)
-    return Bracket(
-        compose(uppers, frame), compose(lowers, frame) if whole else None, _large(chosen, places)
-    )
-
-
-def bounds(releases: Releases, epsilon: ExactReal, points: int) -> tuple[arb, arb]:
-    """Return a lower and an upper bound on H(ε) from a window of `points` grid points."""
-    return bracket(plan(releases, near(float(epsilon))), points).bounds(epsilon.ball())
+    return Bracket(chosen, points)
 
 
 def near(epsilon: float) -> float:
@@ -1289,6 +1320,16 @@ class Bounds(Protocol):
 
     def bound(self, epsilon: arb, *, above: bool) -> arb:
         """Return an upper bound on H(ε), or a lower one."""
+
+
+def _excess(found: Bounds, target: arb, at: float, *, above: bool) -> float:
+    """Return ln of the ratio of a bound to δ, rounded outward; −∞ where the bound is 0."""
+    value = found.bound(arb(at), above=above)
+    with ctx.workprec(_PRECISION):
+        if not value > 0:
+            return -math.inf
+        ratio = (value / target).log()
+        return float((ratio.upper() if above else ratio.lower()).mid())
 
 
 def crossing(
@@ -1308,12 +1349,7 @@ def crossing(
     """
 
     def excess(at: float) -> float:
-        value = found.bound(arb(at), above=above)
-        with ctx.workprec(_PRECISION):
-            if not value > 0:
-                return -math.inf
-            ratio = (value / target).log()
-            return float((ratio.upper() if above else ratio.lower()).mid())
+        return _excess(found, target, at, above=above)
 
     size = max(abs(start), 1e-9)
     step = size * near_by
@@ -1349,29 +1385,44 @@ def crossing(
     return Fraction(high if above else low)
 
 
-def inverse(
-    releases: Releases,
+Crossings = Callable[[], tuple[Fraction | None, Fraction | None]]
+"""Points below and above ε(δ), each None if it is not found, computed when they are needed."""
+
+
+def crossings(
+    found: Bracket,
     target: arb,
-    points: int,
-    start: float | None = None,
-    *,
-    place: float | None = None,
+    start: float,
     near_by: float = _NEAR_BY,
     settled: float = SETTLED,
 ) -> tuple[Fraction | None, Fraction | None]:
     """Return points below and above ε(δ), each None if it is not found.
 
     The root is sought near `start`, with relative uncertainty `near_by`, to relative accuracy
-    `settled`. The grid is made for ε = `place`, by default for `start`.
+    `settled`.
     """
-    if start is None:
-        start = guess(releases, float(target.log()))
-    found = bracket(plan(releases, near(start if place is None else place)), points)
-    shares = {"near_by": min(max(near_by, 4 * settled), _NEAR_BY), "settled": settled}
-    return (
-        crossing(found, target, start, above=False, **shares),
-        crossing(found, target, start, above=True, **shares),
+    near_by = min(max(near_by, 4 * settled), _NEAR_BY)
+    low, high = (
+        crossing(found, target, start, above=side, near_by=near_by, settled=settled)
+        for side in (False, True)
     )
+    return low, high
+
+
+def _gap(found: Bracket, target: arb, start: float) -> tuple[float, float] | None:
+    """Return about the relative distance of the roots of both bounds, and about the upper root.
+
+    Both come from three values near `start`; None if that is not near.
+    """
+    high, low = (_excess(found, target, start, above=side) for side in (True, False))
+    size = max(abs(start), 1e-9)
+    move = high / found.chosen.tilt
+    if not (math.isfinite(low) and _LEAST_MOVE * size < abs(move) < _NEAR_BY * size):
+        return None
+    slope = (high - _excess(found, target, start + move, above=True)) / move
+    if not slope > 0:
+        return None
+    return (high - low) / slope / size, start + high / slope
 
 
 def refined(
@@ -1545,16 +1596,25 @@ def _crossings(
     product: Product, delta: ExactReal, points: int
 ) -> tuple[Fraction | None, Fraction | None]:
     note("grid")
-    return inverse(_releases(product), delta.ball(), points)
+    kinds, target = _releases(product), delta.ball()
+    start = guess(kinds, float(target.log()))
+    return crossings(bracket(plan(kinds, near(start)), points), target, start)
 
 
 def bracket_bounds(product: Product, epsilon: ExactReal, points: int) -> tuple[arb, arb]:
     """Return a lower and an upper bound on H(ε) from a grid of `points` points."""
+    low, high = (bracket_bound(product, epsilon, points, above=side) for side in (False, True))
+    return low, high
+
+
+def bracket_bound(product: Product, epsilon: ExactReal, points: int, *, above: bool) -> arb:
+    """Return an upper bound on H(ε), or a lower one, from a grid of `points` points."""
     note("grid")
     mass = product.infinity_mass()
     if mass == 1 or product.is_beyond(epsilon):
-        return mass, mass
-    return bounds(_releases(product), epsilon, points)
+        return mass
+    chosen = plan(_releases(product), near(float(epsilon)))
+    return bracket(chosen, points).bound(epsilon.ball(), above=above)
 
 
 def refuse_fine_width(product: Product, epsilon: ExactReal) -> None:
@@ -1603,10 +1663,10 @@ def _ends(bounds: tuple[arb, arb]) -> Interval:
     return Interval(low, Interval.of_ball(bounds[1].upper(), _DIGITS).upper)
 
 
-def _between(found: tuple[Fraction, Fraction] | None) -> Interval | None:
-    if found is None:
-        return None
+def _between(found: tuple[Fraction | None, Fraction | None]) -> Interval | None:
     low, high = found
+    if low is None or high is None:
+        return None
     return Interval.of_exact(low, _DIGITS).hull(Interval.of_exact(high, _DIGITS))
 
 
@@ -1682,39 +1742,38 @@ class Grid(Engine):
         The search begins at `start`. Raises UndecidedError as `profile` does.
         """
         note("grid")
-        starts: list[float | None] = [start]
-        widths = [math.inf]
+        kinds, target = _releases(product), delta.ball()
+        wanted, most = float(relative_width) * _BRACKET_ROOM, self.most or _most(product)
         settled = max(float(relative_width) * _SOUGHT, SETTLED)
+        at = guess(kinds, float(target.log())) if start is None else start
+        place, near_by = near(at), _NEAR_BY
 
-        def width(points: int) -> tuple[float, tuple[Fraction, Fraction] | None]:
-            low, high = inverse(
-                _releases(product),
-                delta.ball(),
-                points,
-                starts[-1],
-                place=start,
-                near_by=widths[-1],
-                settled=settled,
-            )
+        def width(points: int) -> tuple[float, Crossings]:
+            nonlocal at, place, near_by
+            if not abs(at - place) <= _MOVED * abs(place):
+                place = near(at)
+            found = bracket(plan(kinds, place), points)
+            if points < most and (rough := _gap(found, target, at)) and rough[0] > 2 * wanted:
+                near_by, at = rough
+                return near_by, functools.partial(crossings, found, target, at, near_by, settled)
+            low, high = crossings(found, target, at, near_by, settled)
             about = low if high is None else high
-            if about is not None:
-                starts.append(float(about))
-            if low is None or high is None:
-                return math.inf, None
-            reached = float((high - low) / max(min(abs(low), abs(high)), _LEAST_SIZE))
-            widths.append(reached)
-            return reached, (low, high)
+            at = at if about is None else float(about)
+            reached = math.inf
+            if low is not None and high is not None:
+                reached = float((high - low) / max(min(abs(low), abs(high)), _LEAST_SIZE))
+                near_by = reached
+            return reached, lambda: (low, high)
 
-        wanted = float(relative_width) * _BRACKET_ROOM
-        found = _refined(width, wanted, "epsilon", _between, self.most or _most(product))
-        answer = _between(found)
+        found = _refined(width, wanted, "epsilon", lambda known: _between(known()), most)
+        answer = _between(found())
         if answer is None:
             raise UndecidedError(f"No epsilon was found for delta={delta} on a grid.")
         return answer
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:
         """Return the upper bound from the coarsest grid."""
-        return bracket_bounds(product, epsilon, LEAST)[1]
+        return bracket_bound(product, epsilon, LEAST, above=True)
 
 
 GRID = Grid()

@@ -109,6 +109,11 @@ class Tail:
     error_p: Array
     error_q: Array
 
+    def part(self, places: slice) -> Tail:
+        """Return the tails at some of the losses."""
+        columns = (self.above_p, self.above_q, self.error_p, self.error_q)
+        return Tail(*(each[places] for each in columns))
+
 
 Survival: TypeAlias = Callable[[Array], Tail]
 
@@ -369,7 +374,9 @@ def sampled(inner: Survival, q: float, rest: float, *, mixed_first: bool) -> Sur
         weight = rise + q
         inside = weight > 4 * UNIT * q
         c = sign * np.log1p(np.where(inside, rise / q, 0.0))
-        own = inner(c)
+        left = c - 64 * UNIT * (1 + np.abs(c))
+        both = inner(np.concatenate([c, left]))
+        own, wide = both.part(slice(len(c))), both.above_p[len(c) :]
         growth, shrink = np.exp(l), np.exp(-c)
         g, error_g = own.above_q * shrink, own.error_q * shrink
         error_g += 8 * UNIT * (1 + np.abs(c)) * g
@@ -377,7 +384,6 @@ def sampled(inner: Survival, q: float, rest: float, *, mixed_first: bool) -> Sur
         # mass is taken a little to the left.
         off = np.abs(np.expm1(-sign * l)) + np.abs(l) + q * (1 + growth)
         off *= 16 * UNIT * (1 + np.abs(c))
-        wide = inner(c - 64 * UNIT * (1 + np.abs(c))).above_p
         if mixed_first:
             f, zg = rest * g + q * own.above_p, growth * g
             error_p, error_q = rest * error_g + q * own.error_p, growth * error_g
@@ -487,6 +493,8 @@ def finite_or_none(value: arb) -> float | None:
 _PRECISION = 128
 """Precision, in bits, of balls that are rounded to floats."""
 
+_HARDLY_ABOVE = 1e-9
+"""Share of the range of a loss up to which it counts as the least loss."""
 Table: TypeAlias = tuple[Sequence[Fraction], Sequence[Fraction]]
 
 
@@ -509,6 +517,14 @@ class Release:
     """The shift μ, for normal laws."""
     lowest: float | None = None
     """At most 0 and at most every loss, also of outcomes of P-mass 0; None if there is none."""
+
+    @cached_property
+    def least_mass(self) -> float:
+        """The probability of the least loss, or nearly; 0 if there is no least or largest loss."""
+        if self.bottom is None or self.top is None:
+            return 0.0
+        place = self.bottom + (self.top - self.bottom) * _HARDLY_ABOVE
+        return 1 - float(self.survival(np.array([place])).above_p[0])
 
     def __hash__(self) -> int:
         """Return a hash that is computed once, since caches are keyed by releases."""

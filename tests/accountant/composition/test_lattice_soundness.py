@@ -179,7 +179,8 @@ def test_many_different_normal_laws_are_one(number: int) -> None:
     mus = [0.02 + 0.1 * i / number for i in range(number)]
     whole = math.sqrt(math.fsum(mu * mu for mu in mus))
     for epsilon in ("1/2", "4"):
-        lower, upper = lattice.bounds(tuple((normal(mu), 1) for mu in mus), exact(epsilon), 1 << 14)
+        plan = lattice.plan(tuple((normal(mu), 1) for mu in mus), float(Fraction(epsilon)))
+        lower, upper = lattice.bracket(plan, 1 << 14).bounds(exact(epsilon).ball())
         true = closed(whole, str(float(Fraction(epsilon))))
         assert lower <= true * (1 + arb("1e-13"))
         assert upper >= true * (1 - arb("1e-13"))
@@ -199,7 +200,9 @@ def test_the_stated_error_of_each_component_of_a_transform(points: int) -> None:
 @pytest.mark.parametrize("count", [10**5, 10**6])
 def test_large_counts(count: int) -> None:
     mu = 1.0 / math.sqrt(count)
-    lower, upper = lattice.bounds(((normal(mu), count),), exact("1"), 1 << 18)
+    lower, upper = lattice.bracket(lattice.plan(((normal(mu), count),), 1.0), 1 << 18).bounds(
+        arb(1)
+    )
     true = closed(mu * math.sqrt(count), "1")
     assert lower <= true * (1 + arb("1e-12"))
     assert upper >= true * (1 - arb("1e-12"))

@@ -63,7 +63,7 @@ from typing import Protocol, TypeVar, final
 
 from flint import arb
 
-from dpassay.accountant.composition.losses.bounds import powered
+from dpassay.accountant.composition.losses.bounds import in_blocks, powered
 from dpassay.accountant.composition.product import Engine, Product
 from dpassay.accountant.composition.tails import UNIT, Release, Survival, releases
 from dpassay.accountant.core.arrays import Array, NDArray, np
@@ -665,9 +665,9 @@ class _Part:
             return np.fft.rfft(row)[:kept], (whole + folds - 1) * UNIT * self.mass
         rows = np.zeros((height, width))
         rows.ravel()[self._index - first] = self.values
-        near = _turned(-np.arange(width), kept, points).view(float)
+        near = np.ascontiguousarray(_turned(-np.arange(width), kept, points).view(float).T)
         far = _turned(-first - width * np.arange(height), kept, points)
-        found = ((rows @ near).view(complex) * far).sum(axis=0)
+        found = (in_blocks(rows, near).view(complex) * far).sum(axis=0)
         return found, direct * UNIT * self.mass
 
     def extreme(self, sign: float) -> int:

@@ -326,8 +326,8 @@ def _product(left: Complexes, right: Array) -> Complexes:
     a, b = np.ascontiguousarray(left.real), np.ascontiguousarray(left.imag)
     c, d = np.ascontiguousarray(right.real), np.ascontiguousarray(right.imag)
     found = np.empty((len(left), len(right)), dtype=np.complex128)
-    found.real = _in_blocks(a, c) - _in_blocks(b, d)
-    found.imag = _in_blocks(a, d) + _in_blocks(b, c)
+    found.real = in_blocks(a, c) - in_blocks(b, d)
+    found.imag = in_blocks(a, d) + in_blocks(b, c)
     return found
 
 
@@ -336,7 +336,7 @@ def _sums(rows: Complexes, mass: Array) -> Complexes:
     return _product(rows, mass[None, :])[:, 0]
 
 
-def _in_blocks(left: Reals, right: Reals) -> Reals:
+def in_blocks(left: Reals, right: Reals) -> Reals:
     """Return the products of the rows of two real matrices, without threads."""
     (outer, inner), count = left.shape, len(right)
     if outer * inner * count <= _ONE_THREAD:
@@ -399,7 +399,7 @@ def phase_sums(
     else:
         parts = [slice(n, n + _PHASES) for n in range(0, len(x), _PHASES)]
         factors = (_factors(weights[part], x[part], step, inner, outer) for part in parts)
-        product = functools.reduce(np.add, (_in_blocks(*each) for each in factors))
+        product = functools.reduce(np.add, (in_blocks(*each) for each in factors))
     one, two, rest = (slice(k * inner, (k + 1) * inner) for k in range(3))
     real = product[:outer, one] - product[outer:-1, two] + product[-1, rest]
     imaginary = product[:outer, two] + product[outer:-1, one] + product[-1, two]
@@ -458,7 +458,7 @@ def _product_by_heads(first: Reals, second: Reals) -> Reals:
     heads = [_head(matrix, _bits(first.shape[1])) for matrix in (first, second)]
     rests = [matrix - head for matrix, head in zip((first, second), heads, strict=True)]
     (head, other), (rest, after) = heads, rests
-    return _in_blocks(head, other) + (_in_blocks(head, after) + _in_blocks(rest, second))
+    return in_blocks(head, other) + (in_blocks(head, after) + in_blocks(rest, second))
 
 
 def _head(matrix: Reals, bits: int) -> Reals:

@@ -529,15 +529,18 @@ def log_sum(logs: Floats) -> float:
     return top + math.log(float(np.exp(logs - top).sum())) + SLACK
 
 
-def log_tilted(x: Floats, tilt: Floats, growth: Sequence[Floats]) -> Floats:
-    """Return upper bounds on ln ∫ φ e^g over cells, for convex g with given bounds at their ends.
+def log_tilted(x: Floats, middle: Floats, slope: Floats) -> Floats:
+    """Return upper bounds on ln ∫ φ e^g over cells, given g ≤ middle + slope·u, u = x − m.
 
-    For any tilt c: on a cell, φ e^{cx} is largest where x is nearest to c, and g − cx is largest at
-    an end.
+    m is the middle of a cell of width h, and φ = φ(m) e^{−mu − u²/2}. In the mean over the cell
+    e^{κu}, κ = slope − m, counts as cosh(κu), which increases with |u|, whereas e^{−u²/2}
+    decreases. By Chebyshev's inequality the mean of their product is at most the product of their
+    means, sinh(y)/y ≤ e^{min(y²/6, y)} with y = |κ|h/2, and 1 − h²/24 + h⁴/640 at most.
     """
-    nearest = np.clip(tilt, x[:-1], x[1:])
-    ends = np.maximum(growth[0] - tilt * x[:-1], growth[1] - tilt * x[1:])
-    bound: Floats = np.log(np.diff(x)) + (tilt - 0.5 * nearest) * nearest + ends - HALF_LOG_2PI
+    wide, at = np.diff(x), 0.5 * (x[:-1] + x[1:])
+    y, square = np.abs(slope - at) * (0.5 * wide), wide * wide
+    grown = np.minimum(y * (1 / 6), 1.0) * y + square * (square * (1 / 640) - 1 / 24)
+    bound: Floats = np.log(wide) + middle - 0.5 * at * at + grown - HALF_LOG_2PI
     return bound
 
 
@@ -844,19 +847,27 @@ class Mixture:
         first = int(np.argmax(height > 0))
         height[:first] = np.minimum(height[first], np.sqrt(0.5 * (mass.max() - mass[:first])))
         rough, x = x, self.refined(x)
-        height = self.lowered(x, np.interp(x, rough, height), s)
+        height = self.lowered(x, np.interp(x, rough, height), s, t)
         return log_sum(self._cells(x, height, s, -t)[0])
 
-    def lowered(self, x: Floats, height: Floats, s: float) -> Floats:
-        """Lower a contour near a cut, where |χ| grows with the height."""
+    def lowered(self, x: Floats, height: Floats, s: float, t: float | None = None) -> Floats:
+        """Lower a contour near a cut, where |χ| grows with the height.
+
+        At the height y = tμpτ² phases e^{−t arg w} outweigh this growth, which is about e^{y²/2τ²}.
+        Given t, more is allowed at the peak of the law only: a count multiplies rare losses.
+        """
         if not self.is_cut:
             return height
         mass = self.bell(x) + s * self.log_density(x)
-        spare = 1.0 + 0.5 * (float(mass.max()) - mass)
-        found = height
+        below, found = float(mass.max()) - mass, height
+        spare = 1.0 + 0.5 * below
         for place, width, side in self.edges:
             u = np.maximum(side * (place - x), 0.0) * (ROOT_HALF / width)
-            found = np.minimum(found, width / ROOT_HALF * np.sqrt(0.5 * u * u + spare))
+            grown = spare
+            if t is not None:
+                worth = 0.5 * (t * self.mu * width * self.share(x)) ** 2
+                grown = np.minimum(spare, worth + np.exp(-0.5 * below))
+            found = np.minimum(found, width / ROOT_HALF * np.sqrt(0.5 * u * u + grown))
         return found
 
     def _cells(self, x: Floats, y: Floats, s: float, tau: float) -> tuple[Floats, Floats]:
@@ -874,13 +885,14 @@ class Mixture:
             terms.part(slice(1, None)),
             np.cos(flattest),
         )
-        if s > 0:  # w^s is log-convex at every angle
+        if s > 0:  # w^s is log-convex at every angle: ln w^s is below its chords
             growth = [s * end.log_size(cosine) for end in (left, right)]
-            tilt = s * self.mu * self.share(0.5 * (x[:-1] + x[1:]))
-            base, size = log_tilted(x, tilt, growth), np.abs(growth) + np.abs(tilt * x[1:])
-        else:
-            size = s * left.log_size(np.cos(turned))
-            base = log_tilted(x, np.zeros_like(size), (size, size))
+            middle, slope = 0.5 * (growth[0] + growth[1]), (growth[1] - growth[0]) / wide
+        else:  # and below its tangents
+            at = Terms.of(self, 0.5 * (x[:-1] + x[1:]))
+            middle = s * at.log_size(np.cos(turned))
+            slope = s * self.mu * at.share(np.cos(turned))
+        base = log_tilted(x, middle, slope)
         if tau >= 0:
             angle = right.angle(np.sin(turned), np.cos(turned))
         else:
@@ -890,7 +902,8 @@ class Mixture:
         logs = base + self.log_kept_on(x, higher) + rise + tau * angle + np.log(length)
         rates = self.rates(float(x[0]), float(x[-1]), s, tau, float(max(y[0], y[-1])))
         outside = self.log_integrand(x[[0, -1]], s, tau, y[[0, -1]]) - np.log(rates) - HALF_LOG_2PI
-        size_of_terms = 1 + 2 * float(np.abs(size).max()) + float(np.abs(tau * angle).max())
+        size_of_terms = 1 + float((2 * np.abs(middle) + np.abs(slope * wide)).max())
+        size_of_terms += float(np.abs(tau * angle).max())
         size_of_terms += float((x * x).max() + rise.max())
         slack = SLACK * size_of_terms + LOSS_ERROR * (abs(s) + abs(tau))
         return np.concatenate([logs, outside]) + slack, np.concatenate([lower, y[[0, -1]]])
@@ -942,6 +955,13 @@ class Terms:
         found: Floats = self.log_top + 0.5 * np.log1p(self.smaller * (self.smaller + 2 * cosine))
         return found
 
+    def share(self, cosine: Floats | float) -> Floats:
+        """Return the derivative of ln|w| in x, divided by μ: the real part of q e^{l + iθ}/w."""
+        small, product = self.smaller, self.smaller * cosine
+        found: Floats = np.where(self.is_shifted, 1.0 + product, small * small + product)
+        found /= 1.0 + small * small + 2 * product
+        return found
+
     def angle(self, sine: Floats | float, cosine: Floats | float) -> Floats:
         """Return arg w where q e^l has an argument with this sine and cosine."""
         still = np.where(self.is_shifted, self.smaller, 1.0)
@@ -979,8 +999,8 @@ _NEAR = 1 / 3
 """Share of the best of these t below which no bound is computed: its fractions have better ones."""
 _ENOUGH = 0.75
 """Share of the decay of a normal law that is good enough; for less, another bound is computed."""
-_GRID = 1.3
-"""Ratio of the t at which later bounds are computed: t within 30 % share one."""
+_GRID = 1.1
+"""Ratio of the t at which later bounds are computed: t within 10 % share one."""
 
 
 def up(value: float) -> float:

@@ -72,7 +72,7 @@ _ROUGH = 64
 _SPARE = 16
 """Bits by which nodes of float sums may be less precise than balls; the sums are no more precise.
 """
-_MOST_CELLS = 24_000
+_MOST_CELLS = 2000
 """Cells of a bound on a moment for which neither floats nor balls give a sum."""
 
 Real = TypeVar("Real", float, Fraction)

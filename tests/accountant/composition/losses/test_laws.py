@@ -195,6 +195,17 @@ def test_bounds_are_close_near_zero(loss: Transform) -> None:
     assert loss.decay(c).log_ratio(t) < -1e-6 / 2 / 3.5
 
 
+@pytest.mark.parametrize(("at", "width", "c"), [("697/64", "1/32", 36), ("133/16", "1/16", 120)])
+@pytest.mark.parametrize("t", [300.0, 600.0])
+def test_decay_of_ten_thousand_samples(at: str, width: str, c: int, t: float) -> None:
+    """Bounds are multiplied by the count: an excess of 1e-4 would lengthen lines by a half."""
+    text = "PoissonSubsampled(Gaussian(standard_deviation=1), sampling_prob='1e-4')"
+    loss = cut(text, at, width)
+    (size,), _ = loss.estimate().log_ratio(float(c), np.array([t]))
+    assert size <= (found := loss.decay(Fraction(c)).log_ratio(t)) < 0.8 * size
+    assert 10_000 * (found - size) < 2
+
+
 def in_balls(line: QuickLine, step: Fraction) -> list[acb]:
     """Return the ratios that a line in floats stands for."""
     rows = zip(line.values.tolist(), line.errors.tolist(), strict=True)

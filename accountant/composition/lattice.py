@@ -317,6 +317,7 @@ def _increasing(values: Array, weights: Array) -> Array:
 #   sum by at most W (Π (1 + τ_i)^{k_i} − 1) Π ‖a_i‖₁^{k_i}.
 # - *Transforms.* Each component is a sum of the a_i(n), each multiplied by log₂N roots of unity. A
 #   step of radix 2 is a product, with a relative error of √5 units and that of the root, and a sum.
+#   A step of radix 3 or 5 rounds each part at most six times more, which log₂3 such steps exceed.
 #   Hence each component of the transform F_i has an error of at most e_i = φ ‖a_i‖₁ with
 #   φ = FFT_ERROR · UNIT · log₂N. By telescoping, with c_i = e_i + the computed |F_i|, the product
 #   has an error of at most Σ k_i e_i/c_i Π c_j^{k_j}. By Parseval, ‖F‖₂ = √N ‖a‖₂.
@@ -1187,9 +1188,13 @@ _MOST_BLIND = 5
 _SMOOTH, _LEAST_ORDER = 1.4, 0.7
 """Measured order of convergence from which on the order is taken as 2, the order for densities;
 and the least order that is assumed."""
-_FIRST_FINER, _MOST_FINER = 4, 64
-"""Factors by which the number of points may grow: for the second grid, which measures the order of
-convergence, and for later grids."""
+_SMALL = 0.01
+"""Width of the first grid below which the order for densities is not measured."""
+_WIDER = 1.1
+"""Factor by which a finer grid may be wider than predicted without missing the width."""
+_LEAST_FINER, _FIRST_FINER, _MOST_FINER = 1.5, 4, 64
+"""Factors by which the number of points grows at least; at most for a second grid that measures the
+order of convergence; and at most for others."""
 _CACHED = 6
 """Number of cached sums, each of up to 2^22 points: more take memory, fewer are recomputed."""
 
@@ -1426,21 +1431,22 @@ def _gap(found: Bracket, target: arb, start: float) -> tuple[float, float] | Non
 
 
 def refined(
-    on_grid: Callable[[int], tuple[float, T]], wanted: float, limit: int
+    releases: Releases, on_grid: Callable[[int], tuple[float, T]], wanted: float, limit: int
 ) -> tuple[T, float, int]:
     """Return the result of the first grid that is fine enough, else that of the best grid tried.
 
     `on_grid` maps a number of points to a width and a result. Return the result, its width and the
     number of points. Because of rounding, a finer grid may be worse.
     """
-    widths, points = list[float](), LEAST
+    smooth, points = all(release.smooth for release, _ in releases), LEAST
+    tried = list[tuple[int, float]]()
     best = None
     while True:
         width, found = on_grid(points)
-        widths.append(width)
+        tried.append((points, width))
         if best is None or width <= best[1]:
             best = found, width, points
-        following = None if width <= wanted else _next_points(points, widths, wanted, limit)
+        following = None if width <= wanted else _next_points(tried, wanted, limit, smooth=smooth)
         if following is None:
             return best
         points = following
@@ -1451,22 +1457,30 @@ def relative_width(lower: arb, upper: arb) -> float:
     return float((upper - lower) / lower) if lower > 0 else math.inf
 
 
-def _next_points(points: int, widths: list[float], wanted: float, limit: int) -> int | None:
-    """Return the next number of points to try, or None if none in reach will do."""
+def _next_points(
+    tried: list[tuple[int, float]], wanted: float, limit: int, *, smooth: bool
+) -> int | None:
+    """Return the next number of points to try, or None if none in reach will do.
+
+    It is 4, 5 or 6 times a power of two. The order of convergence is measured, unless all losses
+    have densities and the first width is small.
+    """
+    (points, width), order = tried[-1], 2.0
     if points >= limit:
         return None
-    order = 2.0
-    if len(widths) > 1 and widths[-1] < widths[-2]:
-        found = math.log(widths[-2] / widths[-1]) / math.log(_FIRST_FINER)
+    if not width <= 0.5:
+        return min(_FIRST_FINER * points, limit) if len(tried) < _MOST_BLIND else None
+    last, before = tried[-2] if len(tried) > 1 else (points, width)
+    if width < before:
+        found = math.log(before / width) / math.log(points / last)
         order = 2.0 if found > _SMOOTH else max(found, _LEAST_ORDER)
-    if not math.isfinite(widths[-1]) or widths[-1] > 0.5:
-        return min(4 * points, limit) if len(widths) < _MOST_BLIND else None
-    factor = (widths[-1] / wanted) ** (1 / order)
-    if points * factor > 8 * limit and len(widths) > 2 and widths[-2] <= 0.5:
+    factor = (_WIDER * width / wanted) ** (1 / order)
+    if points * factor > 8 * limit and len(tried) > 2 and before <= 0.5:
         return None
-    most_finer = _FIRST_FINER if len(widths) == 1 else _MOST_FINER
-    needed = points * 2.0 ** math.ceil(math.log2(min(max(factor, 2.0), most_finer)))
-    return int(min(needed, limit))
+    known = len(tried) > 1 or (smooth and width < _SMALL)
+    needed = points * min(max(factor, _LEAST_FINER), _MOST_FINER if known else _FIRST_FINER)
+    unit = 1 << max(0, math.ceil(math.log2(needed / 6)))
+    return int(min(math.ceil(needed / unit) * unit, limit))
 
 
 POINTS = (1 << 12, 1 << 14, 1 << 16, 1 << 18)
@@ -1557,7 +1571,7 @@ def values_near(
         known = bracket(chosen, points)
         return relative_width(*known.bounds(arb(epsilon))), known
 
-    known, _, _ = refined(width, relative, most or _most(product))
+    known, _, _ = refined(_releases(product), width, relative, most or _most(product))
 
     def value(at: float) -> arb:
         lower, upper = known.bounds(arb(at))
@@ -1634,7 +1648,8 @@ def refuse_fine_width(product: Product, epsilon: ExactReal) -> None:
         )
 
 
-def _refined(
+def _refined(  # noqa: PLR0917
+    product: Product,
     width: Callable[[int], tuple[float, T]],
     wanted: float,
     name: str,
@@ -1645,7 +1660,7 @@ def _refined(
 
     Raises UndecidedError if no grid reaches it.
     """
-    found, reached, points = refined(width, wanted, most)
+    found, reached, points = refined(_releases(product), width, wanted, most)
     if reached <= wanted:
         return found
     known = enclosed(found)
@@ -1726,7 +1741,12 @@ class Grid(Engine):
             return reached, (lower, upper)
 
         lower, upper = _refined(
-            width, float(wanted) * _BRACKET_ROOM, "delta", _ends, self.most or _most(product)
+            product,
+            width,
+            float(wanted) * _BRACKET_ROOM,
+            "delta",
+            _ends,
+            self.most or _most(product),
         )
         return lower.union(upper)
 
@@ -1765,7 +1785,7 @@ class Grid(Engine):
                 near_by = reached
             return reached, lambda: (low, high)
 
-        found = _refined(width, wanted, "epsilon", lambda known: _between(known()), most)
+        found = _refined(product, width, wanted, "epsilon", lambda known: _between(known()), most)
         answer = _between(found())
         if answer is None:
             raise UndecidedError(f"No epsilon was found for delta={delta} on a grid.")

@@ -63,7 +63,7 @@ from typing import Protocol, TypeVar, final
 
 from flint import arb
 
-from dpassay.accountant.composition.losses.bounds import in_blocks, powered
+from dpassay.accountant.composition.losses.bounds import powered
 from dpassay.accountant.composition.product import Engine, Product
 from dpassay.accountant.composition.tails import UNIT, Release, Survival, releases
 from dpassay.accountant.core.arrays import Array, NDArray, np
@@ -322,10 +322,14 @@ def _increasing(values: Array, weights: Array) -> Array:
 #   φ = FFT_ERROR · UNIT · log₂N. By telescoping, with c_i = e_i + the computed |F_i|, the product
 #   has an error of at most Σ k_i e_i/c_i Π c_j^{k_j}. By Parseval, ‖F‖₂ = √N ‖a‖₂.
 #   Where r masses wrap around to one place, their sum adds (r − 1) ‖a_i‖₁ units to e_i.
-# - *Direct sums.* Few components of a short law are sums over n = n₀ + Bb + j, first over j < B and
-#   then over b < C, of a_i(n) e^{−ijθ} e^{−i(n₀ + Bb)θ}. In any order, a sum of B complex terms of
-#   absolute values t_j has an error of at most B Σ t_j units. The angles are reduced as integers,
-#   so that a root has an error below 8 units. Hence e_i = (B + C + _DIRECT_ERROR) ‖a_i‖₁ units.
+# - *Few components.* With n = Cb + (C/2)v, |v| ≤ 1, and x = θ_kC/2 ≤ π/4, components k < N/4C are
+#
+#       F(k) = Σ_p (−ix)^p/p! Σ_b e^{−iθ_kCb} Σ_n a(n)v^p,  p < P, up to x^P/P! ‖a‖₁,
+#
+#   from P transforms over N/C places. The v are exact. The products of powers have errors below 7p
+#   units, and sums of m masses in a place m units. As Σ p x^p/p! S_p ≤ x Σ x^p/p! S_p for
+#   S_p = Σ a(n)|v|^p, which decreases, the error is at most (FFT_ERROR log₂(N/C) + m + 3P) units of
+#   Σ x^p/p! S_p.
 # - *Products.* Multiplying K factors, in any order, has a relative error of at most
 #   (1 + √5 u)^{K−1} − 1 per component (Brent, Percival and Zimmermann 2007), apart from underflow.
 # - *Truncation.* Components from some index on are left out, where Π c_i^{k_i} ≤ e^{−U} for the
@@ -371,12 +375,9 @@ _CLOSE = -20.0
 """ln of a Chernoff bound that is small enough to try no other exponent."""
 _SMALLER = (2.0, 4.0, 16.0, 64.0)
 """Divisors of the exponent that are tried where its Chernoff bound is too large."""
-_DIRECT_ERROR = 24.0
-"""Error of a directly summed component, in units of 2^−53, in addition to those of the two sums: of
-two roots, with up to 8 units each, and of a product."""
-_DIRECTLY = 4
-"""Multiplications per point of a transform: if fewer give the components, they are summed directly.
-"""
+_MOMENTS, _LEAST_BLOCK = 16, 32
+"""P, a multiple of 4, for which (π/4)^P/P! is below 10u; and the least C for which P transforms
+over N/C places take less time than one over N."""
 _SHARE_OF_BEND, _LEAST_COARSER = 0.1, 16
 """M is so large that g″ adds at most this share of the distance from 1 that each factor needs, and
 smaller than the number of points by at least this factor."""
@@ -525,7 +526,7 @@ def compose(laws: Sequence[tuple[GridLaw, int]], frame: Frame) -> TiltedSum | No
             felt = np.flatnonzero(grown > -_LOG_LEFT_OUT)
             kept = int(felt[-1]) + 1 if len(felt) else 1
             wrong, grown, total = wrong[:kept], grown[:kept], total[:kept]
-            wrong += part.count * error / most[:kept]
+            wrong += part.count * (error / most)[:kept]
             total *= powered(transform[:kept], part.count)
             powers += part.count
         left = sum(part.count * max(math.log(part.mass), 0.0) for part in parts) - _LOG_LEFT_OUT
@@ -587,11 +588,11 @@ def _roots(power: int, kept: int, points: int) -> NDArray[np.complex128]:
     return found
 
 
-def _turned(power: int | Array, kept: int, points: int) -> NDArray[np.complex128]:
-    """Return e^{iθ_k·power}, θ_k = 2πk/N, for k < kept; a row for each of several powers."""
-    turns = np.multiply.outer(power, np.arange(kept)) % points
+def _turned(power: int, kept: int, points: int) -> NDArray[np.complex128]:
+    """Return e^{iθ_k·power}, θ_k = 2πk/N, for k < kept."""
+    turns = np.arange(kept) * power % points
     angles = np.where(turns > points // 2, turns - points, turns) * (2 * math.pi / points)
-    found = np.empty(turns.shape, dtype=np.complex128)
+    found = np.empty(kept, dtype=np.complex128)
     found.real, found.imag = np.cos(angles), np.sin(angles)
     return found
 
@@ -654,22 +655,40 @@ class _Part:
         away = self._index - float(self.values @ self._index)
         return math.sqrt(float(self.values @ (away * away))) * _SUM_ROOM
 
-    def transform(self, kept: int, points: int) -> tuple[NDArray[np.complex128], float]:
+    def transform(self, kept: int, points: int) -> tuple[NDArray[np.complex128], Array]:
         """Return the first components of the transform and a bound on the error of each."""
-        first, span = int(self._index[0]), int(self._index[-1] - self._index[0]) + 1
-        width = math.isqrt(span - 1) + 1
-        height = -(-span // width)
-        whole, direct = FFT_ERROR * math.log2(points), width + height + _DIRECT_ERROR
-        if span * kept > _DIRECTLY * points or direct > 2 * whole:
-            folds, places = -(-span // points), np.mod(self._index, points)
-            row = np.bincount(places, weights=self.values, minlength=points)
-            return np.fft.rfft(row)[:kept], (whole + folds - 1) * UNIT * self.mass
-        rows = np.zeros((height, width))
-        rows.ravel()[self._index - first] = self.values
-        near = np.ascontiguousarray(_turned(-np.arange(width), kept, points).view(float).T)
-        far = _turned(-first - width * np.arange(height), kept, points)
-        found = (in_blocks(rows, near).view(complex) * far).sum(axis=0)
-        return found, direct * UNIT * self.mass
+        size = math.gcd(points, 1 << max(0, (points // (4 * kept)).bit_length() - 1))
+        if size >= _LEAST_BLOCK:
+            return self._from_moments(kept, points, size)
+        folds = -(-int(self._index[-1] - self._index[0] + 1) // points)
+        row = np.bincount(np.mod(self._index, points), weights=self.values, minlength=points)
+        units = FFT_ERROR * math.log2(points) + folds - 1
+        return np.fft.rfft(row)[:kept], np.full(kept, units * UNIT * self.mass)
+
+    def _from_moments(
+        self, kept: int, points: int, size: int
+    ) -> tuple[NDArray[np.complex128], Array]:
+        """Return the same from the moments of the masses in blocks of this size."""
+        number, shifted = points // size, self._index + size // 2
+        places = np.mod(shifted // size, number)
+        power, v = self.values, np.mod(shifted, size) * (2 / size) - 1.0
+        sums = np.empty((_MOMENTS, number))
+        for row in sums:
+            row[:] = np.bincount(places, weights=power, minlength=number)
+            power = power * v
+        terms = np.fft.rfft(sums)[:, :kept]
+        x, share, whole = np.arange(kept) * (math.pi * size / points), np.ones(kept), self.mass
+        error = np.zeros(kept)
+        for p in range(_MOMENTS):
+            if p:
+                share *= x / p
+                terms[p] *= share
+            if p % 2 == 0:  # |v|^p decreases in p
+                whole = float(sums[p].sum()) * _SUM_ROOM
+            error += share * whole
+        one, two, three, four = terms.reshape(-1, 4, kept).sum(axis=0)
+        units = FFT_ERROR * math.log2(number) + int(np.bincount(places).max()) + 3 * _MOMENTS
+        return (one - three) - 1j * (two - four), error * (units * UNIT * _SUM_ROOM)
 
     def extreme(self, sign: float) -> int:
         """Return the last index with a positive mass (sign > 0), or the first one."""
@@ -1212,15 +1231,21 @@ class Bracket:
     def _frame(self) -> Frame:
         return self.chosen.frame(self.points)
 
-    def _places(self, side: int) -> Iterator[tuple[Release, int, Place]]:
+    @cached_property
+    def _places(self) -> list[tuple[Place, Place]]:
+        """The grid points of each release for its upper and for its lower law."""
+        step = self._frame.step
+        return [self.chosen.places(number, step) for number in range(len(self.chosen.releases))]
+
+    def _placed(self, side: int) -> Iterator[tuple[Release, int, Place]]:
         """Return the releases with the grid points for their upper (0) or lower laws (1)."""
-        for number, (release, count) in enumerate(self.chosen.releases):
-            yield release, count, self.chosen.places(number, self._frame.step)[side]
+        for (release, count), places in zip(self.chosen.releases, self._places, strict=True):
+            yield release, count, places[side]
 
     @cached_property
     def upper(self) -> TiltedSum | None:
         """The sum of the upper laws; None if it is out of the range of floats."""
-        places = self._places(0)
+        places = self._placed(0)
         laws = [(above(release.survival, place), count) for release, count, place in places]
         return compose(laws, self._frame)
 
@@ -1228,7 +1253,7 @@ class Bracket:
     def lower(self) -> TiltedSum | None:
         """The sum of the lower laws; None if one does not exist or it is out of that range."""
         laws = []
-        for release, count, place in self._places(1):
+        for release, count, place in self._placed(1):
             law = below(release.survival, place, release.infinity)
             if law is None:
                 return None
@@ -1240,7 +1265,7 @@ class Bracket:
         """The events of the grids that are cut, or None if none is."""
         if self.chosen.ceiling == math.inf:
             return None
-        return _large(self._places(0))
+        return _large(self._placed(0))
 
     def bounds(self, epsilon: arb) -> tuple[arb, arb]:
         """Return a lower and an upper bound on H(ε)."""

@@ -5,6 +5,7 @@ An entry of the registry of deployments (YAML) is read as one.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator
 from importlib import resources
@@ -108,7 +109,10 @@ def _document(data: dict[str, Any], errors: list[str]) -> Document:
     errors += [f"{key}: unknown key. {suggestion(key, known)}" for key in data if key not in known]
     version = data.get("schema_version")
     if version != SCHEMA_VERSION:
-        errors.append(f"schema_version: expected {SCHEMA_VERSION}, not {version!r}.")
+        errors.append(
+            f"schema_version: expected {SCHEMA_VERSION}, not {version!r}. "
+            f"Write schema_version = {SCHEMA_VERSION}."
+        )
     entries = data.get("claims", [])
     if not isinstance(entries, list) or not entries:
         errors.append("claims: expected at least one [[claims]] table.")
@@ -123,14 +127,15 @@ def _document(data: dict[str, Any], errors: list[str]) -> Document:
             errors.append(f"{path}.id: {found.id!r} is used twice.")
         seen.add(found.id)
         claims.append(found)
+    stated = {str(entry.get("id")) for entry in entries if isinstance(entry, dict)}
     for index, entry in enumerate(entries):
         for field in ("lemmas", "proof") if isinstance(entry, dict) else ():
-            names = entry.get(field, []) if field == "lemmas" else named(entry.get(field))
+            listed = entry.get("lemmas") if field == "lemmas" else list(named(entry.get("proof")))
             errors += [
                 f"claims[{index}].{field}: no claim has the id {name!r}. "
-                f"{suggestion(str(name), seen)}"
-                for name in names
-                if name not in seen
+                f"{suggestion(str(name), stated)}"
+                for name in (listed if isinstance(listed, list) else ())
+                if name not in stated
             ]
     errors += [
         f"{claim.id}.slip: its correction names no other claim of the file. Name one that holds."
@@ -189,10 +194,42 @@ def _field_errors(value: object, kind: Any, path: str) -> list[str]:
     try:
         msgspec.convert(_texts(value), kind)
     except msgspec.ValidationError as error:
-        text, _, where = str(error).partition(" - at ")
-        inner = where.strip("`").removeprefix("$") if where else ""
-        return [f"{path}{inner}: {text[0].lower()}{text[1:]}."]
+        if "$[...]" in str(error) and isinstance(value, dict) and len(value) > 1:
+            entries = ({key: entry} for key, entry in value.items())
+            return [found for entry in entries for found in _field_errors(entry, kind, path)]
+        key = f".{next(iter(value))}" if isinstance(value, dict) and value else "[...]"
+        return [explained(msgspec.ValidationError(str(error).replace("[...]", key, 1)), path)]
     return []
+
+
+def explained(error: msgspec.ValidationError, path: str = "") -> str:
+    """Say which field of a TOML file is wrong, and what to type.
+
+    >>> explained(msgspec.ValidationError("Expected `str`, got `array` - at `$.epsilon`"))
+    'epsilon: expected a text or a number, not a list. Write epsilon = "…".'
+    """
+    text, _, where = str(error).partition(" - at ")
+    field = (path + where.strip("`").removeprefix("$")).removeprefix(".")
+    types = _TYPES.fullmatch(text)
+    if types is None:
+        return f"{field}: {text[0].lower()}{text[1:].rstrip('.')}.".removeprefix(": ")
+    expected, found = types.groups()
+    kinds = expected.split(" | ")
+    what, example = _TOML.get("str" if "str" in kinds else kinds[0], (expected, ""))
+    name = field.rpartition(".")[2]
+    remedy = f" Write {name} = {example}." if example and not name.endswith("]") else ""
+    return f"{field}: expected {what}, not {_TOML.get(found, (found, ''))[0]}.{remedy}"
+
+
+_TYPES = re.compile("Expected `([^`]*)`, got `([^`]*)`")
+_TOML = {
+    "str": ("a text or a number", '"…"'),
+    "array": ("a list", '["…"]'),
+    "object": ("a table", '{name = "…"}'),
+    "bool": ("true or false", "true"),
+    "int": ("an integer", "1"),
+}
+"""What a file calls the types of msgspec, with an example of each."""
 
 
 def _texts(value: object) -> object:

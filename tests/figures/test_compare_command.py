@@ -102,6 +102,10 @@ def test_certificates_of_a_comparison_are_valid(tmp_path: Path) -> None:
     [
         ("schema_version = 2\nworkload = 'Count()'\n[budget]\nmu = 1\n", "schema_version=2"),
         ("schema_version = 1\nworkload = 'Count()'\ncolour = 1\n[budget]\nmu = 1\n", "colour"),
+        (
+            "schema_version = 1\nworkload = 'Count()'\n[budget]\nmu = [1]\n",
+            "budget.mu: expected a text or a number, not a list. Write mu = ",
+        ),
         ("schema_version = 1\nworkload = \n", "line 2"),
     ],
 )

@@ -120,6 +120,25 @@ def test_bad_claim_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "is not a TOML file" in capsys.readouterr().err
 
 
+def test_wrong_types_in_a_claim_file_say_what_to_type(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "types.toml"
+    path.write_text(
+        'schema_version = 1\n[[claims]]\nid = "a"\nkind = "pure-dp"\nmechanism = "Laplace(1)"\n'
+        'epsilon = [1]\nassume = "n > 2"\nlemmas = "b"\nwhere = { n = 3 }\nstatement = "…"\n'
+    )
+    assert main(["verify", str(path)]) == 2
+    errors = capsys.readouterr().err
+    for text in (
+        'claims[0].epsilon: expected a text or a number, not a list. Write epsilon = "…".',
+        'claims[0].assume: expected a list, not a text or a number. Write assume = ["…"].',
+        'claims[0].where.n: expected a list, not a text or a number. Write n = ["…"].',
+        "4 errors",
+    ):
+        assert text in errors
+
+
 def test_one_bad_claim_does_not_hide_the_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

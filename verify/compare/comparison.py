@@ -46,6 +46,7 @@ from dpassay.verifier.compare.candidates import (
     named,
     regret,
 )
+from dpassay.verifier.document import explained
 from dpassay.verifier.foreign import as_mechanism
 from dpassay.verifier.prover import decided
 from dpassay.verifier.verdict import Finding, Verdict
@@ -652,7 +653,7 @@ class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     def __post_init__(self) -> None:
         if self.schema_version != 1:
-            raise ValueError(f"schema_version={self.schema_version} is not 1")
+            raise ValueError(f"schema_version={self.schema_version} is not 1. Write 1.")
 
     def read(self) -> dict[str, Any]:
         """Return the arguments of `compare`."""
@@ -673,6 +674,8 @@ def read_file(path: Path) -> Document:
     try:
         found = msgspec.convert(tomllib.loads(path.read_text("utf-8"), parse_float=str), Document)
         found.read()
+    except msgspec.ValidationError as error:
+        raise InvalidInputError(f"{path}: {explained(error)}") from error
     except ValueError as error:
         raise InvalidInputError(f"{path}: {error}") from error
     return found

@@ -1615,7 +1615,7 @@ def upper_epsilon(product: Product, delta: ExactReal, points: int) -> Fraction:
     """Return a point, near the least one, at which H is certainly at most δ."""
     found = _crossings(product, delta, points)[1]
     if found is None:
-        raise UndecidedError(f"No epsilon was found for delta={delta} on a grid.")
+        raise UndecidedError("No grid reaches an epsilon for this delta. Give a larger delta.")
     return found
 
 
@@ -1813,7 +1813,7 @@ class Grid(Engine):
         found = _refined(product, width, wanted, "epsilon", lambda known: _between(known()), most)
         answer = _between(found())
         if answer is None:
-            raise UndecidedError(f"No epsilon was found for delta={delta} on a grid.")
+            raise UndecidedError("No grid reaches an epsilon for this delta. Give a larger delta.")
         return answer
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:

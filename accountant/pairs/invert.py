@@ -28,7 +28,7 @@ from dpassay.accountant.core.pair import (
 )
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers import solve
-from dpassay.accountant.numbers.exact import ExactReal, exact
+from dpassay.accountant.numbers.exact import ExactReal, exact, in_short
 from dpassay.accountant.numbers.interval import (
     GRID_WIDTH,
     START_PRECISION,
@@ -218,8 +218,8 @@ def _infinity_against(pair: Pair, target: ExactReal) -> int:
     side = sign(lambda: pair.infinity_mass() - target.ball())
     if side is None:
         raise UndecidedError(
-            f"delta={target} could not be distinguished from the probability of an infinite loss, "
-            "at and below which epsilon is infinite. Ask for a larger delta."
+            f"delta={in_short(target)} could not be distinguished from the probability of an "
+            "infinite loss, at and below which epsilon is infinite. Ask for a larger delta."
         )
     return side
 

@@ -182,7 +182,7 @@ def dpsgd(
         Numbers of records in a batch (for Poisson sampling, the expected number) and in the
         dataset.
     delta
-        δ in [0, 1).
+        δ in (0, 1).
     epochs, steps
         The length of the run; give one of the two. A run of `epochs` has
         ⌈epochs · dataset_size/batch_size⌉ steps.
@@ -230,6 +230,8 @@ def _answer(
         )
     if most.rational == 1:
         raise expected("delta", delta, "< 1", "Every mechanism is (ε, 1)-DP, at any ε.")
+    if most.sign == 0:
+        raise expected("delta", delta, "> 0", "At delta = 0 no Gaussian noise has a finite ε.")
     found = scheme(sampling, sigma, loop, neighbours)
     epsilon, ends = found.epsilon(most)
     return Training(
@@ -285,7 +287,7 @@ def dpsgd_noise(
     if budget.sign <= 0:
         raise expected("epsilon", epsilon, "> 0", "Give the ε that the whole run may have.")
     if most.sign == 0:
-        raise expected("delta", delta, "> 0", "At delta = 0 no Gaussian noise is enough.")
+        raise expected("delta", delta, "> 0", "At delta = 0 no Gaussian noise has a finite ε.")
     scheme(sampling, exact(1), loop, neighbours)  # refuse an unknown sampling before the search
 
     def run(sigma: Number) -> Training:

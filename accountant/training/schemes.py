@@ -35,7 +35,7 @@ from dpassay.accountant.mechanisms.wrappers.sampling import (
 from dpassay.accountant.numbers.exact import ExactReal, Number, exact
 from dpassay.accountant.numbers.interval import Interval, ball, enclose
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.numbers.solve import first, halved
+from dpassay.accountant.numbers.solve import first, fraction, halved
 from dpassay.accountant.pairs.gaussian import gaussian_tails
 from dpassay.accountant.pairs.shuffling import ShuffledBatches
 from dpassay.accountant.questions import profile
@@ -257,6 +257,12 @@ def times(release: Mechanism, count: int) -> Mechanism:
     return release if count == 1 else Composed(release, count)
 
 
+def _log(number: ExactReal) -> float:
+    """Return about ln x, also for an x below all floats."""
+    with ctx.workprec(_GROUP_PRECISION):
+        return float(number.ball().log().mid())
+
+
 def by_rule(epsilon: Callable[[ExactReal], Interval], group: int, delta: ExactReal) -> Decimal:
     """Return an upper bound on ε(δ) of a group by the group privacy rule.
 
@@ -264,15 +270,12 @@ def by_rule(epsilon: Callable[[ExactReal], Interval], group: int, delta: ExactRe
     values that satisfy the rule in ball arithmetic count.
     """
     best = Decimal("Infinity")
-    if delta.sign == 0:
-        return best
-    whole = float(delta)
-    low, high = -math.inf, math.log(whole)  # ln δ₁: satisfies the rule, violates it
+    low, high = -math.inf, _log(delta)  # ln δ₁: satisfies the rule, violates it
     at = high - math.log(group)
     for _ in range(_TRIES):
-        first = ExactReal.of_rational(Fraction(math.exp(at)))
+        first = ExactReal.of_rational(fraction(arb(at).exp().mid()))
         each = epsilon(first).upper
-        if not each.is_finite():  # such as at δ₁ = 0, below the smallest float
+        if not each.is_finite():
             break
         with ctx.workprec(_GROUP_PRECISION):
             terms = ((i * ball(Fraction(each))).exp() for i in range(group))
@@ -306,8 +309,6 @@ def shuffled(
     sigma: ExactReal, epochs: int, group: int, together: Fraction, delta: ExactReal
 ) -> Decimal:
     """Return an upper bound on ε(δ) for a group in shuffled batches; `together` is p above."""
-    if delta.sign == 0:
-        return Decimal("Infinity")
     with ctx.workprec(_GROUP_PRECISION):
         chance, choose = ball(min(Fraction(1), together * math.comb(group, 2))), arb(1)
         runs = []
@@ -462,8 +463,8 @@ class TruncatedBatches:
         room = rational_below(delta) / _SHARE
         found: dict[int, Fraction] = {}
         tail = partial(binomial_tail, self.steps, self.crowded)
-        for level in range(_LEVELS if room else 1):
-            most = _USUAL * (room / _USUAL) ** Fraction(level, _LEVELS - 1) if room else room
+        for level in range(_LEVELS):
+            most = _USUAL * (room / _USUAL) ** Fraction(level, _LEVELS - 1)
             least = bisect_left(range(self.steps), -most, key=lambda m: -tail(m + 1))
             found[least] = tail(least + 1)
         return sorted(found.items())
@@ -481,7 +482,7 @@ class TruncatedBatches:
         from dpassay.accountant.questions.estimate import estimate_delta
 
         relation = Adjacency.ADD_REMOVE
-        aim = math.log(float(left.ball().mid()))
+        aim = _log(left)
 
         def excess(epsilon: float) -> float:
             total = sum(
@@ -629,8 +630,6 @@ class WithReplacement:
         self, delta: ExactReal, moves: int = 2, relative_width: Fraction | None = None
     ) -> Decimal:
         """Return a lower bound on ε(δ), attained with sensitivities moves·j."""
-        if delta.sign == 0:
-            return Decimal("Infinity")
         run = self.mixed(moves, self.cut(delta)[0], up=False)
         return enclosed(run, Adjacency.ADD_REMOVE, delta, relative_width).lower
 
@@ -638,8 +637,6 @@ class WithReplacement:
         self, delta: ExactReal, relation: Adjacency, relative_width: Fraction | None = None
     ) -> Decimal:
         """Return an upper bound on ε(δ) under add-remove or replace-one."""
-        if delta.sign == 0:
-            return Decimal("Infinity")
         most, beyond = self.cut(delta)
         left = ExactReal.of_rational(rational_below(delta) - beyond)
         return enclosed(self.mixed(2, most, up=True), relation, left, relative_width).upper

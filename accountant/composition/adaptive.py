@@ -50,7 +50,7 @@ from dpassay.accountant.composition.lattice import (
 from dpassay.accountant.composition.product import Engine, Product, bound_of
 from dpassay.accountant.composition.tails import Table, envelope_of, releases
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import Pair, WorstCase, only_bounded, refined
+from dpassay.accountant.core.pair import Pair, WorstCase, refined
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, ball
@@ -323,27 +323,15 @@ def enclosed(cases: Sequence[Case], dominating: WorstCase) -> WorstCase:
     )
 
 
-def _is_heavier(pair: Pair, attained: Sequence[Pair]) -> bool:
-    """Whether the large losses of a pair make it a lower bound on its own.
-
-    If only bounds on H are known, it is one for ρ = ∞. Otherwise ρ must not be finite or unknown,
-    and the losses of the pair must be unbounded while those of all attained pairs are bounded.
-    """
-    rho = pair.known.rho()
-    if only_bounded(pair) or rho is None or rho < arb.pos_inf():
-        return rho is not None and bool(rho == arb.pos_inf())
-    ends = [each.max_loss() for each in (pair, *attained)]
-    return bool(attained) and ends[0] == arb.pos_inf() and arb.pos_inf() not in ends[1:]
-
-
 def _between(cases: Sequence[Case], dominating: WorstCase, *, add: bool) -> Between:
-    singles = [((case.add if add else case.remove)[0], part) for part, _, case in cases]
-    heavy = [pair for pair, part in singles if _is_heavier(pair, part.attained())]
+    singles = [(case.add if add else case.remove)[0] for _, _, case in cases]
+    # the pairs that are composed may have bounded losses where a single release has an infinite ρ
+    infinite = [pair for pair in singles if pair.known.rho() == arb.pos_inf()]
     listed = [(case.add if add else case.remove, n, case.enveloped) for _, n, case in cases]
     known = all(len(pairs) == 1 and not enveloped for pairs, _, enveloped in listed)
     parts = tuple((pairs[0], n) for pairs, n, _ in listed) if known else ()
     return Between(
-        (*(choose.product(choice) for choice in _choices(cases, add=add)), *heavy),
+        (*(choose.product(choice) for choice in _choices(cases, add=add)), *infinite),
         (dominating.add if add else dominating.remove)[0],
         _UNKNOWN,
         _largest(parts),

@@ -23,7 +23,7 @@ from dpassay.accountant.aliases import translated
 from dpassay.accountant.budget.target import EpsilonDelta, Mu, Rho, Target
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.core.pair import Pair
+from dpassay.accountant.core.pair import Pair, only_bounded
 from dpassay.accountant.core.validate import exact_list, integer, probability, rational
 from dpassay.accountant.errors import (
     DpassayError,
@@ -305,7 +305,7 @@ def calibrate(
             except (NotApplicableError, UndecidedError) as refusal:
                 refusals.append(refusal)
     if not found:
-        raise refusals[0]
+        raise families[0].explained(refusals[0])
     return best(found) if len(families) > 1 else found[0]
 
 
@@ -379,6 +379,25 @@ class _Family:
         known = {*notation.argument_names(self.kind.__name__)} - {*self.fixed}
         more = {**self.fixed, "released": "measurements"}
         return [replace(self, fixed=more)] if "released" in known else []
+
+    def explained(self, refusal: DpassayError) -> DpassayError:
+        """Return a refusal, or what to ask for instead if only bounds are known."""
+        if not isinstance(refusal, UndecidedError):
+            return refusal
+        pairs = self.pairs(self.whole(ExactReal.of_rational(self._first_guess())))
+        if not any(only_bounded(pair) for pair in pairs):
+            return refusal
+        remedy, target = "Ask for a larger relative_width, such as 1.", self.target
+        pure = all(pair.max_loss().is_finite() for pair in pairs)
+        if pure and isinstance(target, EpsilonDelta) and target.delta.sign:
+            remedy = f"Calibrate to delta=0: what it finds meets {target} too."
+        least = f" It lies in {refusal.interval}." if refusal.interval else ""
+        return UndecidedError(
+            f"The least {self.argument} of {self.kind.__name__} was not found, as only bounds of "
+            f"its privacy profile are known.{least} {remedy}",
+            reached=refusal.reached,
+            interval=refusal.interval,
+        )
 
     def usual_width(self) -> Fraction:
         """Return the default relative width of answers about such a mechanism."""

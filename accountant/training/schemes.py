@@ -465,7 +465,7 @@ class TruncatedBatches:
         tail = partial(binomial_tail, self.steps, self.crowded)
         for level in range(_LEVELS):
             most = _USUAL * (room / _USUAL) ** Fraction(level, _LEVELS - 1)
-            least = bisect_left(range(self.steps), -most, key=lambda m: -tail(m + 1))
+            least = bisect_left(range(self.steps), True, key=lambda m: tail(m + 1) <= most)
             found[least] = tail(least + 1)
         return sorted(found.items())
 

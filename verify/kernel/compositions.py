@@ -41,8 +41,6 @@ def _composed(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
         rows |= found.rows
         if len(parts) == count == 1:
             return replace(found, rows=rows)
-        if adjacency != "add-remove":
-            found = replace(found, remove=found.ways, add=found.ways)
         ways = [_joined(ways) for ways in (found.remove, found.add)]
         if any(law.slow for way in ways for laws_, _ in way for law in laws_):
             ways = [tuple((tuple(map(_quick, found)), n) for found, n in way) for way in ways]
@@ -53,7 +51,7 @@ def _composed(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
         remove, add = (
             sofar + _times(way, count) for sofar, way in zip((remove, add), ways, strict=True)
         )
-    both = [remove], [remove] if adjacency != "add-remove" else [add]
+    both = [remove], [remove] if remove == add else [add]
     if exact:
         return Worst(*both, rows)
     most = max(map(len, below)) if all(below) else 0

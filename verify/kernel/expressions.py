@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
+from keyword import kwlist
 from typing import Any
 
 from flint import arb, ctx, fmpq
@@ -251,7 +252,7 @@ class _Reader:
 
 def allowed(name: str, field: str) -> str:
     """Return the name of a variable; raise Wrong if it is reserved or malformed."""
-    taken = {*ARITY, *FOLDS, *signatures(), "adjacency", "inf", "nan", "oo"} - {"gamma"}
+    taken = {*ARITY, *FOLDS, *signatures(), *kwlist, "adjacency", "inf", "nan", "oo"} - {"gamma"}
     if name in taken or name.startswith("_") or not name.isidentifier() or not name.isascii():
         raise Wrong(field, f"{name[:60]!a} cannot be the name of a variable")
     return name
@@ -261,9 +262,11 @@ def definitions(let: Mapping[str, str], known: Iterable[str], field: str) -> dic
     """Return the trees of the names of `let`, which may use one another, but not in a cycle."""
     taken, found = {*known}, dict[str, Node]()
     waiting = {name: parse(text, f"{field}.{name}") for name, text in let.items()}
-    for name in waiting:
+    for name, tree in waiting.items():
         if allowed(name, f"{field}.{name}") in taken:
             raise Wrong(f"{field}.{name}", "is a variable already")
+        if any(used.startswith("_") for used in tree.free):  # the index of a sum around the name
+            raise Wrong(f"{field}.{name}", "uses the index of a sum")
     while waiting:
         ready = [n for n, tree in waiting.items() if tree.free.isdisjoint(waiting)]
         if not ready:

@@ -231,8 +231,6 @@ def guaranteed(epsilon: Number, delta: Number) -> Law:
 
 
 # --- one law from another -----------------------------------------------------------------------
-
-
 def derived_law(law: Law, how: str, answer: Callable[[Number], Answer], *most: Number) -> Law:
     """Return a law derived from another one; `most` is its largest loss and a bound of |L|."""
     largest, within = most

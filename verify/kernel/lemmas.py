@@ -89,7 +89,7 @@ staircase | a density that falls by the factor e^(−ε) over each length D, in 
     Staircase: response(side, middle, side*exp(-epsilon)); loss epsilon; if epsilon > 0; let h = (1 - exp(-epsilon))/(2*(gamma + exp(-epsilon)*(1 - gamma))); let side = 1/2 + h*min(gamma, 1 - gamma); let middle = h*max((1 - 2*gamma)*exp(-epsilon), 2*gamma - 1)
 integer-noise | a law on the integers, shifted by each of −D, …, D: neighbours may move the count up or down | the definition
 count-noise | the symmetric law on −D, …, D of the published formula, shifted by 1 | Sadeghi, Asoodeh, Calmon, Definition 2
-table | P is the law with the record and Q the law without it: P against Q if it is removed, Q against P if it is added | the definition
+table | P and Q are the laws on two data sets, the only ones: P with the record and Q without it. P against Q if it is removed, Q against P if it is added, in all releases alike | the definition
 channel | a row of probabilities for each input. Neighbours are any two inputs, or the listed pairs, in both orders | the definition
 randomized-response | the true category has odds e^ε to 1 against each other category: (e^ε, k − 2, 1)/(e^ε + k − 1) against its reverse | the definition
     RandomizedResponse: response(exp(epsilon), categories - 2, 1); loss epsilon
@@ -402,11 +402,6 @@ LAWS: dict[str, Callable[..., Law]] = {
 RARER = {"bounded_range", "discrete_gaussian", "discrete_laplace", "logistic", "several",
          "skellam", "truncated_laplace"}  # fmt: skip
 """Laws that are defined in `noises`."""
-LOSS = {**dict.fromkeys(("laplace", "logistic", "bounded_range", "pure"), parse("a"))}
-LOSS["discrete_laplace"] = parse("b/a")
-RHO = {"gaussian": parse("a**2/2"), "discrete_gaussian": parse("b**2/(2*a)")}
-RHO["bounded_range"] = parse("a**2/8")
-"""Formulas of the largest loss and of a ρ of a law, in its arguments a and b."""
 
 
 def _conditions(line: Line, args: Arguments) -> bool:

@@ -25,7 +25,6 @@ BinaryTree(steps, epsilon=None, mu=None, contributions=1)
 BoundedCountNoise(epsilon, eta, support)
 Box(bounds)
 BridgedTree(steps, arities, epsilon=None, mu=None, contributions=1, pooled=0, released='outputs')
-BufferedToeplitz(output_scales, decays)
 Channel(matrix, neighbours=None)
 Composed(mechanism, count=1, adaptive=True)
 CorrelatedGaussian(dimension, mu, c=None, release_size=True)
@@ -143,11 +142,15 @@ def syntax(text: object, field: str, wanted: str) -> tuple[str, ast.expr]:
     if len(flat) > LONGEST or not flat.isascii():
         raise Wrong(field, f"expected {wanted} in ASCII, of up to {LONGEST} characters")
     try:
-        return flat, ast.parse(flat, mode="eval").body
+        tree = ast.parse(flat, mode="eval").body
     except (SyntaxError, ValueError):
         raise Wrong(field, f"expected {wanted}, not {flat[:60]!a}") from None
     except (RecursionError, MemoryError):
         raise Wrong(field, "is nested too deeply") from None
+    texts = (n for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str))
+    if any(flat[n.col_offset + 1 : (n.end_col_offset or 0) - 1] != n.value for n in texts):
+        raise Wrong(field, "has a text that is not between one pair of quotation marks")
+    return flat, tree
 
 
 def _tree(node: ast.AST, text: str, field: str) -> Any:

@@ -84,8 +84,8 @@ class Budget:
 # --- texts --------------------------------------------------------------------------------------
 def rational(text: object) -> fmpq:
     """Return the exact value of text such as "3", "-1e-300" or "256/60000", or raise ValueError."""
-    above, slash, below = str(text).replace(" ", "").partition("/")
-    value, divisor = _decimal(above), _decimal(below) if slash else fmpq(1)
+    above, slash, below = str(text).partition("/")
+    value, divisor = _decimal(above.strip()), _decimal(below.strip()) if slash else fmpq(1)
     if not divisor:
         raise ValueError(f"{str(text)[:60]!a} divides by 0")
     return value / divisor

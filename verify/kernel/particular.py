@@ -145,8 +145,10 @@ def _general(args: Arguments, _: str | None, budget: Budget) -> Worst:
     size, given = dimension(space), covariance.arguments
     if size > 1000:
         raise NotProved("the covariance has more than 1000 coordinates")
-    sparse = space["space"] if space.name == "DisjointGroups" else space
-    if sparse.name == "SparseBox" and int(sparse["sparsity"]) > int(sparse["dimension"]):
+    inner = space
+    while inner.name == "DisjointGroups":
+        inner = inner["space"]
+    if inner.name == "SparseBox" and int(inner["sparsity"]) > int(inner["dimension"]):
         raise Wrong("theorem.mechanism", "expected a sparsity of at most the dimension")
     if not (entries := given.get("rows")):
         on = given.get("variances")
@@ -160,7 +162,7 @@ def _general(args: Arguments, _: str | None, budget: Budget) -> Worst:
     formula = square_on(Noise("GeneralGaussian", {"covariance": covariance, "space": space}))
     if formula:
         return _gaussian("gaussian-space", expressions.real(formula))
-    if space.name == "L2Ball":
+    if inner.name == "L2Ball":
         raise NotProved("the kernel has no largest norm of a ball under a matrix")
     inverse = fmpq_mat(rows).inv()
     listed = [[inverse[i, j] for j in range(size)] for i in range(size)]

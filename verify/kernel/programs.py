@@ -361,7 +361,7 @@ def is_positive(matrix: Rows, *, strictly: bool) -> bool:
 # --- spaces of differences ----------------------------------------------------------------------
 def _signed_square(value: Any, where: str = "theorem.space") -> fmpq:
     """Return x·|x| for a number that is rational or the square root of a rational."""
-    text = str(value).replace(" ", "")
+    text = str(value).strip()
     sign, text = (-1, text[1:]) if text[:1] == "-" else (1, text)
     root = text.startswith("sqrt(") and text.endswith(")")
     try:

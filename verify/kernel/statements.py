@@ -38,7 +38,7 @@ from .expressions import (
     walk,
 )
 from .functions import written
-from .lemmas import DERIVED, FLAGS, LINES, LOSS, POSITIVE, RHO, has_relation, relation_of
+from .lemmas import DERIVED, FLAGS, LINES, POSITIVE, has_relation, relation_of
 from .notation import Noise
 from .numbers import Budget, NotProved, Proof, Wrong
 from .particular import square_on
@@ -193,6 +193,13 @@ def decided_by_formulas(statement: Statement, one: Comparison) -> bool | None:
 
 
 # --- formulas of the table ---
+LOSS = {**dict.fromkeys(("laplace", "logistic", "bounded_range", "pure"), parse("a"))}
+LOSS["discrete_laplace"] = parse("b/a")
+RHO = {"gaussian": parse("a**2/2"), "discrete_gaussian": parse("b**2/(2*a)")}
+RHO["bounded_range"] = parse("a**2/8")
+"""Formulas of the largest loss and of a ρ of a law, in its arguments a and b."""
+
+
 def _put(node: Node, noise: Noise, lets: Mapping[str, Node]) -> Node:
     """Substitute the arguments of a mechanism in a formula of the table."""
     given = {k: v for k, v in noise.arguments.items() if isinstance(v, str) and v != ""}

@@ -182,7 +182,7 @@ def below(survival: Survival, place: Place, infinity: float) -> GridLaw | None:
     most_p = float(first.above_p[0] - first.error_p[0]) - 4 * UNIT
     most_q = min(float((first.above_q[0] + first.error_q[0]) * np.exp(-l[0])), 1.0) + 4 * UNIT
     if place.cut:
-        last = survival(l[-1:])
+        last = tail.part(slice(-1, None))
         error += 1.01 * (last.error_p + last.error_q) + _misplaced(l[-1:]) * last.above_p
         event_p = event_p - last.above_p
         event_q = event_q - last.above_q * np.exp(middle - l[-1])
@@ -747,6 +747,8 @@ _SHARE = 16.0
 """−ln of the share of δ that all releases together may lose beyond their last grid points."""
 _BOTTOM = 1 - 4e-15
 """Where P(L > l) exceeds this, floats can hardly distinguish l from the least loss."""
+_BODY = 0.9995, 0.0005
+"""P(L > l) at the losses l between which a rough law has a quarter of its points."""
 _FARTHEST = 600.0
 """Largest loss on a grid: e^l must be in the range of floats."""
 _SEARCH = 160
@@ -809,8 +811,7 @@ def ends(release: Release, log_mass: float) -> tuple[float, float]:
 
     Below the first P has hardly any mass, above the second at most e^log_mass (or none).
     """
-    top = _first(release, math.exp(log_mass) + release.infinity)
-    bottom = _bottom(release)
+    bottom, *_, top = _marks(release, log_mass)
     if release.top is not None:
         top = min(top, release.top)
         if top > release.top - 1e-3 * abs(release.top - bottom):
@@ -825,22 +826,20 @@ def ends(release: Release, log_mass: float) -> tuple[float, float]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _bottom(release: Release) -> float:
-    """Return about the largest loss below which P has hardly any mass."""
-    return _first(release, math.nextafter(_BOTTOM, 0.0))
-
-
-def _first(release: Release, mass: float) -> float:
-    """Return about the least loss l with P(L > l) at most `mass`."""
-    places, tails = _everywhere(release)
-    for turn in range(3):
-        if turn:
-            tails = release.survival(places).above_p
-        hits = np.flatnonzero(tails <= mass)
-        at = int(hits[0]) if len(hits) else len(places) - 1
-        high = float(places[at])
-        places = np.linspace(places[max(at - 1, 0)], high, 18)
-    return high
+def _marks(release: Release, log_mass: float) -> list[float]:
+    """Return about the least losses l with P(L > l) at most some masses, the largest mass first."""
+    masses = (math.nextafter(_BOTTOM, 0.0), *_BODY, math.exp(log_mass) + release.infinity)
+    rows = [_everywhere(release)] * len(masses)
+    for left in (2, 1, 0):
+        cells = []
+        for (places, tails), mass in zip(rows, masses, strict=True):
+            hits = np.flatnonzero(tails <= mass)
+            at = int(hits[0]) if len(hits) else len(places) - 1
+            cells.append(np.linspace(places[max(at - 1, 0)], places[at], 18))
+        if left:
+            known = release.survival(np.concatenate(cells)).above_p
+            rows = list(zip(cells, np.split(known, len(masses)), strict=True))
+    return [float(cell[-1]) for cell in cells]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -912,13 +911,6 @@ class Sketch:
         """Return the laws without their losses above the ceiling."""
         return Sketch(self.losses, np.where(self.losses > ceiling, -np.inf, self.logs), self.counts)
 
-    def log_moments(self, tilts: Array) -> Array:
-        """Return ln M of the sum at each tilt."""
-        weights = self.logs + tilts[:, None, None] * self.losses
-        top = weights.max(axis=2, keepdims=True)
-        found = top[:, :, 0] + np.log(np.exp(weights - top).sum(axis=2))
-        return np.asarray(found @ self.counts)
-
     def log_bound(self, s: float, epsilon: float) -> float:
         """Return ln of Chernoff's bound on H(ε) at s."""
         return self.cumulants(s)[0] - s * epsilon + rough_log_peak(s)
@@ -927,16 +919,22 @@ class Sketch:
         """Return the ends of a window that misses e^{−_CUT} of the tilted mass, and their u."""
         base, mean, variance = self.cumulants(s)
         scale = math.sqrt(2 * _CUT / max(variance, 1e-280))
-        u = scale * 2.0 ** (np.arange(-10, 11) / 2)
-        tops = (self.log_moments(s + u) - base + _CUT) / u
-        bottoms = (base - self.log_moments(s - u) - _CUT) / u
-        at, under = int(np.argmin(tops)), int(np.argmax(bottoms))
-        return (
-            min(float(bottoms[under]), mean),
-            max(float(tops[at]), mean),
-            float(u[under]),
-            float(u[at]),
-        )
+
+        def end(sign: int) -> tuple[float, float]:
+            """Return the nearest of the ends by Chernoff's inequality that are tried, and its u."""
+            ends = dict[int, tuple[float, float]]()
+
+            def is_far(power: int) -> bool:
+                u = scale * 2.0 ** (power / 2)
+                value, slope, _ = self.cumulants(s + sign * u)
+                ends[power] = (value - base + _CUT) / u, u
+                return sign * slope > ends[power][0]  # beyond the best u, as ln M is convex
+
+            bisect.bisect_left(range(-10, 11), True, key=is_far)
+            return min(ends.values())
+
+        (low, under), (high, over) = end(-1), end(1)
+        return min(-low, mean), max(high, mean), under, over
 
 
 @functools.lru_cache(maxsize=32)
@@ -965,9 +963,8 @@ def rough(release: Release, log_mass: float) -> tuple[Array, Array]:
     """
     bottom, top = ends(release, log_mass)
     places = _spread(bottom, top, COARSE // 4)
-    tail = release.survival(places).above_p
-    likely = np.interp(-np.linspace(0.9995, 0.0005, 3), -tail, places)
-    body = np.linspace(likely[0], likely[-1], COARSE // 4)
+    _, first, last, _ = np.clip(_marks(release, log_mass), bottom, top)
+    body = np.linspace(first, last, COARSE // 4)
     even = np.linspace(bottom, top, COARSE - len(places) - len(body))
     l = np.unique(np.concatenate([places, body, even]))  # noqa: E741
     l = l[np.append(np.diff(l) > 1e-9 * (top - bottom), True)]  # noqa: E741

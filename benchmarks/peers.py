@@ -139,6 +139,13 @@ def in_use() -> list[dict[str, Any]]:
         ["gaussian", f"{0.8 + i / 4:.6g}", "0.01", 500 * j] for i in range(10) for j in range(1, 11)
     ]
     ask("10 × 10 noises and steps", table, "table", "1e-5")
+    table = [
+        ["gaussian", f"{0.6 + i / 20:.6g}", "0.01", 100 + 9900 * j // 49]
+        for i in range(50)
+        for j in range(50)
+    ]
+    ask("50 × 50 noises and steps, proved", table, "table", "1e-5")
+    ask("50 × 50 noises and steps, estimates", table, "table", "1e-5", estimate=True)
     return rows
 
 
@@ -164,6 +171,14 @@ def ours(width: str) -> Callable[[dict[str, Any]], Any]:
         return f"Composed({text}, count={count})"
 
     def answer(row: dict[str, Any]) -> Any:
+        if row.get("estimate"):
+            counts = sorted({count for *_, count in row["parts"]})
+            for part in dict.fromkeys((*part[:3], 1) for part in row["parts"]):
+                known = dpassay.parse(release(*part))
+                found = dpassay.estimate_epsilon(
+                    known, float(row["at"]), count=counts, adjacency="add-remove"
+                )
+            return [str(found[-1]), str(found[-1])]
         if row["question"] == "table":
             cells = [
                 dpassay.epsilon(release(*part), row["at"], adjacency="add-remove")
@@ -220,17 +235,18 @@ def dp_accounting(_: str) -> Callable[[dict[str, Any]], Any]:
 
     relation = privacy_accountant.NeighboringRelation
 
-    def release(kind: str, scale: str, q: str, count: int, *, replace: bool) -> Any:
+    @functools.cache
+    def release(kind: str, scale: str, q: str, *, replace: bool) -> Any:
         options: dict[str, Any] = {
             "value_discretization_interval": GRID,
             "sampling_prob": number(q),
             "use_connect_dots": True,
         }
         if kind == "laplace":
-            return pld.from_laplace_mechanism(number(scale), **options).self_compose(count)
+            return pld.from_laplace_mechanism(number(scale), **options)
         if replace:
             options["neighboring_relation"] = relation.REPLACE_ONE
-        return pld.from_gaussian_mechanism(number(scale), **options).self_compose(count)
+        return pld.from_gaussian_mechanism(number(scale), **options)
 
     def best(row: dict[str, Any]) -> list[float]:
         ((_, scale, q, count),) = row["parts"]
@@ -244,8 +260,8 @@ def dp_accounting(_: str) -> Callable[[dict[str, Any]], Any]:
         if row["question"] == "best":
             return best(row)
         together = None
-        for part in row["parts"]:
-            law = release(*part, replace=bool(row.get("replace")))
+        for *part, count in row["parts"]:
+            law = release(*part, replace=bool(row.get("replace"))).self_compose(count)
             if row["question"] == "table":
                 last = float(law.get_epsilon_for_delta(float(row["at"])))
                 continue

@@ -51,8 +51,6 @@ _LARGEST = 700.0
 """Largest ε that is tried: its exponential is a finite float."""
 _CLOSE = 0.05
 """On a grid the best ε is sought up to this far beyond twice the ε with H(ε) = α."""
-_SETTLED = 1 / 32
-"""Error of the log-odds of Q(L > ε) before the last step to the best ε, which leaves its square."""
 _DOUBLINGS, _BISECTIONS = 6, 10
 """How often a range for that ε is moved, and then bisected; one step by the slope follows."""
 _SLOPE_DISTANCE = 1 / 16
@@ -180,7 +178,7 @@ def _start(
         return _between(rough, alpha, (start - room, start + room), ends)
     try:
         known = curve(product)
-        epsilon = known.quantile_of_q(alpha, _SETTLED)
+        epsilon = known.quantile_of_q(alpha)
         return epsilon, -known.tail_of_q(epsilon).slope * alpha * math.exp(epsilon) / 2
     except ArithmeticError as error:
         raise UndecidedError(

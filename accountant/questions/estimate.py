@@ -34,7 +34,6 @@ import contextlib
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, final
@@ -43,7 +42,7 @@ from flint import arb
 
 from dpassay.accountant.composition.choose import smooth
 from dpassay.accountant.composition.fourier.engine import curve
-from dpassay.accountant.composition.fourier.estimates import FloatCurve, Share
+from dpassay.accountant.composition.fourier.estimates import FloatCurve, Runs, Share, log_of_rest
 from dpassay.accountant.core.adjacency import Adjacency, Direction
 from dpassay.accountant.core.arrays import ArrayLike, NDArray, np
 from dpassay.accountant.core.mechanism import Mechanism
@@ -85,27 +84,13 @@ _MOST_OUTCOMES = 64
 memory."""
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Shares:
-    """An array of probabilities x, as logarithms.
-
-    `log` is ln x. `complement` is ln(1 − x), for tails and powers. `slope` is d ln x/dε, for
-    profiles.
-    """
-
-    log: FloatFormsFloats
-    complement: FloatFormsFloats | None = None
-    slope: FloatFormsFloats | None = None
-
-
 class Forms:
     """Float functions of one pair; `fourier.estimates.FloatCurve` defines them."""
 
-    delta: Callable[[FloatFormsFloats], Shares]
+    delta: Callable[[FloatFormsFloats], Share]
     epsilon: Callable[[FloatFormsFloats], FloatFormsFloats]
-    power: Callable[[FloatFormsFloats], Shares]
-    tail_of_p: Callable[[FloatFormsFloats], Shares]
+    power: Callable[[FloatFormsFloats], Share]
+    tail_of_p: Callable[[FloatFormsFloats], Share]
 
 
 def forms(pair: Pair) -> Forms | None:
@@ -126,12 +111,6 @@ def _float(value: arb) -> float:
     return float(value.mid())
 
 
-def _log_of_rest(log: FloatFormsFloats) -> FloatFormsFloats:
-    """Return ln(1 − e^log)."""
-    rest = -np.exp(log)
-    return np.where(log < -math.log(2), np.log1p(rest), np.log(-np.expm1(log)))
-
-
 def _known(value: FloatFormsFloats, error: FloatFormsFloats) -> FloatFormsFloats:
     """Return the values, with NaN for those whose error is too large."""
     return np.where(error <= _ALLOWED * np.maximum(1.0, np.abs(value)), value, math.nan)
@@ -144,17 +123,17 @@ class _Gaussian(Forms):
     def __init__(self, mu: float) -> None:
         self._mu = mu
 
-    def delta(self, epsilon: FloatFormsFloats) -> Shares:
+    def delta(self, epsilon: FloatFormsFloats) -> Share:
         """Return H(ε), by R for x > 0 and by normal tails for x ≤ 0."""
         far = epsilon > 0.5 * self._mu**2
         if far.all():
             found = self._far(epsilon)
-            return Shares(found[0], slope=found[1])
+            return Share(found[0], slope=found[1])
         log, slope = np.empty_like(epsilon), np.empty_like(epsilon)
         for side, ask in ((far, self._far), (~far, self._near)):
             if side.any():
                 log[side], slope[side] = ask(epsilon[side])
-        return Shares(log, slope=slope)
+        return Share(log, slope=slope)
 
     def _far(self, epsilon: FloatFormsFloats) -> tuple[FloatFormsFloats, FloatFormsFloats]:
         from scipy.special import erfcx  # slow to import
@@ -174,7 +153,7 @@ class _Gaussian(Forms):
         x = cut - half
         first, second = log_ndtr(-x), epsilon + log_ndtr(-cut - half)
         rest = np.logaddexp(log_ndtr(x), second)
-        log = np.where(rest < -1, np.log1p(-np.exp(rest)), first + _log_of_rest(second - first))
+        log = np.where(rest < -1, np.log1p(-np.exp(rest)), first + log_of_rest(second - first))
         error = _UNIT * (8 * np.exp(first - log) + np.abs(x) * (np.abs(cut) + half))
         return _known(log, error), -np.exp(second - log)
 
@@ -192,19 +171,19 @@ class _Gaussian(Forms):
         ends = np.where(log_delta == 0, -math.inf, math.inf)
         return np.where((log_delta == 0) | (log_delta == -math.inf), ends, at)
 
-    def power(self, alpha: FloatFormsFloats) -> Shares:
+    def power(self, alpha: FloatFormsFloats) -> Share:
         """Return Φ(Φ⁻¹(α) + μ)."""
         from scipy.special import log_ndtr, ndtri
 
         at = ndtri(alpha) + self._mu
-        return Shares(log_ndtr(at), log_ndtr(-at))
+        return Share(log_ndtr(at), log_ndtr(-at))
 
-    def tail_of_p(self, loss: FloatFormsFloats) -> Shares:
+    def tail_of_p(self, loss: FloatFormsFloats) -> Share:
         """Return Φ(μ/2 − l/μ)."""
         from scipy.special import log_ndtr
 
         at = 0.5 * self._mu - loss / self._mu
-        return Shares(log_ndtr(at), log_ndtr(-at))
+        return Share(log_ndtr(at), log_ndtr(-at))
 
 
 @final
@@ -214,37 +193,37 @@ class _Laplace(Forms):
     def __init__(self, distance: float) -> None:
         self._t = distance
 
-    def delta(self, epsilon: FloatFormsFloats) -> Shares:
+    def delta(self, epsilon: FloatFormsFloats) -> Share:
         """Return H(ε): 1 − e^ε for ε < −t, 1 − e^{(ε−t)/2} for −t ≤ ε < t, and 0 for ε ≥ t."""
         t = self._t
         rest = np.minimum(np.where(epsilon >= -t, 0.5 * (epsilon - t), epsilon), 0.0)
-        log = _log_of_rest(rest)
+        log = log_of_rest(rest)
         share = np.where(epsilon >= -t, 0.5, 1.0)
         slope = np.where(rest < 0, -share * np.exp(rest - log), -math.inf)
-        return Shares(self._sharp(log, np.abs(epsilon - t)), slope=slope)
+        return Share(self._sharp(log, np.abs(epsilon - t)), slope=slope)
 
     def epsilon(self, log_delta: FloatFormsFloats) -> FloatFormsFloats:
         """Return the larger of t + 2 ln(1 − δ) and ln(1 − δ)."""
-        rest = _log_of_rest(log_delta)
+        rest = log_of_rest(log_delta)
         return np.maximum(self._t + 2 * rest, rest)
 
-    def power(self, alpha: FloatFormsFloats) -> Shares:
+    def power(self, alpha: FloatFormsFloats) -> Share:
         """Return the power: e^t α, 1 − e^{−t}/(4α) or 1 − e^{−t}(1 − α), by increasing α."""
         t, low = self._t, 0.5 * math.exp(-self._t)
         middle = -t - np.log(4 * np.clip(alpha, low, 0.5))
         rest = np.where(alpha <= 0.5, middle, np.log1p(-alpha) - t)
         steep = t + np.log(np.minimum(alpha, low))
-        log = np.where(alpha < low, steep, _log_of_rest(rest))
-        return Shares(log, np.where(alpha < low, np.log1p(-np.exp(steep)), rest))
+        log = np.where(alpha < low, steep, log_of_rest(rest))
+        return Share(log, np.where(alpha < low, np.log1p(-np.exp(steep)), rest))
 
-    def tail_of_p(self, loss: FloatFormsFloats) -> Shares:
+    def tail_of_p(self, loss: FloatFormsFloats) -> Share:
         """Return P(L > l): 1 − e^{(l−t)/2}/2 between the atoms of L at ±t."""
         t = self._t
         rest = 0.5 * (np.clip(loss, -t, t) - t) - math.log(2)
-        log = np.where(loss >= t, -math.inf, np.where(loss < -t, 0.0, _log_of_rest(rest)))
+        log = np.where(loss >= t, -math.inf, np.where(loss < -t, 0.0, log_of_rest(rest)))
         complement = np.where(loss >= t, 0.0, np.where(loss < -t, -math.inf, rest))
         edge = np.minimum(np.abs(loss - t), np.abs(loss + t))
-        return Shares(self._sharp(log, edge), self._sharp(complement, edge))
+        return Share(self._sharp(log, edge), self._sharp(complement, edge))
 
     def _sharp(self, value: FloatFormsFloats, distance: FloatFormsFloats) -> FloatFormsFloats:
         """Return the values, with NaN so near to a corner that the rounding of t matters."""
@@ -261,7 +240,7 @@ class _Finite(Forms):
         self._above = [np.append(0.0, np.cumsum(each)) for each in (self._p, self._q)]
         self._below = [np.append(np.cumsum(each[::-1])[::-1], 0.0) for each in (self._p, self._q)]
 
-    def delta(self, epsilon: FloatFormsFloats) -> Shares:
+    def delta(self, epsilon: FloatFormsFloats) -> Share:
         """Return Σ p (1 − e^{ε−L}) over the losses above ε."""
         away = epsilon[:, None] - self._losses
         above = away < 0
@@ -275,13 +254,13 @@ class _Finite(Forms):
         slope = -np.exp(epsilon) * (above * self._q).sum(axis=1) / total
         slope = np.where(edge, math.nan, np.where(total > 0, slope, -math.inf))
         sure = _known(log, error) if self._losses.size else log
-        return Shares(np.where(edge & (total < 1e-3), math.nan, sure), slope=slope)
+        return Share(np.where(edge & (total < 1e-3), math.nan, sure), slope=slope)
 
     def epsilon(self, log_delta: FloatFormsFloats) -> FloatFormsFloats:
         """Return NaN: the inverse jumps at corners, which need exact arithmetic."""
         return np.full_like(log_delta, math.nan)
 
-    def power(self, alpha: FloatFormsFloats) -> Shares:
+    def power(self, alpha: FloatFormsFloats) -> Share:
         """Return the largest power: reject outcomes by decreasing loss, the last one partly."""
         p, q = self._above
         place = np.clip(np.searchsorted(q, alpha, side="right") - 1, 0, len(self._p) - 1)
@@ -292,15 +271,15 @@ class _Finite(Forms):
         rest = self._below[0][place + 1] + (1 - share) * self._p[place]
         edge = (np.abs(alpha[:, None] - q).min(axis=1) < 1e-12) & (alpha > 0) & (alpha < 1)
         first = np.where((rest < 1e-9) | (power < 1e-9) | edge, math.nan, 0.0)
-        return Shares(np.log(power) + first, np.log(rest) + first)
+        return Share(np.log(power) + first, np.log(rest) + first)
 
-    def tail_of_p(self, loss: FloatFormsFloats) -> Shares:
+    def tail_of_p(self, loss: FloatFormsFloats) -> Share:
         """Return P(L > l) = Σ p over the losses above l."""
         above = loss[:, None] < self._losses
         edge = np.abs(loss[:, None] - self._losses).min(axis=1) < 1e-12 * (1 + np.abs(loss))
         first = np.where(edge, math.nan, 0.0)
         p, rest = (above * self._p).sum(axis=1), (~above * self._p).sum(axis=1)
-        return Shares(np.log(p) + first, np.log(rest) + first)
+        return Share(np.log(p) + first, np.log(rest) + first)
 
 
 QUICK = Fraction(1, 10**6)
@@ -309,8 +288,6 @@ CLOSED = Fraction(1, 10**13)
 """The same for closed forms, which are as fast at any width."""
 _ERROR = 1e-11
 """Relative error stated for the float engine; comparisons with enclosures show about 1e-12."""
-_SETTLED = 1e-7
-"""Error of log-odds after which one more Newton step is exact to float precision."""
 _LEAST_KNOWN = Fraction(1, 1000)
 """Largest relative half width of an enclosure whose midpoint is used as an estimate."""
 _ROUNDING = 2.0**-53
@@ -527,13 +504,19 @@ class _Enclosures:
     def _width(self) -> Fraction:
         return QUICK if usual(self.pairs) > CLOSED else CLOSED
 
-    def runs(self, count: int, of: int = 1, curves: Sequence[FloatCurve] = ()) -> _Enclosures:
-        """Return the estimates for `count` runs; `curves` are those of `of` runs, if known."""
-        found = _Enclosures(Composed(self.mechanism, count), self._adjacency, self._direction)
-        same = [each.of_runs(count, of) for each in curves]
-        if same and None not in same:
-            found.curves = [each for each in same if each is not None]
-        return found
+    def runs(self, count: int) -> _Enclosures:
+        """Return the estimates for `count` runs."""
+        return _Enclosures(Composed(self.mechanism, count), self._adjacency, self._direction)
+
+    def forms(self, counts: NDArray[np.int64], of: int = 1) -> Sequence[Forms | Runs]:
+        """Return functions of arrays for numbers of runs of which this is `of`, or [].
+
+        Closed forms are of this number only.
+        """
+        found: list[Forms | Runs | None] = [each.runs(counts, of) for each in self.curves]
+        if not found and (counts == of).all():
+            found = [forms(each) for each in self.pairs]
+        return [] if None in found else [each for each in found if each is not None]
 
     def of(self, question: Callable[..., Interval], at: ExactReal) -> Estimate:
         """Return the midpoint of the enclosure that a question gives, or of what it reached."""
@@ -613,16 +596,29 @@ def _estimates(  # noqa: PLR0917  # the last three are one question in three way
     if not points.ndim and not counts.ndim:
         return ask(first.runs(int(counts)), points)
     points, counts = np.broadcast_arrays(points, counts)
-    several = dict[int, _Enclosures]()
-    known = 1, list[FloatCurve]()
-    for n in np.unique(counts).tolist():
-        several[n] = first.runs(n, *known)
-        if n > 1 and not known[1]:  # not those of one run, which may have a closed form
-            known = n, several[n].curves
-    values = np.empty(points.shape)
-    for n, runs in several.items():
-        values[counts == n] = ask(runs, points[counts == n])
+    values = np.full(points.shape, math.nan)
+    several = counts > 1  # one run may have a closed form
+    if method == "auto" and several.any():
+        of = int(counts[several].min())
+        values[several] = _by_forms(
+            first.runs(of).forms(counts[several], of), points[several], by_floats
+        )
+    for n in np.unique(counts[np.isnan(values)]).tolist():
+        missing = np.isnan(values) & (counts == n)
+        values[missing] = ask(first.runs(n), points[missing])
     return values
+
+
+def _by_forms(
+    found: Sequence[Forms | Runs],
+    points: NDArray[np.float64],
+    by_floats: Callable[[Sequence[Any], Any], Any],
+) -> NDArray[np.float64]:
+    """Return the values of functions of arrays at points; NaN where there are none."""
+    if not found:
+        return np.full(points.shape, math.nan)
+    with np.errstate(all="ignore"):
+        return np.array(by_floats(found, points), float)
 
 
 def _estimated(
@@ -632,22 +628,17 @@ def _estimated(
     by_enclosures: Callable[[_Enclosures, float], Estimate],
 ) -> Floats:
     """Return the values for one mechanism, at a point or an array of points."""
-    flat, curves = points.ravel(), [_InOrder(each) for each in known.curves]
-    values = np.full(flat.shape, math.nan)
-    if points.ndim and flat.size and not curves:
-        closed = [each for each in map(forms, known.pairs) if each is not None]
-        if len(closed) == len(known.pairs):
-            with np.errstate(all="ignore"):
-                values = np.array(by_floats(closed, flat), float)
 
     def ask(at: float) -> Estimate:
-        if curves:
+        if known.curves:
             with contextlib.suppress(UndecidedError, ArithmeticError):
-                return Estimate.by_floats(float(by_floats(curves, at)))
+                return Estimate.by_floats(float(by_floats(known.curves, at)))
         return by_enclosures(known, at)
 
     if points.ndim == 0:
         return ask(float(points))
+    flat = points.ravel()
+    values = _by_forms(known.forms(np.ones(flat.shape, np.int64)), flat, by_floats)
     missing = np.flatnonzero(np.isnan(values))
     for i in missing[np.argsort(flat[missing], kind="stable")]:
         values[i] = ask(float(flat[i]))
@@ -660,41 +651,6 @@ def _counts(given: ArrayLike) -> NDArray[np.int64]:
     if counts.dtype.kind not in "iu" or not (counts >= 1).all():
         raise expected("count", given, "to be a whole number in 1 … 2^63 - 1, or an array")
     return counts.astype(np.int64)
-
-
-@final
-class _InOrder:
-    """A float curve for many points in increasing order, which reuses the last roots."""
-
-    def __init__(self, known: FloatCurve) -> None:
-        self._curve, self._roots = known, list[tuple[float, float]]()
-        self.delta, self.epsilon, self.tail_of_p = known.delta, known.epsilon, known.tail_of_p
-
-    def power(self, alpha: float) -> Share:
-        """Return P(L > ε) at the root of Q(L > ε) = α, extrapolated from the last three roots."""
-        if alpha in (0.0, 1.0):
-            return self._curve.power(alpha)
-        odds = math.log(alpha) - math.log1p(-alpha)
-        at = self._near(odds)
-        if at is None:
-            at = self._curve.quantile_of_q(alpha, _SETTLED)
-        if not self._roots or odds != self._roots[-1][0]:
-            self._roots = [*self._roots[-2:], (odds, at)]
-        return self._curve.tail_of_p(at)
-
-    def _near(self, odds: float) -> float | None:
-        """Return the root by one Newton step from a quadratic extrapolation.
-
-        None if the extrapolation is not close enough.
-        """
-        if len(self._roots) < 3:
-            return None
-        (a, x), (b, y), (c, z) = self._roots
-        first, second = (y - x) / (b - a), (z - y) / (c - b)
-        guess = x + (odds - a) * (first + (odds - b) * (second - first) / (c - a))
-        found = self._curve.tail_of_q(guess)
-        away, slope = odds - found.odds, found.odds_slope
-        return guess + away / slope if abs(away) <= _SETTLED and slope < 0 else None
 
 
 def _largest(values: Sequence[Any]) -> Any:

@@ -162,7 +162,7 @@ class Contour(Engine):
         if not _is_finite(product):
             return None
         with contextlib.suppress(UndecidedError, ArithmeticError):
-            return curve(product).delta(epsilon).log
+            return float(curve(product).delta(epsilon).log)
         return None
 
     def estimate_epsilon(self, product: Product, log_delta: float) -> float | None:

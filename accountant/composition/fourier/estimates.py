@@ -6,6 +6,10 @@ nodes in x, and the line ends where its terms are negligible. Logarithms of mome
 relative accuracy for large counts and small q, because the first-order terms, whose expectation is
 known, are subtracted before summation.
 
+Neighbouring ε and powers M^n, as in a table of numbers of runs, share a line. It may be three
+widths away from a saddle point, where its terms are e^4.5 times the integral. For each ε and n an
+exponential of each term is left to compute, in one array for all.
+
 A probability x is stored as ln x and ln(1 − x); the smaller of x and 1 − x is an integral, so
 neither loses digits near 0 or 1. Inverses are roots of the log-odds ln x − ln(1 − x), which are
 decreasing and smooth in ε over the whole range.
@@ -16,9 +20,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
 
 from dpassay.accountant.composition.fourier.saddle import Strip, nearest_bound, saddle
 from dpassay.accountant.composition.losses.float_mixture import TARGET, FloatMixture, ManyMixtures
@@ -43,7 +47,7 @@ _MOST_STEPS = 200
 """Limit on the steps of a search: each bisects a bracket at worst, and floats allow fewer."""
 _MOST_LOSS = 8.0
 """How far ln of an integral may lie below that of its terms: e^8 units of rounding are 1e-12."""
-_AHEAD = 1.2
+_AHEAD = 1.3
 """Factor by which a line extends beyond the expected end of its terms."""
 _AWAY = 3.0
 """Largest distance of a line from the saddle point, in the latter's widths for a normal law."""
@@ -68,26 +72,33 @@ _MOST_LINES = 64
 """Number of lines that are kept for later questions."""
 _FEW_NODES = 1 << 10
 """Largest number of nodes of a shared line; a longer one takes more time than it saves."""
-_LESS, _MORE = 0.7, 6.0
-"""Range of the powers that a shared line is made for, as multiples of the current power."""
-_LEFT = 1.5
-"""Distance of a shared line from the saddle point, towards those of larger powers, in its widths.
-"""
+_MORE = 6.0
+"""Largest power that a line made for one power shall serve too, as a multiple of it."""
+_LEFT = 2.0
+"""Distance of a shared line from the rightmost saddle point that it serves, in its widths."""
 _SHARED_LOSS = 5.0
-"""How far ln of an integral may lie below that of the terms of a shared line."""
-_MOST_SHARED = 8
-"""Number of shared lines that are kept."""
+"""How far ln of an integral may lie below that of the terms of a shared line, as at three widths
+from a saddle point."""
+_ROOM = 1.5
+"""Addition to the targeted −ln of the error of a line for several integrals, whose sizes are not
+yet known exactly when it is made."""
+_MOST_SHARED = 32
+"""Number of shared lines that are kept for a strip."""
+_VAIN = 4
+"""Number of successive integrals without a line after which no more are tried."""
+_MOST_MOVES = 12
+"""Largest number of Newton steps on a shared line, on which three or four are usual."""
+_CELLS = 1 << 17
+"""Entries of a block of terms: 2 MB, which caches hold."""
 _LEAST_LOG = -0.5
 """Values of ln δ above this are compared directly, those below by the logarithm of −ln δ, which is
 closer to linear there."""
 SMALL_DELTA = -2.5
 """For smaller ln δ, the saddle point of δ is sought instead of ε."""
-_SETTLED = 1e-6
+_SETTLED = 1e-7
 """Error of log-odds from which one Newton step is accurate to rounding."""
-_CLOSE = 1e-15
-"""Relative size of the last step to a root."""
 _ROUNDING = 1e-12
-"""Relative size of steps which, if they no longer decrease, are due to rounding."""
+"""The same relative to the logarithm."""
 _WIDER = 1.6
 """Factor by which the largest step grows while no bracket is known."""
 _TOGETHER = 8
@@ -203,25 +214,160 @@ class FloatSum:
 
 @final
 class Powers:
-    """The data that the powers M^n of one transform share, as for runs of n steps."""
+    """The powers M^n of one transform, as for runs of n steps, and the lines that they share."""
 
     def __init__(self, factors: Sequence[tuple[FloatTransform, int]]) -> None:
-        self.moments, self.lines = FloatSum(factors), list[_Shared]()
+        self._factors, self.moments = tuple(factors), FloatSum(factors)
+        self._lines: dict[Strip, list[_Shared]] = {}
         self.asked = 0
         """The number of powers that were requested."""
         self.vain = 0
         """The last power for which no shared line worked; the next attempt is for twice as many."""
+
+    def variances(self, c: float) -> list[float]:
+        """Return the second derivative of count·ln M for each factor."""
+        return [count * part.cumulants(c)[2] for part, count in self._factors]
+
+    def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
+        """Return ln M(c + it) − ln M(c) − it (ln M)'(c)."""
+        real, imaginary = np.zeros(len(t)), np.zeros(len(t))
+        for part, times in self._factors:
+            a, b = part.log_ratio(c, t)
+            real += times * a
+            imaginary += times * b
+        return real, imaginary
+
+    def terms(  # noqa: PLR0917
+        self, power: int, strip: Strip, c: float, step: float, reach: float, most: int
+    ) -> tuple[Complexes, Complexes]:
+        """Return ln M^n(c + it)/M^n(c) without its phase e^{it·mean}, and that M^n times κ(c + it).
+
+        Both end where M^n κ is negligible, at first assumed to be at `reach`. Raises UndecidedError
+        if there are more than `most` terms, or if they overflow.
+        """
+        while True:
+            reach = min(_AHEAD * reach, most * step)
+            t = np.arange(0.0, 3.0 + math.ceil(reach / step)) * step
+            with np.errstate(over="ignore", invalid="ignore"):
+                real, imaginary = self.log_ratio(c, t)
+                logs, z = power * real + 1j * (power * imaginary), c + 1j * t
+                found: Complexes = np.exp(logs)
+                for pole in strip.poles:
+                    found /= z - pole
+                sizes = np.abs(found) / abs(found[0])
+            if not np.isfinite(sizes).all():
+                raise UndecidedError(f"The terms of the contour at {c:.6g} are beyond floats.")
+            count = int(np.flatnonzero(sizes > math.exp(-TARGET - 1.0))[-1]) + 1
+            if 8 * count <= 7 * len(t):
+                return logs[:count], found[:count]
+            if reach == most * step:
+                raise UndecidedError(f"The contour at {c:.6g} needs too many nodes.")
+            size = -math.log(float(sizes[7 * len(t) // 8 :].max()))
+            reach *= min(max((TARGET + 1.0) / max(size, 1.0), 1.0), _MOST_GROWTH)
+
+    def answers(
+        self, strip: Strip, n: Floats, points: Floats, *, inverse: bool = False
+    ) -> tuple[Floats, Floats]:
+        """Return ln G(ε) of M^n and its derivative, for each n and ε; NaN where floats lose them.
+
+        If `inverse`, the points are values of ln G, and each ε is returned in its place.
+        """
+        found = self.known(strip, n, points, inverse=inverse)
+        left, order = np.isnan(found[0]), (-points if inverse else points) / n
+        tries = _VAIN
+        while left.any() and tries:
+            first = int(np.argmax(np.where(left, order, -math.inf)))  # the rightmost, nearly
+            left[first] = False
+            self.extend(strip, n, points, found, np.append(first, left.nonzero()), inverse=inverse)
+            tries = tries - 1 if np.isnan(found[0, first]) else _VAIN
+            left &= np.isnan(found[0])
+        return found[0], found[1]
+
+    def extend(
+        self,
+        strip: Strip,
+        n: Floats,
+        points: Floats,
+        found: Floats,
+        cells: NDArray[np.intp],
+        *,
+        inverse: bool,
+    ) -> None:
+        """Make a line for the first cell and near ones, or else for it alone, and add answers."""
+        lines, first = self._lines.setdefault(strip, []), cells[0]
+        with contextlib.suppress(UndecidedError, ArithmeticError):
+            s = self.saddle(strip, int(n[first]), float(points[first]), inverse=inverse)
+            for some in (cells, cells[:1]):
+                with contextlib.suppress(UndecidedError, ArithmeticError):
+                    lines.append(self._line(strip, s, n[some], points[some], inverse=inverse))
+                    lines[-1].answer(n, points, found, inverse=inverse)
+                if not np.isnan(found[0, first]):
+                    break
+        del lines[:-_MOST_SHARED]
+
+    def known(self, strip: Strip, n: Floats, points: Floats, *, inverse: bool = False) -> Floats:
+        """Return what existing lines answer, else NaN."""
+        found = np.full((2, len(n)), math.nan)
+        for line in reversed(self._lines.setdefault(strip, [])):
+            line.answer(n, points, found, inverse=inverse)
+        return found
+
+    def saddle(self, strip: Strip, n: int, point: float, *, inverse: bool) -> float:
+        """Return the saddle point of M^n for an ε, or for ln δ if `inverse`."""
+        lines, times = self._lines.get(strip), FloatSum([(self.moments, n)])
+        if not inverse:
+            start = lines[-1].c if lines else None
+            return saddle(times, strip, point, close=_CLOSE_SADDLE, start=start).c
+        start = lines[-1].c * math.sqrt(lines[-1].power / n) if lines else 1.0  # of a similar δ
+        return times.saddle_of(point, start)
+
+    def _line(self, strip: Strip, s: float, n: Floats, points: Floats, *, inverse: bool) -> _Shared:
+        """Return a line for the first n and point, whose saddle point is s, and some of the others.
+
+        It is a little to the left of s, so that other saddle points, further left, are near it. The
+        largest n determines where aliases are bounded.
+        """
+        known, alone = self.moments.cumulants, len(n) == 1
+        curvature = float(n[0]) * known(s)[2] + sum((s - pole) ** -2 for pole in strip.poles)
+        c = s if alone else s - min(_LEFT / math.sqrt(curvature), 0.5 * (s - strip.low))
+        away, epsilon, value, _ = _placed(strip, c, known(c), n, points, inverse=inverse)
+        near = away * away <= 2 * _SHARED_LOSS
+        near[0] = True
+        if not (alone or near[1:].any()):
+            raise UndecidedError("No other integral is near.")
+        n, epsilon, value = n[near], epsilon[near], value[near]
+        i, target = int(n.argmax()), TARGET + _ROOM
+        most, eps, log = FloatSum([(self.moments, int(n[i]))]), float(epsilon[i]), float(value[i])
+        bounds, sides = list[tuple[float, float]](), list[tuple[float, float]]()
+        for side in (-1, 1):
+            _, at = nearest_bound(most, strip, eps, c, side, log, target)
+            sides.append((at, 0.0 if at in strip.poles else known(at)[0]))
+            excess = float((n * sides[-1][1] - at * epsilon - value).max())
+            bounds.append(((max(excess, 0.0) + target) / abs(at - c), at))
+        period = max(bounds)[0]
+        at, shorter = _balanced(c, bounds, _AWAY / math.sqrt(curvature))
+        if shorter < _SHORTER * period:
+            rise = most.cumulants(at)[0] - at * eps + _log_kernel(strip, at)
+            if rise < most.cumulants(c)[0] - c * eps + _log_kernel(strip, c) + _MOST_RISE:
+                c, period = at, shorter
+        power, step = int(n.min()), 2 * math.pi / period
+        spread = power * known(c)[2] + sum((c - pole) ** -2 for pole in strip.poles)
+        reach, largest = math.sqrt(2 * TARGET / spread), MOST_NODES if alone else _FEW_NODES
+        logs, _ = self.terms(power, strip, c, step, reach, largest)
+        t = step * np.arange(0.0, len(logs))
+        kernel = np.ones(len(t), dtype=np.complex128)
+        for pole in strip.poles:
+            kernel /= c - pole + 1j * t
+        loss = _MOST_LOSS if alone else _SHARED_LOSS
+        return _Shared(strip, c, step, power, known(c), t, logs / power, kernel, sides, loss)
 
 
 @final
 class Estimator:
     """Estimates for a sum of independent losses, the power n of a transform that others share."""
 
-    def __init__(
-        self, factors: Sequence[tuple[FloatTransform, int]], powers: Powers, power: int
-    ) -> None:
-        self._factors, self.moments = tuple(factors), FloatSum([(powers.moments, power)])
-        self._powers, self.power = powers, power
+    def __init__(self, powers: Powers, power: int) -> None:
+        self.moments, self.powers, self.power = FloatSum([(powers.moments, power)]), powers, power
         powers.asked += 1
         self._lines: dict[Strip, list[Line]] = {}
         self.last: dict[Strip, tuple[float, tuple[float, ...]]] = {}
@@ -229,14 +375,24 @@ class Estimator:
         self._root: tuple[float, float] | None = None
         self.cumulants = self.moments.cumulants
 
-    def to_power(self, power: int) -> Estimator:
-        """Return the estimator for another power."""
-        parts = [(part, count // self.power * power) for part, count in self._factors]
-        return Estimator(parts, self._powers, power)
-
     def variances(self, c: float) -> list[float]:
         """Return the second derivative of count·ln M for each factor."""
-        return [count * part.cumulants(c)[2] for part, count in self._factors]
+        return [self.power * each for each in self.powers.variances(c)]
+
+    def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
+        """Return ln M(c + it) − ln M(c) − it (ln M)'(c)."""
+        real, imaginary = self.powers.log_ratio(c, t)
+        return self.power * real, self.power * imaginary
+
+    def answers(
+        self, strip: Strip, n: Floats, points: Floats, *, inverse: bool = False
+    ) -> tuple[Floats, Floats]:
+        """Return ln G(ε) and its derivative, or each ε, for n = 1; NaN where floats lose them."""
+        found = np.full((2, len(n)), math.nan)
+        for i, at in enumerate(points.tolist()):
+            with contextlib.suppress(UndecidedError, ArithmeticError):
+                found[:, i] = self.epsilon(at) if inverse else self.log_integral(strip, at)
+        return found[0], found[1]
 
     def log_integral(self, strip: Strip, epsilon: float) -> tuple[float, float]:
         """Return ln G(ε) and its derivative, for the kernel with the poles of the strip.
@@ -293,46 +449,9 @@ class Estimator:
                 c, period, (size, mean, spread) = at, shorter, there
         step = 2 * math.pi / period
         spread += sum((c - pole) ** -2 for pole in strip.poles)
-        _, terms = self._terms(strip, c, step, math.sqrt(2 * TARGET / spread))
+        reach_of_terms = math.sqrt(2 * TARGET / spread)
+        _, terms = self.powers.terms(self.power, strip, c, step, reach_of_terms, MOST_NODES)
         return Line(c, step, size, mean, level + c * epsilon, terms, epsilon, reach)
-
-    def _terms(
-        self, strip: Strip, c: float, step: float, reach: float, share: float = 1.0
-    ) -> tuple[Complexes, Complexes]:
-        """Return ln M(c + it)/M(c) without its phase e^{it·mean}, and that M times κ(c + it).
-
-        Both end where M^share κ is negligible, at first assumed to be at `reach`. Raises
-        UndecidedError if there are too many terms, or if they overflow.
-        """
-        most = (MOST_NODES if share == 1.0 else _FEW_NODES) * step
-        while True:
-            reach = min(_AHEAD * reach, most)
-            t = np.arange(0.0, 3.0 + math.ceil(reach / step)) * step
-            with np.errstate(over="ignore", invalid="ignore"):
-                real, imaginary = self.log_ratio(c, t)
-                logs, z = real + 1j * imaginary, c + 1j * t
-                found: Complexes = np.exp(logs)
-                for pole in strip.poles:
-                    found /= z - pole
-                sizes = np.exp((share - 1.0) * real) * np.abs(found) / abs(found[0])
-            if not np.isfinite(sizes).all():
-                raise UndecidedError(f"The terms of the contour at {c:.6g} are beyond floats.")
-            count = int(np.flatnonzero(sizes > math.exp(-TARGET - 1.0))[-1]) + 1
-            if 8 * count <= 7 * len(t):
-                return logs[:count], found[:count]
-            if reach == most:
-                raise UndecidedError(f"The contour at {c:.6g} needs too many nodes.")
-            size = -math.log(float(sizes[7 * len(t) // 8 :].max()))
-            reach *= min(max((TARGET + 1.0) / max(size, 1.0), 1.0), _MOST_GROWTH)
-
-    def log_ratio(self, c: float, t: Floats) -> tuple[Floats, Floats]:
-        """Return ln M(c + it) − ln M(c) − it (ln M)'(c)."""
-        real, imaginary = np.zeros(len(t)), np.zeros(len(t))
-        for part, times in self._factors:
-            a, b = part.log_ratio(c, t)
-            real += times * a
-            imaginary += times * b
-        return real, imaginary
 
     def epsilon(self, log_delta: float) -> float:
         """Return the ε with ln δ(ε) = log_delta, for a δ below about 0.3.
@@ -343,59 +462,18 @@ class Estimator:
         if (known := self._root) is not None and abs(known[0] - log_delta) < _NEIGHBOUR:
             with contextlib.suppress(UndecidedError, ArithmeticError):
                 return self._newton(log_delta, known[1], None)
-        for shared in reversed(self._powers.lines):
-            if not _LESS <= self.power / shared.power <= _MORE:
-                continue
-            with contextlib.suppress(UndecidedError, ArithmeticError):
-                return self._on_shared(shared, log_delta)
-        s = self.moments.saddle_of(log_delta, self._start())
-        if self._powers.asked > 1 and self.power > 2 * self._powers.vain:
-            try:
-                shared = self._made(s, log_delta)
-                found = self._on_shared(shared, log_delta)
-                self._powers.lines = [*self._powers.lines[1 - _MOST_SHARED :], shared]
-                return found
-            except (UndecidedError, ArithmeticError):
-                self._powers.vain = self.power
+        n, at = np.array([1.0, _MORE]) * self.power, np.array([log_delta, log_delta])
+        found = self.powers.known(CALL, n[:1], at[:1], inverse=True)
+        if np.isnan(found[0, 0]) and self.powers.asked > 1 and self.power > 2 * self.powers.vain:
+            found = np.full((2, 2), math.nan)
+            self.powers.extend(CALL, n, at, found, np.arange(2), inverse=True)
+            if np.isnan(found[0, 0]):
+                self.powers.vain = self.power
+        if not np.isnan(found[0, 0]):
+            return float(found[0, 0])
+        s = self.powers.saddle(CALL, self.power, log_delta, inverse=True)
         epsilon = self.moments.at_saddle(s)
         return self._newton(log_delta, epsilon, self._line(CALL, s, epsilon))
-
-    def _start(self) -> float:
-        """Return a first saddle point: at similar δ that of M^n is about n^−½ times that of M."""
-        if not self._powers.lines:
-            return 1.0
-        known = self._powers.lines[-1]
-        return known.c * math.sqrt(known.power / self.power)
-
-    def _made(self, s: float, log_delta: float) -> _Shared:
-        """Return a line to the left of the saddle point s, for this power and larger ones.
-
-        The largest power needs the shortest step, at an ε estimated from ln δ and the line's terms.
-        """
-        moments, poles = self._powers.moments, CALL.poles
-        _, _, spread = self.cumulants(s)
-        c = s - _LEFT / math.sqrt(spread + sum((s - pole) ** -2 for pole in poles))
-        largest = FloatSum([(moments, math.ceil(_MORE * self.power))])
-        size, _, spread = largest.cumulants(c)
-        top = size + _log_kernel(CALL, c) - 0.5 * math.log(spread)
-        epsilon = (top - _SHARED_LOSS - log_delta) / c
-        bounds = [
-            nearest_bound(largest, CALL, epsilon, c, side, log_delta, TARGET) for side in (-1, 1)
-        ]
-        sides = [(at, moments.cumulants(at)[0] if at else 0.0) for _, at in bounds]
-        known, step = moments.cumulants(c), 2 * math.pi / max(bounds)[0]
-        reach = math.sqrt(2 * TARGET / (self.power * known[2]))
-        logs, _ = self._terms(CALL, c, step, reach, _LESS)
-        z = c + 1j * step * np.arange(0.0, len(logs))
-        kernel: Complexes = np.asarray(1 / (z * (z + 1)), np.complex128)
-        return _Shared(c, step, self.power, known, logs / self.power, kernel, sides)
-
-    def _on_shared(self, shared: _Shared, log_delta: float) -> float:
-        """Return the root found on a shared line, or raise UndecidedError if that fails."""
-        line = shared.line(self.power)
-        at = self._newton(log_delta, line.epsilon, line)
-        shared.check(self.power, at, log_delta)
-        return at
 
     def _newton(self, log_delta: float, epsilon: float, line: Line | None) -> float:
         """Return the root near ε, on the given line or on new ones."""
@@ -468,213 +546,308 @@ class Line:
 @final
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """A line for δ(ε) that serves every power M^n with a saddle point near it."""
+    """A line that serves every power M^n and ε with a saddle point near it."""
 
+    strip: Strip
     c: float
     step: float
     power: int
-    """The power for which it was made."""
+    """The least power for which it is long enough."""
     cumulants: tuple[float, float, float]
     """ln M(c), and its first two derivatives."""
+    t: Floats
     logs: Complexes
     """ln M(c + it) − ln M(c) − it (ln M)'(c)"""
     kernel: Complexes
     sides: Sequence[tuple[float, float]]
     """Points s on both sides of c with ln M(s), or 0 at a pole: M(s)^n e^{−sε} bounds aliases."""
+    most_loss: float
 
-    def line(self, power: int) -> Line:
-        """Return the line of M^power, or raise UndecidedError if it ends too early."""
-        size, mean, spread = (power * each for each in self.cumulants)
-        terms = np.exp(power * self.logs) * self.kernel
-        count = int(np.flatnonzero(np.abs(terms) > abs(terms[0]) * math.exp(-TARGET - 1.0))[-1]) + 1
-        if 8 * count > 7 * len(terms):
-            raise UndecidedError(f"The shared line at {self.c:.6g} is too short.")
-        poles = [self.c - pole for pole in CALL.poles]
-        curvature = spread + sum(away**-2 for away in poles)
-        level = size + _log_kernel(CALL, self.c) - 0.5 * math.log(2 * math.pi * curvature)
-        at = mean - sum(1 / away for away in poles)
-        return Line(self.c, self.step, size, mean, level, terms[:count], at, 0.0, _SHARED_LOSS)
+    def answer(self, n: Floats, points: Floats, found: Floats, *, inverse: bool) -> None:
+        """Replace NaN by ln G(ε) or ε and by the derivative of ln G, where the line has them."""
+        away, epsilon, _, level = _placed(
+            self.strip, self.c, self.cumulants, n, points, inverse=inverse
+        )
+        near = np.isnan(found[0]) & (away * away <= 2 * self.most_loss) & (n >= self.power)
+        cells, rows = np.flatnonzero(near), max(1, _CELLS // len(self.t))
+        for start in range(0, len(cells), rows):
+            some = cells[start : start + rows]
+            with np.errstate(all="ignore"):
+                found[:, some] = self._answers(
+                    n[some], epsilon[some], level[some], points[some], inverse=inverse
+                )
 
-    def check(self, power: int, epsilon: float, log_value: float) -> None:
-        """Raise UndecidedError unless aliases are negligible compared with G(ε) of M^power."""
-        for s, size in self.sides:
-            excess = max(power * size - s * epsilon - log_value, 0.0) + TARGET
-            if excess > abs(s - self.c) * 2 * math.pi / self.step:
-                raise UndecidedError(f"The shared line at {self.c:.6g} has aliases.")
+    def _answers(
+        self, n: Floats, epsilon: Floats, level: Floats, points: Floats, *, inverse: bool
+    ) -> tuple[Floats, Floats]:
+        """Return what `answer` needs; if `inverse`, Newton's method begins at the given ε."""
+        size, mean, _ = self.cumulants
+        moved, rows = n * mean - epsilon, np.repeat(self.kernel[None, :], len(n), axis=0)
+        rows[:, 0] *= 0.5
+        turned: Complexes = n[:, None] * self.logs
+        for _ in range(_MOST_MOVES):
+            turned.imag += moved[:, None] * self.t
+            rows *= np.exp(turned)
+            total = rows.real.sum(axis=1)
+            value = n * size - self.c * epsilon + np.log(np.abs(total) * (self.step / math.pi))
+            slope = rows.imag @ self.t / total - self.c
+            lost = ~(value >= level - self.c * epsilon - self.most_loss)
+            if not inverse:
+                break
+            moved, turned = (value - points) / slope, np.zeros_like(turned)
+            epsilon = epsilon - moved
+            apart = np.abs(value - points) > np.maximum(_SETTLED, _ROUNDING * np.abs(points))
+            value = points
+            if not (apart & ~lost).any():
+                lost |= apart
+                break
+        else:
+            lost |= apart
+        for s, most in self.sides:  # aliases must be negligible
+            excess = np.maximum(n * most - s * epsilon - value, 0.0) + TARGET
+            lost |= ~(excess <= abs(s - self.c) * 2 * math.pi / self.step)
+        return np.where(lost, math.nan, epsilon if inverse else value), slope
+
+
+def _placed(
+    strip: Strip,
+    c: float,
+    cumulants: tuple[float, float, float],
+    n: Floats,
+    points: Floats,
+    *,
+    inverse: bool,
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return how far saddle points are to the left of c, ε, ln G(ε), and ln of the terms' sum + cε.
+
+    The distance is in widths, and approximate as ln G is. If `inverse`, the points are ln G, and ε
+    is approximate: the terms at c are e^{x²/2} times an integral whose saddle point is x away.
+    """
+    size, mean, spread = cumulants
+    away = [c - pole for pole in strip.poles]
+    curvature = n * spread + sum(each**-2 for each in away)
+    top = n * mean - sum(1 / each for each in away)  # the ε with the saddle point c
+    level = n * size + _log_kernel(strip, c) - 0.5 * np.log(2 * math.pi * curvature)
+    if inverse:
+        with np.errstate(invalid="ignore"):
+            rise = c - np.sqrt(c * c + 2 * (level - c * top - points) / curvature)
+        return rise * np.sqrt(curvature), top - curvature * rise, points, level
+    x = (top - points) / np.sqrt(curvature)
+    return x, points, level - c * points - 0.5 * x * x, level
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A probability x that decreases with ε: ln x, ln(1 − x) and d ln x/dε."""
+    """A probability x that decreases with ε, as a float, or an array of them."""
 
-    log: float
-    complement: float
-    """ln(1 − x)"""
-    slope: float
-
-    @property
-    def odds(self) -> float:
-        """The logarithm of x/(1 − x)."""
-        return self.log - self.complement
-
-    @property
-    def odds_slope(self) -> float:
-        """The derivative of the log-odds."""
-        return self.slope * math.exp(-self.complement)
-
-
-ALL = Share(0.0, -math.inf, 0.0)
-NONE = Share(-math.inf, 0.0, -math.inf)
+    log: Any
+    """ln x"""
+    complement: Any = None
+    """ln(1 − x), for tails and powers"""
+    slope: Any = None
+    """d ln x/dε, for profiles"""
 
 
 @final
 class FloatCurve:
-    """The profile and the tails of a sum of losses, given its least and largest value."""
+    """The profile and the tails of a sum of losses, given its least and largest value.
+
+    Every function raises UndecidedError if cancellation is too large.
+    """
 
     def __init__(self, engine: Estimator, least: float, largest: float) -> None:
-        self._engine, self._least, self._largest = engine, least, largest
-        self._roots: dict[str, tuple[float, float]] = {}
-        _, self._mean, variance = self._engine.cumulants(0.0)
-        self._spread = math.sqrt(variance)
+        self._engine, self._ends = engine, (least, largest)
+        self._curves = Runs(engine, np.ones(1), least, largest)
 
-    def of_runs(self, count: int, of: int) -> FloatCurve | None:
-        """Return the curve for `count` runs, where this one is for `of` runs.
+    def runs(self, counts: NDArray[np.int64], of: int) -> Runs | None:
+        """Return the curves for numbers of runs, where this one is for `of` runs.
 
         Return None if several releases have been combined into one, as Gaussian ones are.
         """
         power = self._engine.power
         if power % of:
             return None
-        share = count / of
-        engine = self._engine.to_power(power // of * count)
-        return FloatCurve(engine, share * self._least, share * self._largest)
+        least, largest = (end / power for end in self._ends)
+        return Runs(self._engine.powers, power // of * counts.astype(float), least, largest)
 
     def delta(self, epsilon: float) -> Share:
-        """Return δ(ε).
-
-        Raises UndecidedError if cancellation is too large.
-        """
-        if epsilon >= self._largest:
-            return NONE
-        if epsilon <= self._least:
-            return _share_of_complement(epsilon, 1.0)
-        if epsilon >= self._mean - self._spread:
-            return _share(*self._integral(CALL, epsilon))
-        if self._spread > 1 and epsilon > self._engine.cumulants(-1.0)[1]:
-            return _share_of_complement(*self._integral(MIDDLE, epsilon))
-        put, slope = self._integral(PUT, epsilon)
-        kept = math.exp(put - epsilon)  # 1 − δ = e^ε − e^put
-        if put <= epsilon - 40:
-            return _share_of_complement(epsilon, 1.0)
-        complement = epsilon + math.log1p(-kept)
-        return _share_of_complement(complement, (1 - slope * kept) / (1 - kept))
+        """Return δ(ε)."""
+        return self._share(self._curves.delta, epsilon, "epsilon")
 
     def epsilon(self, log_delta: float) -> float:
         """Return the ε with ln δ(ε) = log_delta."""
-        if log_delta == 0:
-            return -math.inf
-        if log_delta == -math.inf:
-            return self._largest
-        rest = _log_of_rest(log_delta)
-        if rest <= self._least:  # below every loss δ(ε) = 1 − e^ε
-            return rest
-        odds = log_delta - rest
-        if log_delta >= SMALL_DELTA:
-            return self._root(self.delta, odds, self._mean - self._spread)
-        try:
-            return self._engine.epsilon(log_delta)
-        except (UndecidedError, ArithmeticError) as error:
-            raise _lost(f"ln(delta)={log_delta:.6g}") from error
+        return self._value(self._curves.epsilon, log_delta, "ln(delta)")
 
     def tail_of_p(self, epsilon: float) -> Share:
         """Return P(L > ε)."""
-        if not self._least < epsilon < self._largest:
-            return ALL if epsilon <= self._least else NONE
-        if epsilon >= self._mean:
-            return _share(*self._integral(ABOVE_P, epsilon))
-        return _share_of_complement(*self._integral(BELOW_P, epsilon))
+        return self._share(self._curves.tail_of_p, epsilon, "epsilon")
 
     def tail_of_q(self, epsilon: float) -> Share:
         """Return Q(L > ε)."""
-        if not self._least < epsilon < self._largest:
-            return ALL if epsilon <= self._least else NONE
-        above = epsilon >= self._engine.cumulants(-1.0)[1]
-        value, slope = self._integral(ABOVE_Q if above else BELOW_Q, epsilon)
-        return (_share if above else _share_of_complement)(value - epsilon, slope - 1)
+        return self._share(self._curves.tail_of_q, epsilon, "epsilon")
 
     def power(self, alpha: float) -> Share:
         """Return P(L > ε) at the ε with Q(L > ε) = α."""
-        if alpha in (0.0, 1.0):
-            return ALL if alpha else NONE
+        return self._share(self._curves.power, alpha, "alpha")
+
+    def quantile_of_q(self, alpha: float) -> float:
+        """Return the ε with Q(L > ε) = α."""
+        return self._value(self._curves.quantile_of_q, alpha, "alpha")
+
+    def _value(self, question: Callable[[Floats], Floats], at: float, name: str) -> float:
+        with np.errstate(all="ignore"):
+            found = float(question(np.array([at]))[0])
+        if math.isnan(found):
+            raise _lost(f"{name}={at:.6g}")
+        return found
+
+    def _share(self, question: Callable[[Floats], Share], at: float, name: str) -> Share:
+        with np.errstate(all="ignore"):
+            found = question(np.array([at]))
+        parts = found.log, found.complement, found.slope
+        log, complement, slope = (float(each[0]) for each in parts)
+        if math.isnan(log) or math.isnan(complement):
+            raise _lost(f"{name}={at:.6g}")
+        return Share(log, complement, slope)
+
+
+class Integrals(Protocol):
+    """Integrals of powers M^n."""
+
+    moments: FloatSum
+
+    def answers(
+        self, strip: Strip, n: Floats, points: Floats, *, inverse: bool = False
+    ) -> tuple[Floats, Floats]:
+        """Return ln G(ε) and its derivative, or each ε; see `Powers.answers`."""
+
+
+@final
+class Runs:
+    """Profiles and tails of several powers M^n, each at one point; NaN where floats lose digits."""
+
+    def __init__(self, known: Integrals, n: Floats, least: float, largest: float) -> None:
+        """Take the least and the largest loss for n = 1."""
+        self._known, self._n, self._least, self._largest = known, n, least, largest
+        self._at_p, self._at_q = (known.moments.cumulants(c) for c in (0.0, -1.0))
+
+    def delta(self, epsilon: Floats) -> Share:
+        """Return δ(ε)."""
+        return Share(*self._delta(self._n, epsilon))
+
+    def epsilon(self, log_delta: Floats) -> Floats:
+        """Return the ε with ln δ(ε) = log_delta."""
+        n, rest = self._n, log_of_rest(log_delta)
+        found = np.where(rest <= n * self._least, rest, math.nan)  # there δ(ε) = 1 − e^ε
+        found = np.where(log_delta == -math.inf, n * self._largest, found)
+        small = np.isnan(found) & (log_delta < SMALL_DELTA)
+        if small.any():
+            found[small] = self._known.answers(CALL, n[small], log_delta[small], inverse=True)[0]
+        large = np.isnan(found) & ~small
+        if large.any():
+            odds, n = (log_delta - rest)[large], n[large]
+            start = n * self._at_p[1] - np.sqrt(n * self._at_p[2])
+            found[large] = self._root(self._delta, n, odds, start)
+        return found
+
+    def tail_of_p(self, epsilon: Floats) -> Share:
+        """Return P(L > ε)."""
+        above = epsilon >= self._n * self._at_p[1]
+        return Share(*self._shares(self._n, epsilon, {ABOVE_P: above, BELOW_P: ~above}))
+
+    def tail_of_q(self, epsilon: Floats) -> Share:
+        """Return Q(L > ε)."""
+        return Share(*self._tail_of_q(self._n, epsilon))
+
+    def power(self, alpha: Floats) -> Share:
+        """Return P(L > ε) at the ε with Q(L > ε) = α."""
         return self.tail_of_p(self.quantile_of_q(alpha))
 
-    def quantile_of_q(self, alpha: float, settled: float = 0.0) -> float:
-        """Return the ε with Q(L > ε) = α; stop after a step from log-odds with error `settled`."""
-        odds = math.log(alpha) - math.log1p(-alpha)
-        return self._root(self.tail_of_q, odds, self._engine.cumulants(-1.0)[1], settled)
+    def quantile_of_q(self, alpha: Floats) -> Floats:
+        """Return the ε with Q(L > ε) = α."""
+        odds = np.log(alpha) - np.log1p(-alpha)
+        return self._root(self._tail_of_q, self._n, odds, self._n * self._at_q[1])
 
-    def _integral(self, strip: Strip, epsilon: float) -> tuple[float, float]:
-        """Return ln G(ε) and its slope."""
-        try:
-            return self._engine.log_integral(strip, epsilon)
-        except (UndecidedError, ArithmeticError) as error:
-            raise _lost(f"epsilon={epsilon:.6g}") from error
+    def _delta(self, n: Floats, epsilon: Floats) -> tuple[Floats, Floats, Floats]:
+        spread = np.sqrt(n * self._at_p[2])
+        call = epsilon >= n * self._at_p[1] - spread
+        middle = ~call & (spread > 1) & (epsilon > n * self._at_q[1])
+        parts = {CALL: call, MIDDLE: middle, PUT: ~call & ~middle}
+        log, rest, slope = self._shares(n, epsilon, parts)
+        low = epsilon <= n * self._least
+        rest[low], log[low] = epsilon[low], log_of_rest(epsilon[low])
+        slope[low] = -np.exp(rest[low] - log[low])
+        return log, rest, slope
+
+    def _tail_of_q(self, n: Floats, epsilon: Floats) -> tuple[Floats, Floats, Floats]:
+        above = epsilon >= n * self._at_q[1]
+        return self._shares(n, epsilon, {ABOVE_Q: above, BELOW_Q: ~above})
+
+    def _shares(
+        self, n: Floats, epsilon: Floats, parts: Mapping[Strip, NDArray[np.bool_]]
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return ln x, ln(1 − x) and d ln x/dε from integrals in strips; x is 1 below all losses.
+
+        It is 0 above them.
+        """
+        low, high = epsilon <= n * self._least, epsilon >= n * self._largest
+        log = np.where(high, -math.inf, np.where(low, 0.0, math.nan))
+        rest, slope = np.where(high, 0.0, np.where(low, -math.inf, math.nan)), log.copy()
+        for strip, where in parts.items():
+            some = np.flatnonzero(where & ~low & ~high)
+            if not some.size:
+                continue
+            eps = epsilon[some]
+            value, fall = self._known.answers(strip, n[some], eps)
+            if strip == PUT:  # 1 − δ = e^ε − e^put
+                kept = np.exp(value - eps)
+                value, fall = eps + np.log1p(-kept), (1 - fall * kept) / (1 - kept)
+            elif strip.poles == ABOVE_Q.poles:
+                value, fall = value - eps, fall - 1
+            value = np.minimum(value, 0.0)
+            other = log_of_rest(value)
+            if math.isinf(strip.high):
+                log[some], rest[some], slope[some] = value, other, fall
+            else:
+                log[some], rest[some], slope[some] = other, value, -fall * np.exp(value - other)
+        return log, rest, slope
 
     def _root(
-        self, share: Callable[[float], Share], odds: float, first: float, settled: float = 0.0
-    ) -> float:
-        """Return the ε with these log-odds, by Newton's method in a bracket."""
-        low, high = self._least, self._largest
-        name = share.__name__
-        if name in self._roots and abs(self._roots[name][0] - odds) < _NEIGHBOUR:
-            first = self._roots[name][1]
-        at, step = min(max(first, low), high), max(self._spread, 1e-300)
-        last = math.inf
+        self,
+        share: Callable[[Floats, Floats], tuple[Floats, Floats, Floats]],
+        n: Floats,
+        odds: Floats,
+        first: Floats,
+    ) -> Floats:
+        """Return the ε with these log-odds, by Newton's method in brackets."""
+        low, high, step = n * self._least, n * self._largest, np.sqrt(n * self._at_p[2])
+        at, left = np.clip(first, low, high), np.flatnonzero(np.isfinite(odds))
+        found = np.where(odds == math.inf, low, np.where(odds == -math.inf, high, math.nan))
         for _ in range(_MOST_STEPS):
-            found = share(at)
-            if found.odds > odds:
-                low = at
-            else:
-                high = at
-            side = 1.0 if found.odds > odds else -1.0
-            slope = found.odds_slope
-            usable = slope < 0 and math.isfinite(slope) and math.isfinite(found.odds)
-            move = (odds - found.odds) / slope if usable else side * step
-            scale = max(abs(at), 1e-3 * self._spread)
-            settled_here = usable and abs(found.odds - odds) <= settled
-            close = abs(move) <= _CLOSE * scale or 0.5 * last <= abs(move) <= _ROUNDING * scale
-            if settled_here or close:
-                self._roots[name] = odds, at + move
-                return at + move
-            last = abs(move)
-            wanted, step = at + min(max(move, -step), step), _WIDER * step
-            if not low < wanted < high:
-                finite = math.isfinite(low) and math.isfinite(high)
-                wanted = 0.5 * (low + high) if finite else at + side * step
-            if wanted in (low, high):  # neighbouring floats
-                return wanted
-            at = wanted
-        raise _lost(f"log-odds {odds:.6g}")
+            if not left.size:
+                break
+            log, rest, fall = share(n[left], at[left])
+            gap, slope, here = log - rest - odds[left], fall * np.exp(-rest), at[left]
+            low[left] = np.where(gap > 0, here, low[left])
+            high[left] = np.where(gap > 0, high[left], here)
+            usable = (slope < 0) & np.isfinite(slope) & np.isfinite(gap)
+            side = np.sign(gap) * step[left]
+            move = np.where(usable, -gap / slope, side)
+            settled = np.maximum(_SETTLED, _ROUNDING * np.abs(odds[left]))
+            done = usable & (np.abs(gap) <= settled)
+            found[left[done]] = (here + move)[done]
+            wanted, middle = here + np.clip(move, -step[left], step[left]), low[left] + high[left]
+            middle = np.where(np.isfinite(middle), 0.5 * middle, here + side)
+            at[left] = np.where((low[left] < wanted) & (wanted < high[left]), wanted, middle)
+            left, step = left[~done & ~np.isnan(gap)], _WIDER * step
+        return found
 
 
-def _share(log: float, slope: float) -> Share:
-    log = min(log, 0.0)
-    return Share(log, _log_of_rest(log), slope)
-
-
-def _share_of_complement(complement: float, slope: float) -> Share:
-    """Return the share with this ln(1 − x) and its slope."""
-    complement = min(complement, 0.0)
-    log = _log_of_rest(complement)
-    return Share(log, complement, -slope * math.exp(complement - log))
-
-
-def _log_of_rest(log: float) -> float:
+def log_of_rest(log: Floats) -> Floats:
     """Return ln(1 − e^log)."""
-    if log == 0:
-        return -math.inf
-    return math.log1p(-math.exp(log)) if log < -0.7 else math.log(-math.expm1(log))
+    rest = -np.exp(log)
+    return np.where(log < -math.log(2), np.log1p(rest), np.log(-np.expm1(log)))
 
 
 def _lost(where: str) -> UndecidedError:

@@ -143,8 +143,7 @@ def estimator(loss: Loss) -> Estimator:
     """Return the float estimator for a loss; it shares lines with losses of proportional counts."""
     power = math.gcd(*(count for _, count in loss.factors))
     once = tuple((part, count // power) for part, count in loss.factors)
-    parts = [(part.estimate(), count) for part, count in loss.factors]
-    return Estimator(parts, _powers(once), power)
+    return Estimator(_powers(once), power)
 
 
 @functools.lru_cache(maxsize=64)

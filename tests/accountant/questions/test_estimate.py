@@ -23,7 +23,7 @@ from dpassay.accountant.mechanisms import (
 )
 from dpassay.accountant.numbers.exact import exact
 from dpassay.accountant.numbers.interval import Interval
-from dpassay.accountant.questions import estimate, guarantees, profile
+from dpassay.accountant.questions import estimate, guarantees, profile, tradeoff
 from tests.quick import slow
 
 BOTH = "add-remove"
@@ -223,6 +223,26 @@ def test_counts_share_lines_and_keep_their_digits(noise: str) -> None:
         runs = Composed(release, int(counts[j]))
         true = profile.epsilon(runs, delta, adjacency=BOTH, relative_width=NARROW)
         assert near(float(found[i, j]), true, 1e-11), (i, j)
+
+
+def test_a_table_of_counts_has_the_digits_of_its_cells() -> None:
+    """From δ near 1 to 1e-30, and β on both sides of 1/2: every kind of integral."""
+    release, counts = PoissonSubsampled(Gaussian("0.9"), "0.02"), np.array([90, 400, 3000, 40000])
+    epsilons, alphas = [-1.0, 0.0, 0.25, 4.0, 9.0], [1e-9, 0.01, 0.5]
+    known: dict[str, Any] = {"adjacency": BOTH}
+    deltas, betas = (
+        np.asarray(ask(release, np.c_[points], count=counts, **known))
+        for ask, points in ((estimate.estimate_delta, epsilons), (estimate.estimate_beta, alphas))
+    )
+    back = np.asarray(estimate.estimate_epsilon(release, deltas[3], count=counts, **known))
+    assert np.allclose(back, 4.0, rtol=1e-11, atol=0)
+    known["relative_width"] = Fraction(1, 10**11)
+    for i, j in [(0, 3), (1, 1), (2, 0), (4, 2)]:
+        runs = Composed(release, int(counts[j]))
+        assert near(float(deltas[i, j]), profile.delta(runs, epsilons[i], **known), 1e-11), (i, j)
+    for i, j in [(0, 1), (1, 2), (2, 0)]:
+        runs = Composed(release, int(counts[j]))
+        assert near(float(betas[i, j]), tradeoff.beta(runs, alphas[i], **known), 1e-11), (i, j)
 
 
 @pytest.mark.parametrize(

@@ -764,7 +764,7 @@ _MOST_JOINED = 1 << 24
 """Largest number of cells after joining; more take gigabytes."""
 _WIDEST = 0.25
 """Largest width of a cell, multiplied by 1 + tilt: a wider cell makes linear laws too inexact."""
-_MOST_STRIDE = 8.0
+_MOST_STRIDE = 32.0
 """Largest width of a cell, in steps: a larger one saves little, and rough laws are less exact."""
 _MOST_WIDENING = 1.3
 """Factor by which wide cells where there is little mass may widen the bounds."""
@@ -996,6 +996,8 @@ class Plan:
     """The least grid point of each release."""
     ceiling: float
     """Losses of one release above this are left out of the sum; +∞ if none are."""
+    steepest: float
+    """The tilt with the least bound on δ, at least `tilt`: the sum is near ε under this tilt."""
 
     @cached_property
     def _laws(self) -> Sketch:
@@ -1051,18 +1053,21 @@ class Plan:
         return Place(upper, step, index, cut), Place(lower, step, index, cut)
 
     def _joined(self, number: int, origin: float, step: float, first: int, last: int) -> Array:
-        """Return grid points that are dense where the tilted law has its mass.
+        """Return grid points that are dense where the tilted laws have their masses.
 
         A cell of width g and tilted density w has an error of about w g³. For a given number of
         cells the total is least if g is proportional to w^{−1/3}. Widths are rounded to powers of
-        two of the step.
+        two of the step. Rare large losses matter as much as they do under the steepest tilt.
         """
         slow = self.releases[number][0].slow
         losses, logs = self._laws.losses[number], self._laws.logs[number]
         kept = np.append(True, np.diff(losses) > 0) & (losses <= self.ceiling)
         losses, logs = losses[kept], logs[kept]
-        widths, weights = np.gradient(losses), logs + self.tilt * losses
-        masses = np.exp(weights - weights.max())
+        widths, masses = np.gradient(losses), np.zeros(len(losses))
+        for tilt in (self.tilt, self.steepest):
+            weights = logs + tilt * losses
+            tilted = np.exp(weights - weights.max())
+            masses += tilted / tilted.sum()
         density = masses / widths
         density = np.maximum(density, np.maximum(np.roll(density, 1), np.roll(density, -1)))
         widest = float(last - first) / _LEAST_PARTS if slow else _MOST_STRIDE
@@ -1118,7 +1123,7 @@ def plan(
         low, high, u_low, u_high = rough_laws.window(s)
     else:
         ceiling = math.inf
-    lost, lower = rough_laws.log_bound(s, epsilon), s
+    lost, lower, steepest = rough_laws.log_bound(s, epsilon), s, s
     for _ in range(_MOST_SMALLER):  # a smaller tilt suppresses large losses but costs digits
         lower /= _TILTS**2
         if rough_laws.log_bound(lower, epsilon) > lost + _LOG_PRECISION_COST:
@@ -1141,7 +1146,10 @@ def plan(
             nearest = tops[i] - 1e-3 * (tops[i] - bottoms[i])
             least = min(release.top - 1.01 * abs(spare), nearest)
             bottoms[i] = max(bottoms[i], least)
-    return Plan(releases, epsilon, log_mass, s, low, high, (u_low, u_high), tuple(bottoms), ceiling)
+    outward, lowest_points = (u_low, u_high), tuple(bottoms)
+    return Plan(
+        releases, epsilon, log_mass, s, low, high, outward, lowest_points, ceiling, steepest
+    )
 
 
 def _ceiling(releases: tuple[tuple[Release, int], ...], epsilon: float) -> float:

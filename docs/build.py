@@ -103,6 +103,9 @@ def prepare(source: Path, *, plots: bool = True, figures: Path | None = None) ->
         shutil.copy(schema, source / "_static")
     mechanism_pages.write(source / "mechanisms", plots=plots)
     (source / "gallery.md").write_text(gallery(), encoding="utf-8")
+    page = source / "capabilities.md"
+    rows = re.compile(r"^\|(\w+)(?=\|[✓–])", re.M)
+    page.write_text(rows.sub(r"|[\1](mechanisms/\1.md)", page.read_text("utf-8")), "utf-8")
     page = source / "tutorial.md"
     page.write_text(tutorial(page.read_text("utf-8")), encoding="utf-8")
     (source / "reference").mkdir()

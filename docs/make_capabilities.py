@@ -365,7 +365,7 @@ def page() -> str:
         "# What can be done with every mechanism",
         "",
         "Made by `python docs/make_capabilities.py` from a run: each capability is tried with the "
-        "example on the page of the mechanism. A dash has its reason below the table.",
+        "example that the mechanism declares. A dash has its reason below the table.",
         "",
         f"|mechanism|{'|'.join(columns)}|",
         f"|---|{':-:|' * len(columns)}",
@@ -375,7 +375,7 @@ def page() -> str:
         if unexplained := set(gaps) ^ expected_gaps(name):
             raise SystemExit(f"{name}: bring NOT_YET up to date for {', '.join(unexplained)}")
         cells = ("–" if column in gaps else "✓" for column in columns)
-        lines.append(f"|[{name}](mechanisms/{name}.md)|{'|'.join(cells)}|")
+        lines.append(f"|{name}|{'|'.join(cells)}|")
     lines += ["", "## Why not", ""]
     lines += [f"- {group.capitalize()}: {', '.join(names)}." for group, names in GROUPS.items()]
     lines.append("")

@@ -90,13 +90,13 @@ def test_every_command_shown_is_understood(monkeypatch: pytest.MonkeyPatch) -> N
     from dpassay.accountant import notation
     from dpassay.verifier import cli
 
-    parsed = cli._parsed
+    parse = cli.parse
 
     def parse_only(parser: Any, arguments: list[str]) -> argparse.Namespace:
-        parsed(parser, arguments)
+        parse(parser, arguments)
         return argparse.Namespace(run=lambda options: 0)
 
-    monkeypatch.setattr(cli, "_parsed", parse_only)
+    monkeypatch.setattr(cli, "parse", parse_only)
     shown = commands()
     assert len(shown) > 30
     for command in shown:

@@ -218,7 +218,7 @@ class LatticeSampler:
                     "between 2^-900 and 2^900",
                     "Rescale the answer.",
                 )
-        self._noise, self._repeated = noise, repeated
+        self.real_noise, self._repeated = noise, repeated
         self._exponents = [math.frexp(scale)[1] - 1 - resolution for scale in scales]
         if common:
             self._exponents = [min(0, *self._exponents)] * len(self._exponents)
@@ -256,11 +256,11 @@ class LatticeSampler:
         if self._repeated:
             rows = np.broadcast_to(values.reshape(1, -1), (count, values.size)).reshape(-1, 1)
         else:
-            if values.size != self._noise.dimension or values.ndim > 1:
+            if values.size != self.real_noise.dimension or values.ndim > 1:
                 raise expected(
                     "value",
                     f"array of shape {values.shape}",
-                    f"to have {self._noise.dimension} coordinates",
+                    f"to have {self.real_noise.dimension} coordinates",
                     "Give one number for each.",
                 )
             rows = np.broadcast_to(values.reshape(1, -1), (count, values.size))
@@ -276,12 +276,12 @@ class LatticeSampler:
 
     def noise(self, size: int, *, rng: Randomness) -> NDArray[np.float64]:
         """Draw `size` releases of the value 0: noise alone, shape (size,) or (size, dimension)."""
-        zero = np.zeros(() if self._repeated else self._noise.dimension)
+        zero = np.zeros(() if self._repeated else self.real_noise.dimension)
         return self.release(zero, size, rng=rng)
 
     def whole_steps(self, rows: Array, *, rng: Randomness) -> Array:
         """Return ⌊(value + noise)/step + 1/2⌋ for rows of values."""
-        block = max(1, _BLOCK // self._noise.inputs)
+        block = max(1, _BLOCK // self.real_noise.inputs)
         parts = [
             self._block(rows[start : start + block], rng) for start in range(0, len(rows), block)
         ]
@@ -291,9 +291,9 @@ class LatticeSampler:
         return joined
 
     def _block(self, rows: Array, rng: Randomness) -> Array:
-        inputs = self._noise.inputs
-        drawn = self._noise.draw(len(rows) * inputs, rng=rng)
-        approximate, bound = self._noise.floats(drawn.floats().reshape(-1, inputs), self._steps)
+        inputs = self.real_noise.inputs
+        drawn = self.real_noise.draw(len(rows) * inputs, rng=rng)
+        approximate, bound = self.real_noise.floats(drawn.floats().reshape(-1, inputs), self._steps)
         with np.errstate(over="ignore"):
             scaled = rows / self._steps
         base = np.floor(scaled)
@@ -318,14 +318,14 @@ class LatticeSampler:
         self, drawn: LazyReals, row: int, coordinate: int, value: Fraction, rng: Randomness
     ) -> int:
         """Round one coordinate in ball arithmetic, with as many digits as the decision needs."""
-        inputs = self._noise.inputs
+        inputs = self.real_noise.inputs
         start = row * inputs
         step = Fraction(2) ** self._exponents[coordinate]
         quotient = value / step + Fraction(1, 2)
         precision = 128 + max(0, abs(quotient.numerator // quotient.denominator).bit_length())
         while True:
             with ctx.workprec(precision):
-                noise = self._noise.ball(coordinate, drawn.numbers(start))
+                noise = self.real_noise.ball(coordinate, drawn.numbers(start))
                 shift = arb(fmpq(quotient.numerator, quotient.denominator))
                 place = noise / arb(fmpq(step.numerator, step.denominator)) + shift
                 low, high = place.lower().floor(), place.upper().floor()

@@ -148,7 +148,8 @@ def test_outcomes_that_are_numbers_stand_on_an_axis_of_numbers_and_no_other_is_d
     points = {line.get_label(): np.size(line.get_xdata()) for line in axes.lines}
     assert (points["P"], points["Q"]) == (2, 2)
     assert not axes.get_legend()  # it stands above, beside no outcome
-    assert event._runs(table) == [(4.5, 5.5)]
+    (span,) = (patch.get_extents().transformed(axes.transData.inverted()) for patch in axes.patches)
+    assert (span.x0, span.x1) == pytest.approx((4.5, 5.5), rel=1e-12, abs=0)
 
 
 @pytest.mark.browser

@@ -125,7 +125,7 @@ def _run(
     if not arguments:
         parser.print_help(sys.stderr)
         return ExitCode.USAGE
-    options = _parsed(parser, joined(arguments))
+    options = parse(parser, joined(arguments))
     return int(options.run(options))
 
 
@@ -153,7 +153,7 @@ def _add_debug(parser: Parser) -> None:
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
 
-def _parsed(parser: Parser, arguments: list[str]) -> argparse.Namespace:
+def parse(parser: Parser, arguments: list[str]) -> argparse.Namespace:
     """Parse, with KEY=VALUE allowed after options too, where argparse no longer takes it."""
     options: argparse.Namespace
     options, rest = parser.parse_known_args(arguments)

@@ -845,10 +845,12 @@ def _contour(
     if terms is None:
         return None
     sign = 1 if math.prod(c - pole for pole in kernel.poles) > 0 else -1
-    return _Contour(terms, sign, _log_value(loss, c, precision), _truncation(loss, kernel, line))
+    return _Contour(
+        terms, sign, _log_value(loss, c, precision), truncation_bound(loss, kernel, line)
+    )
 
 
-def _truncation(loss: Loss, kernel: Kernel, line: Line) -> arb:
+def truncation_bound(loss: Loss, kernel: Kernel, line: Line) -> arb:
     """Bound Σ_{j ≥ N} |M(c + ijh)/M(c)| |κ(c + ijh)|, given |κ(c + it)| ≤ 1/t^m for m poles."""
     step, count = line.step, line.count
     h, last = float(step), count - 1

@@ -8,7 +8,7 @@ import mpmath
 import pytest
 from flint import acb, arb, ctx
 
-from dpassay.accountant.composition.fourier.measure import Kernel, Line, Loss, _truncation
+from dpassay.accountant.composition.fourier.measure import Kernel, Line, Loss, truncation_bound
 from dpassay.accountant.composition.losses.transform import GaussianTransform
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.mechanisms import (
@@ -110,7 +110,7 @@ def test_the_rest_of_a_line_covers_what_is_left_out() -> None:
                 terms.append((value * kernel.at(z) * turn).real)
             for count in (4, 8, 40):
                 rest = sum(terms[count:], start=arb(0))
-                assert abs(rest) < _truncation(loss, kernel, Line(c, step, count))
+                assert abs(rest) < truncation_bound(loss, kernel, Line(c, step, count))
 
 
 def test_sums_near_the_largest_are_those_of_the_whole_list() -> None:

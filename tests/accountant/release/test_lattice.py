@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flint import ctx
 from scipy import stats
 
 from dpassay.accountant.core.mechanism import Mechanism
@@ -37,6 +38,7 @@ from dpassay.accountant.mechanisms import (
     Staircase,
 )
 from dpassay.accountant.numbers.exact import exact
+from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.release.lattice import LatticeSampler, StaircaseNoise, independent
 
 FALSE_ALARM = 1e-6
@@ -92,31 +94,36 @@ def test_every_output_lies_on_one_lattice(mechanism: Mechanism) -> None:
 def test_fast_decisions_are_the_exact_ones(mechanism: Mechanism) -> None:
     """Every coordinate that double precision decided is decided the same by ball arithmetic."""
     sampler = mechanism.lattice_sampler()
-    noise = sampler._noise
+    noise, rng = sampler.real_noise, np.random.default_rng(3)
     rows = np.full((12, noise.dimension), 0.1)
     whole = sampler.whole_steps(rows, rng=np.random.default_rng(2))
     drawn = noise.draw(12 * noise.inputs, rng=np.random.default_rng(2))
-    rng = np.random.default_rng(3)
+    drawn.refine(*range(12 * noise.inputs), rng=rng)
     for row in range(12):
-        for coordinate in range(noise.dimension):
-            exactly = sampler._exact(drawn, row, coordinate, Fraction(0.1), rng)
+        for coordinate, step in enumerate(sampler.lattice):
+            with ctx.workprec(192):
+                value = noise.ball(coordinate, drawn.numbers(row * noise.inputs)) + ball(
+                    Fraction(0.1)
+                )
+                exactly = (value / ball(step) + ball(Fraction(1, 2))).floor().unique_fmpz()
             assert exactly == whole[row, coordinate]
 
 
 @pytest.mark.parametrize("mechanism", CONTINUOUS, ids=repr)
 def test_bound_holds_the_error_and_is_small(mechanism: Mechanism) -> None:
     sampler = mechanism.lattice_sampler()
-    noise, rng = sampler._noise, np.random.default_rng(4)
+    noise, rng = sampler.real_noise, np.random.default_rng(4)
     drawn = noise.draw(3 * noise.inputs, rng=rng)
-    found, bound = noise.floats(drawn.floats().reshape(3, -1), sampler._steps)
+    steps = np.array(sampler.lattice, dtype=float)
+    found, bound = noise.floats(drawn.floats().reshape(3, -1), steps)
     assert float(bound.max()) < 0.01
     for index in range(len(drawn)):
         drawn.refine(index, rng=rng)
     for row in range(3):
         start = row * noise.inputs
         for coordinate in range(noise.dimension):
-            ball = noise.ball(coordinate, drawn.numbers(start))
-            true = float((ball / float(sampler.lattice[coordinate])).mid())
+            value = noise.ball(coordinate, drawn.numbers(start))
+            true = float((value / float(sampler.lattice[coordinate])).mid())
             assert abs(found[row, coordinate] - true) <= bound[row, coordinate]
 
 

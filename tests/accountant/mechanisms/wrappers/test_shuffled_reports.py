@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, multinomial
 
 import dpassay
+from dpassay.accountant.core.pair import attained
 from dpassay.accountant.errors import NotApplicableError
 from dpassay.accountant.mechanisms import (
     Guaranteed,
@@ -25,7 +26,8 @@ from dpassay.accountant.mechanisms import (
     UnaryEncoding,
 )
 from dpassay.accountant.numbers.exact import exact
-from dpassay.accountant.pairs.shuffling import ShuffledReports
+from dpassay.accountant.pairs.finite import FinitePair
+from dpassay.accountant.pairs.shuffling import OthersAlike, ShuffledReports
 from dpassay.accountant.questions import profile
 from tests.accountant.mechanisms.wrappers.histograms import bits, worst_of_all
 from tests.quick import slow
@@ -199,7 +201,10 @@ def test_cuts_of_numbers_tell_what_binomials_say() -> None:
     """The event of the lower end, by the law of three counts in floats and no recurrence."""
     users, whole, x = 60, 2.0, math.exp(0.4)
     pair = ShuffledReports(exact(2), 0, users, None, numbers=True)
-    others = pair._best(exact("0.4"))
+    event = attained(pair, exact("0.4"))
+    assert isinstance(event, FinitePair)
+    others = event.source
+    assert isinstance(others, OthersAlike)
     p, q, law = ([float(part) for part in laws] for laws in others.laws)
     low, high = map(float, others.cuts)
     assert p == pytest.approx(laplace_bins(0, np.array([low, high])), rel=1e-12, abs=0)

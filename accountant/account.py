@@ -307,7 +307,7 @@ class Account(Drawable):
                     f"{name!r} was spent before, as entry {self._names[name]}. A second release "
                     "costs again: give it another name."
                 )
-            if not self._keeps(entry.mechanism, entry.count):
+            if not self._fits(entry.mechanism, entry.count):
                 raise BudgetError(
                     f"{_times(entry)} would exceed the budget {self._budget}: nothing was spent. "
                     "Do not make this release: remaining(mechanism) says how many are left."
@@ -321,7 +321,7 @@ class Account(Drawable):
         """Whether `spend` would succeed; nothing is spent."""
         release = notation.read_mechanism(mechanism)
         with self._lock:
-            return self._keeps(release, _count(count))
+            return self._fits(release, _count(count))
 
     def remaining(self, mechanism: Mechanism | str) -> int:
         """Return how many more releases of a mechanism provably stay within the budget.
@@ -337,7 +337,7 @@ class Account(Drawable):
             allowed = self._by_sum(release)
             if allowed == MOST_RELEASES or (self._adaptive and not self._sum.is_exact):
                 return allowed
-            return largest_count(lambda count: self._keeps(release, count), allowed)
+            return largest_count(lambda count: self._fits(release, count), allowed)
 
     def epsilon(self, delta: Number) -> Interval:
         """Enclose ε(δ) of all releases so far.
@@ -457,7 +457,7 @@ class Account(Drawable):
         if release not in self._counts:
             release.worst_case(self._adjacency)
 
-    def _keeps(self, release: Mechanism, count: int) -> bool:
+    def _fits(self, release: Mechanism, count: int) -> bool:
         """Whether `count` more releases provably stay within the budget."""
         self._worst(release)
         if self._budget is None:
@@ -489,12 +489,12 @@ class Account(Drawable):
                 asked = "delta" if name == "epsilon" else "epsilon"
                 given: dict[str, Any] = {**self._sum.guarantee, asked: at}
                 found = convert(**given)
-                return self._promised(found, at) if name == "epsilon" else found
+                return self._capped(found, at) if name == "epsilon" else found
             whole = self._whole()
         question = profile.epsilon if name == "epsilon" else profile.delta
         return question(whole, at, adjacency=self._adjacency)
 
-    def _promised(self, found: Interval, delta: Number) -> Interval:
+    def _capped(self, found: Interval, delta: Number) -> Interval:
         """Cap an ε at the budget's ε if δ is at least the budget's δ."""
         budget = self._budget
         if not isinstance(budget, EpsilonDelta) or exact(delta, "delta") < budget.delta:

@@ -182,7 +182,7 @@ def no_mechanism(argument: str, value: object, remedy: str) -> InvalidInputError
     return expected(argument, value, f"to be a mechanism, not {kind}", remedy)
 
 
-_OTHER_WORDS = {
+_SYNONYMS = {
     "sigma": ("standard_deviation", "sigma_star", "parameter", "noise_multiplier"),
     "σ": ("standard_deviation", "sigma_star", "parameter", "noise_multiplier"),
     "scale": ("standard_deviation",),
@@ -280,7 +280,7 @@ _OTHER_WORDS = {
     "privacy_loss": ("loss_cdf",),
 }
 """Other names of arguments, values and mechanisms, each with its possible names in `dpassay`."""
-_OTHERWISE = {
+_ADVICE = {
     **dict.fromkeys(
         ("accumulation", "accumulation_steps", "gradient_accumulation_steps"),
         ("batch_size", "Leave it out: the batch of a step is all records that share its noise."),
@@ -335,7 +335,7 @@ _OTHERWISE = {
 """Names with no counterpart: maps each to a known name, whose presence shows that the advice
 applies, and the advice."""
 _RATE = "the sampling probability times the dataset's size"
-_OTHER_NUMBERS = {
+_CONVERSIONS = {
     ("sigma", "parameter"): "the square of sigma",
     ("noise_multiplier", "standard_deviation"): "the noise multiplier times the sensitivity",
     ("variance", "standard_deviation"): "the square root of the variance",
@@ -359,14 +359,14 @@ def suggestion(unknown: str, known: Iterable[str], *, listed: bool = True) -> st
     "Did you mean 'standard_deviation'?"
     """
     known = list(known)
-    for name in _OTHER_WORDS.get(unknown.lower(), ()):
+    for name in _SYNONYMS.get(unknown.lower(), ()):
         if name in known:
-            number = _OTHER_NUMBERS.get((unknown.lower(), name))
+            number = _CONVERSIONS.get((unknown.lower(), name))
             return f"Did you mean {name!r}{f', {number}' if number else ''}?"
     if (name := NAMES.get(unknown.lower().replace("_", ""), "")) in known:
         return f"Did you mean {name!r}?"
-    beside, why = _OTHERWISE.get(unknown.lower(), ("", ""))
-    if beside in known:
+    needed, why = _ADVICE.get(unknown.lower(), ("", ""))
+    if needed in known:
         return why
     near = difflib.get_close_matches(unknown, known, n=1, cutoff=0.5)
     if not near:  # compare again, ignoring case

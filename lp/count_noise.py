@@ -176,7 +176,7 @@ def optimal_count_noise(
     """
     require_type("problem", problem, CountNoiseProblem)
     if solver is not None:
-        return _beside(optimal_count_noise(problem, relative_width=relative_width), solver)
+        return _with_solver(optimal_count_noise(problem, relative_width=relative_width), solver)
     started, asked = time.perf_counter(), relative_width
     relative_width = asked or _WIDTH
     bits = (relative_width.denominator // relative_width.numerator).bit_length() + _GUARD_BITS
@@ -207,7 +207,7 @@ def optimal_count_noise(
     )
 
 
-def _beside(solution: Solution, solver: str) -> Solution:
+def _with_solver(solution: Solution, solver: str) -> Solution:
     """Add the solution of the program as printed by a solver of cvxpy, and its errors."""
     from dpassay.lp.reference import answer_of
 

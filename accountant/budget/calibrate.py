@@ -319,7 +319,7 @@ def _calibrated(family: _Family, width: Fraction | None, digits: int) -> Calibra
     widths = CALIBRATION_WIDTHS if width is None else (width,)
     for each in widths:
         with contextlib.suppress(UndecidedError):
-            if found := family.beside_estimates(each, min(digits, _digits(each))):
+            if found := family.near_estimates(each, min(digits, _digits(each))):
                 return found
     usual = family.usual_width()
     if usual < COMPOSED_WIDTH:
@@ -404,7 +404,7 @@ class _Family:
         first = ExactReal.of_rational(self._first_guess())
         return usual(self.pairs(self.whole(first)))
 
-    def beside_estimates(self, relative_width: Fraction, digits: int) -> Calibration | None:
+    def near_estimates(self, relative_width: Fraction, digits: int) -> Calibration | None:
         """Enclose the least noise around a floating-point estimate; None if the proof fails."""
         target = self.target
         if not (self.kind.noise_grows and isinstance(target, EpsilonDelta) and target.delta.sign):

@@ -204,7 +204,7 @@ def _maximum(size: Gram, schema: Participation) -> tuple[int, list[Pattern], str
     if k == 1:
         best = max(range(schema.steps), key=lambda i: size[i][i])
         return size[best][best], [(best,)], f"Step {best + 1} has the longest column."
-    in_turn = _in_turn(size, schema)
+    in_turn = _dense_patterns(size, schema)
     starts = nlargest(_FEW, range(schema.steps), key=lambda step: in_turn[step])
     if schema.schema == "cyclic":
         worst = f"Of all first steps, {starts[0] + 1} is the worst."
@@ -212,9 +212,9 @@ def _maximum(size: Gram, schema: Participation) -> tuple[int, list[Pattern], str
     if b == 1 and k == schema.steps:
         return in_turn[0], [schema.first()], "A record may take part in every step."
     if not any(any(row[i + b :]) for i, row in enumerate(size)):
-        value, pattern = chosen([row[i] for i, row in enumerate(size)], schema)
+        value, pattern = best_steps([row[i] for i, row in enumerate(size)], schema)
         return value, [pattern], "Columns of one record are orthogonal; the longest are chosen."
-    if _falls(size, b):
+    if _is_decreasing(size, b):
         return (
             in_turn[0],
             [schema.first()],
@@ -227,7 +227,7 @@ def _maximum(size: Gram, schema: Participation) -> tuple[int, list[Pattern], str
     return _bounds(size, schema, [*map(schema.from_step, starts)])
 
 
-def _in_turn(size: Gram, schema: Participation) -> list[int]:
+def _dense_patterns(size: Gram, schema: Participation) -> list[int]:
     """Return h of the dense pattern from every first step on.
 
     It is that of the pattern from one separation later, plus the terms of the first step, minus
@@ -243,7 +243,7 @@ def _in_turn(size: Gram, schema: Participation) -> list[int]:
     return sums[:n]
 
 
-def _falls(size: Gram, b: int) -> bool:
+def _is_decreasing(size: Gram, b: int) -> bool:
     """Whether the inner products decrease, as method 2 requires."""
     n = len(size)
     for i in range(n - 1):
@@ -259,13 +259,13 @@ def _falls(size: Gram, b: int) -> bool:
 def _bounds(
     size: Gram, schema: Participation, starts: Sequence[Pattern]
 ) -> tuple[int, list[Pattern], str]:
-    upper, pattern = chosen(_with_each(size, schema), schema)
-    found = [_climb(size, start, schema) for start in (pattern, *starts)]
+    upper, pattern = best_steps(_with_each(size, schema), schema)
+    found = [_improved(size, start, schema) for start in (pattern, *starts)]
     return upper, found, "Patterns are too many to look at."
 
 
 def _with_each(size: Gram, schema: Participation) -> list[int]:
-    """Return all v_i of method 4, from the tables F_m(i) of `chosen` for every row of H."""
+    """Return all v_i of method 4, from the tables F_m(i) of `best_steps` for every row of H."""
     import numpy as np
 
     n, b = schema.steps, schema.separation
@@ -285,17 +285,17 @@ def _with_each(size: Gram, schema: Participation) -> list[int]:
     return list(own + best[:, 0])
 
 
-def _climb(size: Gram, pattern: Pattern, schema: Participation) -> Pattern:
+def _improved(size: Gram, pattern: Pattern, schema: Participation) -> Pattern:
     """Return a pattern that is at least as good, by repeated maximisation of linear bounds."""
     while True:
         linear = [sum(row[j] for j in pattern) for row in size]
-        _, other = chosen(linear, schema)
+        _, other = best_steps(linear, schema)
         if _sum(size, other) <= _sum(size, pattern):
             return pattern
         pattern = other
 
 
-def chosen(values: Sequence[int], schema: Participation) -> tuple[int, Pattern]:
+def best_steps(values: Sequence[int], schema: Participation) -> tuple[int, Pattern]:
     """Return the largest sum of at most k values ≥ 0 at steps at least b apart, and these steps.
 
     F_m(i), the maximum over at most m steps from step i on, is the larger one of F_m(i + 1) and

@@ -517,7 +517,7 @@ class StateFile:
                 f"Anyone can write to {self._path.parent}. Keep the state file in a folder of "
                 "your own."
             )
-        self._lock = self._opened(self._beside(".lock"), os.O_RDWR | os.O_CREAT)
+        self._lock = self._opened(self._sibling(".lock"), os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -529,7 +529,7 @@ class StateFile:
         text = os.pread(self._lock, 32, 0).strip()
         if not text.isdigit() and text:
             self._release()
-            raise InvalidInputError(f"Expected {self._beside('.lock')} to hold a number.")
+            raise InvalidInputError(f"Expected {self._sibling('.lock')} to hold a number.")
         self._commits = int(text or b"0")
         return self
 
@@ -557,7 +557,7 @@ class StateFile:
         text = json.dumps(
             {"format": _FORMAT, "version": _VERSION, "checksum": _checksum(body), "body": body}
         )
-        fresh = self._beside(".new")
+        fresh = self._sibling(".new")
         fresh.unlink(missing_ok=True)  # left by an interrupted run
         with open(self._opened(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w") as stream:
             stream.write(text)
@@ -583,7 +583,7 @@ class StateFile:
             if self._commits:
                 raise InvalidInputError(
                     f"{self._path} is missing, and outputs of its stream were published. Another "
-                    f"stream costs privacy again; to begin one, delete {self._beside('.lock')} "
+                    f"stream costs privacy again; to begin one, delete {self._sibling('.lock')} "
                     "too."
                 ) from None
             return None
@@ -644,7 +644,7 @@ class StateFile:
             "file; without it the stream cannot go on, and a new one costs epsilon again."
         )
 
-    def _beside(self, suffix: str) -> Path:
+    def _sibling(self, suffix: str) -> Path:
         return self._path.with_name(self._path.name + suffix)
 
     def _release(self) -> None:

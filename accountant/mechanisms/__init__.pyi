@@ -38,13 +38,17 @@ from dpassay.accountant.mechanisms.selection.candidates import (
 from dpassay.accountant.mechanisms.selection.candidates import PermuteAndFlip as PermuteAndFlip
 from dpassay.accountant.mechanisms.selection.candidates import ReportNoisyMax as ReportNoisyMax
 from dpassay.accountant.mechanisms.selection.quantile import PrivateQuantile as PrivateQuantile
-from dpassay.accountant.mechanisms.selection.tests import AboveThreshold as AboveThreshold
-from dpassay.accountant.mechanisms.selection.tests import (
+from dpassay.accountant.mechanisms.selection.thresholds import AboveThreshold as AboveThreshold
+from dpassay.accountant.mechanisms.selection.thresholds import (
     DiscreteLaplaceThreshold as DiscreteLaplaceThreshold,
 )
-from dpassay.accountant.mechanisms.selection.tests import GaussianThreshold as GaussianThreshold
-from dpassay.accountant.mechanisms.selection.tests import LaplaceThreshold as LaplaceThreshold
-from dpassay.accountant.mechanisms.selection.tests import PartitionSelection as PartitionSelection
+from dpassay.accountant.mechanisms.selection.thresholds import (
+    GaussianThreshold as GaussianThreshold,
+)
+from dpassay.accountant.mechanisms.selection.thresholds import LaplaceThreshold as LaplaceThreshold
+from dpassay.accountant.mechanisms.selection.thresholds import (
+    PartitionSelection as PartitionSelection,
+)
 from dpassay.accountant.mechanisms.shapes.correlated import CorrelatedGaussian as CorrelatedGaussian
 from dpassay.accountant.mechanisms.shapes.correlated import (
     DiscreteCorrelatedGaussian as DiscreteCorrelatedGaussian,

@@ -46,7 +46,7 @@ _LEAST_DIGITS = Fraction(1, 10)
 
 _NEARLY_ONE = (Decimal("0.999"), Decimal("1.001"))
 """Between these, a ratio is printed to two significant digits of its distance from 1."""
-_HARDLY_BESIDE = Decimal("1e-12")
+_LEAST_DISTANCE = Decimal("1e-12")
 """Nearer to 1 than this, a ratio is printed as 1 plus or minus its distance, such as 1-5.6e-17."""
 _IN_FULL = 1000000
 """Ratios from this value on are printed with an exponent."""
@@ -125,8 +125,8 @@ def ratio(value: Decimal) -> str:
     if not value.is_finite():
         return ""
     if _NEARLY_ONE[0] < value < _NEARLY_ONE[1] and value != 1:
-        beside = Decimal(f"{value - 1:+.2g}")
-        return f"{1 + beside:f}" if abs(beside) >= _HARDLY_BESIDE else f"1{beside:+.2g}"
+        distance = Decimal(f"{value - 1:+.2g}")
+        return f"{1 + distance:f}" if abs(distance) >= _LEAST_DISTANCE else f"1{distance:+.2g}"
     rounded = f"{value:.4g}"
     return f"{Decimal(rounded):.0f}" if 10000 <= value < _IN_FULL else rounded.replace("e+", "e")
 
@@ -147,7 +147,7 @@ _GUARD_DIGITS = 6
 """Decimal digits beyond those of the ball, so that outward rounding adds almost nothing."""
 _MOST_BITS = 110
 """Accuracy in bits up to which a ball is written out even if less was asked for."""
-_TOLD = 12
+_STALLED_ABOVE = 12
 """An accuracy above this many bits that twice the precision does not improve is not limited by
 rounding errors."""
 _STALLS = 2
@@ -628,7 +628,7 @@ def enclose(compute: Callable[[], arb], *, relative_width: Fraction = RELATIVE_W
                 return Interval.of_ball(ball, _digits(bits, _MOST_BITS))
             if ball.is_finite() and (accuracy > bits or _narrow(ball, relative_width)):
                 return Interval.of_ball(ball, _digits(bits, accuracy))
-        stalled = stalled + 1 if last is not None and _TOLD < accuracy <= last + 1 else 0
+        stalled = stalled + 1 if last is not None and _STALLED_ABOVE < accuracy <= last + 1 else 0
         if precision >= MAX_PRECISION or stalled == _STALLS:
             break
         precision, last = min(2 * precision, MAX_PRECISION), accuracy

@@ -157,7 +157,7 @@ def root(function: Function, between: Bracket, *, relative_width: Fraction) -> I
     )
 
 
-def beside(function: Function, guess: Fraction, *, relative_width: Fraction) -> Interval | None:
+def root_near(function: Function, guess: Fraction, *, relative_width: Fraction) -> Interval | None:
     """Enclose the root of a non-increasing function near a guess, by its signs at two points.
 
     The guess should be accurate to about `relative_width`. If both points have the same sign, the

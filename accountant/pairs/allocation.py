@@ -80,9 +80,9 @@ _GUARD = 12
 """Bits of precision for the rounding of sums, beyond those for the largest terms."""
 _TALLEST = 3.0
 """Largest a; the weights grow to e^{a²/2}."""
-_INSIDE = 0.999
+_SHARE_OF_STRIP = 0.999
 """Fraction of the widest strip that is used, so that float rounding cannot leave the strip."""
-_TURNS = 60
+_ANGLES = 60
 """Number of angles ω tried for the end of the path; the least is about 1e-9."""
 _MEAN_LOGNORMAL_POWERS = tuple(2.0 ** (i / 2) for i in range(1, 30))
 """Exponents n tried for the end of the path."""
@@ -156,9 +156,9 @@ class _Plan:
                 w,
             )
             for n in _MEAN_LOGNORMAL_POWERS
-            for w in (math.pi / 2 * _INSIDE * 2.0 ** (-i / 2) for i in range(_TURNS))
+            for w in (math.pi / 2 * _SHARE_OF_STRIP * 2.0 ** (-i / 2) for i in range(_ANGLES))
         )
-        self.high = min(_INSIDE * math.pi / (2 * mu), _TALLEST)
+        self.high = min(_SHARE_OF_STRIP * math.pi / (2 * mu), _TALLEST)
         sizes = max(end, 0.0) + self.high**2  # of e^{u/2} and of the weights, twice
         self.precision = bits + _GUARD + t.bit_length() + math.ceil(sizes / (2 * _LOG_2))
         fall = self.precision * _LOG_2 + 2 * self.high**2

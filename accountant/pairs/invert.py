@@ -44,7 +44,7 @@ from dpassay.accountant.numbers.solve import fraction
 
 _MOST_STEPS = 30
 """Largest number of secant steps of an estimate. Ten usually suffice; more only delay a refusal."""
-_ASIDE = 2.0**-12
+_FIRST_STEP = 2.0**-12
 """Relative step for the first slope. A larger step adds curvature, a smaller one is lost in the
 widths of the values."""
 _MOST_SHRINKS = 3
@@ -61,11 +61,11 @@ _FINEST_ESTIMATE = Fraction(1, 10**13)
 _COARSEST = 1 / 16
 """Largest relative width of H in a proof that a pair does not matter; a wider H proves it too
 seldom."""
-_LOOSE = 0.4
+_WIDE_GAP = 0.4
 """Gap in ln H above which a simple bound is tried first; below it the bound usually fails."""
 _LEAST_SHARE = 1e-9
 """Least 1 − H that is computed from H; a smaller one needs more digits of H than come quickly."""
-_HALF_EXACTLY = Fraction(1, 2)
+_HALF = Fraction(1, 2)
 """If 1 − δ is below this, complements are compared: ln δ would cancel for δ near 1."""
 
 
@@ -121,7 +121,7 @@ def _inverse(
     open_pairs, refused = list[Pair](), list[Refused]()
     asked = sorted(zip(pairs, sides, strict=True), key=lambda entry: -float(entry[0].max_loss()))
     for pair, side in asked:
-        if _cannot_matter(pair, found, refused) or _surely_less(pair, found, target):
+        if _cannot_matter(pair, found, refused) or _is_below_bound(pair, found, target):
             continue
         if side < 0 and _is_probably_less(pair, open_pairs, target):
             open_pairs.append(pair)
@@ -143,7 +143,7 @@ def _inverse(
                 if _cannot_matter(pair, found, refused):
                     continue
                 try:
-                    found.append(_otherwise(pair, target, relative_width, problem))
+                    found.append(_by_fallback(pair, target, relative_width, problem))
                 except UndecidedError as refusal:
                     refused.append((pair, problem if refusal.interval is None else refusal))
     kept = list[Refused]()
@@ -153,7 +153,7 @@ def _inverse(
     return found, [refusal for _, refusal in kept]
 
 
-def _otherwise(
+def _by_fallback(
     pair: Pair, target: ExactReal, relative_width: Fraction, problem: UndecidedError
 ) -> Interval:
     """Enclose ε(δ) by a pair's fallback after a root search failed.
@@ -198,7 +198,7 @@ def _cannot_matter(pair: Pair, found: Sequence[Interval], refused: Sequence[Refu
     return least.is_finite() and bool(pair.max_loss() <= exact(least).ball())
 
 
-def _surely_less(pair: Pair, found: Sequence[Interval], target: ExactReal) -> bool:
+def _is_below_bound(pair: Pair, found: Sequence[Interval], target: ExactReal) -> bool:
     """Whether a quick upper bound of H is below δ at a lower bound of another pair's ε(δ)."""
     least = max((interval.lower for interval in found), default=Decimal("-Infinity"))
     return least.is_finite() and _quickly_below(pair, exact(least), target.ball())
@@ -231,7 +231,7 @@ def inverse_by_values(
     # except near 0, a relative change of δ changes ε by a smaller relative amount
     coarse = max(relative_width, _FINEST_ESTIMATE)
     with within():
-        found = _beside_estimate(to_width(pairs, coarse / 2), target, coarse)
+        found = _near_estimate(to_width(pairs, coarse / 2), target, coarse)
     if found is not None and coarse == relative_width:
         return found
     excess = _excess(to_width(pairs, relative_width / _SHARE_OF_WIDTH), target)
@@ -254,7 +254,7 @@ def _excess(pairs: Sequence[Pair], target: ExactReal) -> solve.Function:
 
     @within()  # an enclosure of δ(ε) must not be reported as one of ε
     def excess(eps: ExactReal) -> arb:
-        if rest is not None and rest < _HALF_EXACTLY:
+        if rest is not None and rest < _HALF:
             below = complement(pairs, eps)
             return arb.pos_inf() if below.is_zero() else (ball(rest) / below).log()
         value = hockey_stick(pairs, eps)
@@ -264,7 +264,7 @@ def _excess(pairs: Sequence[Pair], target: ExactReal) -> solve.Function:
     return excess
 
 
-def _beside_estimate(
+def _near_estimate(
     pairs: Sequence[Pair], target: ExactReal, relative_width: Fraction
 ) -> Interval | None:
     """Enclose ε(δ) around the largest float estimate of the pairs; None if that fails."""
@@ -285,7 +285,7 @@ def _beside_estimate(
             return None
         guess, most = max((guess, most), (found, i))
     alone = _excess([pairs[most]], target)
-    interval = solve.beside(alone, Fraction(guess), relative_width=relative_width)
+    interval = solve.root_near(alone, Fraction(guess), relative_width=relative_width)
     if interval is None:
         return None
     upper = exact(interval.upper)
@@ -305,7 +305,7 @@ def below(pair: Pair, epsilon: ExactReal, limit: arb, estimate: float | None = N
     gap = 0.0
     if estimate is not None and limit > 0:
         gap = max(float(limit.lower().log()) - estimate, 0.0)
-    if (estimate is None or gap > _LOOSE) and _quickly_below(pair, epsilon, limit):
+    if (estimate is None or gap > _WIDE_GAP) and _quickly_below(pair, epsilon, limit):
         return True
     width = max(Fraction(min(gap / 4, _COARSEST)), asked_width(pair) or Fraction(0))
     return bool(refined(pair, width or _FINEST_ESTIMATE).hockey_stick(epsilon) < limit)
@@ -404,7 +404,7 @@ def rough_root(
         return float(found.mid())
 
     low, high, last, shrinks = -math.inf, math.inf, start, 0
-    point = start + abs(start) * _ASIDE
+    point = start + abs(start) * _FIRST_STEP
     here, before = value(point), value(last)
     for _ in range(_MOST_STEPS):
         low, high = (point, high) if here > log_delta else (low, point)

@@ -24,7 +24,7 @@ from dpassay.accountant.numbers.precision import ctx
 
 _DOUBLINGS = (0, 2, 4, 6, 9, 12, 16, 20, 25, 30, 40, 50, 60, 80, 100, 130, 160, 200)
 """Numbers of doublings of the range of noise, tried in turn while a tail still matters."""
-_TOLD = 20
+_ENOUGH_BITS = 20
 """Accuracy of the largest loss, in bits, above which the search stops as soon as a wider range adds
 no accuracy."""
 _WIDE_BITS = 60
@@ -156,7 +156,7 @@ class OwnDensityPair(Pair):
             # out L is a difference of large logarithms; hence the intersection.
             value = value.intersection(found) if value.is_finite() else found
             last, bits = bits, found.rel_accuracy_bits()
-            if bits > min(_WIDE_BITS, ctx.prec // 2) or (_TOLD < bits <= last + 1):
+            if bits > min(_WIDE_BITS, ctx.prec // 2) or (_ENOUGH_BITS < bits <= last + 1):
                 break
         return value
 

@@ -514,7 +514,7 @@ def _accurate(question: Question, arguments: Arguments, precision: int) -> arb:
         return arb(0).union(most if most is not None else arb(1))
     found = _raised(question, arguments, precision)
     if found is None:  # at this ε the curve touches the axis, to within all precisions tried
-        found = _beside(question, arguments, precision)
+        found = _between_neighbours(question, arguments, precision)
     return arb(0).union(arb(1)) if found is None else found
 
 
@@ -535,7 +535,7 @@ def _raised(question: Question, arguments: Arguments, precision: int) -> arb | N
     return best
 
 
-def _beside(question: Question, arguments: Arguments, precision: int) -> arb | None:
+def _between_neighbours(question: Question, arguments: Arguments, precision: int) -> arb | None:
     """Enclose the answer, which is monotone in ε, by its values at two points around ε."""
     ends = []
     for sign in (-1, 1):

@@ -68,12 +68,12 @@ class ShuffledBatches:
     """Shifts of the sum of the record's batch relative to other batches, under P and under Q."""
 
     @property
-    def _looked_at(self) -> int:
+    def _batches(self) -> int:
         return self.size // self.batch if self.full is None else self.full
 
     def lower(self, delta: ExactReal) -> tuple[arb, str]:
         """Return a lower bound of ε(δ), at least ln(1 − δ), and a description of its event."""
-        c, k, added = self._chosen(float(delta))
+        c, k, added = self._choose_event(float(delta))
         with ctx.workprec(_PRECISION):
             p, q = (self._tail(self._exceeds(Fraction(c), x), k, below=added) for x in self.moves)
             first, second = (q, p) if added else (p, q)
@@ -91,7 +91,7 @@ class ShuffledBatches:
 
     def _exceeds(self, c: Fraction, shift: int) -> arb:
         """Return P(A) if the record shifts the sum of its batch by `shift`."""
-        t, sigma = self._looked_at, self.sigma.ball()
+        t, sigma = self._batches, self.sigma.ball()
         rest = ball(1 - Fraction(t * self.batch, self.size))
         other, own = (normal_cdf((ball(c) - x) / sigma) for x in (0, shift))
         return 1 - other ** (t - 1) * ((1 - rest) * own + rest * other)
@@ -103,7 +103,7 @@ class ShuffledBatches:
             return (1 - each).beta_lower(most - k + 1, k, regularized=True)
         return each.beta_lower(k, most - k + 1, regularized=True)
 
-    def _chosen(self, delta: float) -> tuple[float, int, bool]:
+    def _choose_event(self, delta: float) -> tuple[float, int, bool]:
         """Return c, k and whether to use the complement of S; found in floats."""
         sigma = float(self.sigma)
         reach = sigma * (math.sqrt(-2 * math.log(max(delta, 1e-300))) + 3)
@@ -112,13 +112,15 @@ class ShuffledBatches:
         best = (-math.inf, high, 1, False)
         for _ in range(2):
             grid = np.linspace(low, high, count)
-            best = max(best, *self._on(grid, delta))
+            best = max(best, *self._best_on_grid(grid, delta))
             low, high = best[1] - 2 * (high - low) / count, best[1] + 2 * (high - low) / count
         return best[1:]
 
-    def _on(self, grid: NDArray[Any], delta: float) -> list[tuple[float, float, int, bool]]:
+    def _best_on_grid(
+        self, grid: NDArray[Any], delta: float
+    ) -> list[tuple[float, float, int, bool]]:
         """Return the best (ε, c, k, complement) on a grid of c, for S and for its complement."""
-        most, t, sigma = self.epochs, self._looked_at, float(self.sigma)
+        most, t, sigma = self.epochs, self._batches, float(self.sigma)
         rest = 1 - t * self.batch / self.size
         k = np.arange(most + 1)
         factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, most + 1)))])
@@ -412,7 +414,7 @@ def _event(others: OthersAlike) -> tuple[arb, arb]:
         fixed, slope = (fraction((part / rise).mid()) for part in (-w[1] * n, w[1] - w[2]))
         slope = max(slope, Fraction(0))
         p, q, ended = arb(0), arb(0), False
-        top = 0 if last.is_zero() else _top(n - 1, last)
+        top = 0 if last.is_zero() else _most_clones(n - 1, last)
         weight = _mass(n - 1, top, last) if top else arb(1)
         rows = _tails(
             n - 1, top, law[0] / (law[0] + law[1]), lambda m: math.floor(fixed + slope * m) + 1
@@ -505,7 +507,7 @@ def _clones(odds: arb, x: arb, others: int, gamma: arb) -> arb:
     theta = (x * odds - 1) / ((odds - 1) * (x + 1))
     low, high = fraction(theta.lower()), fraction(theta.upper())
     share, total, last = 2 * gamma, arb(0), arb(0)
-    top = _top(others, share)
+    top = _most_clones(others, share)
     for c, place, tail, point in _coins(top, lambda c: min(math.floor((c + 1) * high), c) + 1):
         weight = _mass(others, c, share) if c == top else last
         each = gain * (tail + point) - loss * tail
@@ -514,11 +516,11 @@ def _clones(odds: arb, x: arb, others: int, gamma: arb) -> arb:
             each = each.max(gain * (tail + point + before) - loss * (tail + point))
         total += weight * each
         if c == top:
-            total += _beyond(others, c, share, weight) * each
+            total += _upper_tail(others, c, share, weight) * each
         if c == 0:
             break
         last = weight * c * (1 - share) / ((others - c + 1) * share)
-        rest = _under(others, c, share, last) * gain
+        rest = _lower_tail(others, c, share, last) * gain
         if rest < total * _NEGLIGIBLE:
             return total + rest
     return total
@@ -550,7 +552,7 @@ def _coins(top: int, least: Callable[[int], int]) -> Iterator[tuple[int, int, ar
     yield 0, place, tail, point
 
 
-def _top(trials: int, share: arb) -> int:
+def _most_clones(trials: int, share: arb) -> int:
     """Return a number that Bin(trials, share) exceeds with negligible probability."""
     mean = trials * float(share.mid())
     return min(trials, int(mean) + _WIDE * (math.isqrt(int(mean)) + 1) + _MORE)
@@ -571,14 +573,14 @@ def _tail(trials: int, least: int, share: arb) -> arb:
     total, term = arb(0), _mass(trials, least, share)
     for hits in range(least, trials + 1):
         total += term
-        rest = _beyond(trials, hits, share, term)
+        rest = _upper_tail(trials, hits, share, term)
         if rest < total * _NEGLIGIBLE:
             return total.union(total + rest)
         term = term * (trials - hits) * share / ((hits + 1) * (1 - share))
     return total
 
 
-def _beyond(trials: int, hits: int, share: arb, mass: arb) -> arb:
+def _upper_tail(trials: int, hits: int, share: arb, mass: arb) -> arb:
     """Return an upper bound of P(Bin > hits), given the mass at `hits`.
 
     The ratios of successive masses decrease, so a geometric series bounds the tail.
@@ -589,7 +591,7 @@ def _beyond(trials: int, hits: int, share: arb, mass: arb) -> arb:
     return mass * ratio / (1 - ratio) if ratio < 1 else arb(1)
 
 
-def _under(trials: int, hits: int, share: arb, mass: arb) -> arb:
+def _lower_tail(trials: int, hits: int, share: arb, mass: arb) -> arb:
     """Return an upper bound of P(Bin < hits), given `mass`, the probability of hits − 1."""
     ratio = (hits - 1) * (1 - share) / ((trials - hits + 2) * share)
     return mass / (1 - ratio) if ratio < 1 else arb(1)

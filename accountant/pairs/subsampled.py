@@ -442,7 +442,7 @@ Mixture: TypeAlias = tuple[tuple[Fraction, ExactReal], ...]
 _GUARD = 32
 """Bits that the inversion of the loss may lose."""
 _FARTHEST = 80  # doublings of an end of the bracket
-_TOLD = 256
+_COMPARISON_BITS = 256
 """Precision in bits at which shifts are compared; differences of square roots are not exact numbers
 here."""
 _MOST_STEPS = 4000
@@ -606,7 +606,7 @@ class GaussianMixturePair(Pair):
         the right, where for large a the mass of P^a Q^{1 − a} lies, Q = v N(n, 1)(1 + o(1)). So
         D_a/a tends to (m − n)²/2, which is its upper bound by `_rho_bound`.
         """
-        with ctx.workprec(_TOLD):
+        with ctx.workprec(_COMPARISON_BITS):
             *others, limit = self._coupled()
             if any(shift > limit for shift in others):
                 return None
@@ -711,7 +711,7 @@ def mixture(weights: Sequence[Fraction], means: Sequence[ExactReal]) -> Mixture:
 
 Components: TypeAlias = Sequence[tuple[arb, arb]]
 """(weight > 0, mean) of every component."""
-_FOLLOWED = 16
+_EXTRA_BITS = 16
 """Bits beyond the precision that determine where the interval of integration ends."""
 
 
@@ -757,7 +757,7 @@ def _over_normals(
 
 def _range(p: Components, q: Components, order: arb) -> tuple[arb, arb]:
     """Return exact ends of the interval of integration; the tails beyond are negligible."""
-    away = arb(math.sqrt(2 * math.log(2) * (ctx.prec + _FOLLOWED)) + 1)
+    away = arb(math.sqrt(2 * math.log(2) * (ctx.prec + _EXTRA_BITS)) + 1)
     found = []
     for side in (-1, 1):
         means = [_outermost(parts, side)[1] for parts in (p, q)]

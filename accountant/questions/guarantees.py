@@ -153,7 +153,9 @@ def renyi(
     gaussian = all(isinstance(pair, GaussianPair) for pair in pairs)
     if a.sign <= 0 or (a < ExactReal.of_rational(1) and not gaussian):
         raise expected("order", order, "≥ 1", "Order 1 is the Kullback–Leibler divergence.")
-    deciding = [pair for pair in pairs if not (_shows_less(pair) and pair.reverse() in pairs)]
+    deciding = [
+        pair for pair in pairs if not (_never_exceeds_reverse(pair) and pair.reverse() in pairs)
+    ]
     enveloped = direction is None and mechanism.worst_case(Adjacency.read(adjacency)).enveloped
 
     def all_together() -> arb:
@@ -177,7 +179,7 @@ def renyi(
     return answer(ask, relative_width, usual(pairs), lambda: NONNEGATIVE, whole=NONNEGATIVE)
 
 
-def _shows_less(pair: Pair) -> bool:
+def _never_exceeds_reverse(pair: Pair) -> bool:
     """Whether no Rényi divergence of a pair exceeds that of its reverse.
 
     `SubsampledPair.renyi` has the proof for sampled releases. Divergences of compositions add up,
@@ -187,7 +189,7 @@ def _shows_less(pair: Pair) -> bool:
         return not pair.mixed_first and pair.inner == pair.inner.reverse()
     if not isinstance(pair, Product) or not pair.is_product or pair == pair.reverse():
         return False
-    return all(_shows_less(part) or part == part.reverse() for part, _ in pair.factors)
+    return all(_never_exceeds_reverse(part) or part == part.reverse() for part, _ in pair.factors)
 
 
 def enveloped_renyi(pairs: Sequence[Pair], order: arb) -> arb:
@@ -240,11 +242,11 @@ def rho(
     """
     pairs = worst_pairs(mechanism, adjacency, None)
     enveloped = mechanism.worst_case(Adjacency.read(adjacency)).enveloped
-    closed = _in_the_limit(pairs) is not None
+    closed = _closed_rho(pairs) is not None
 
     def ask(width: Fraction) -> Interval:
         if closed:
-            found = enclose(lambda: _known(_in_the_limit(pairs)), relative_width=width)
+            found = enclose(lambda: _known(_closed_rho(pairs)), relative_width=width)
         else:
             found = joined([partial(_rho, pair, width) for pair in pairs], largest)
         if enveloped and found.lower.is_finite():
@@ -255,7 +257,7 @@ def rho(
     return answer(ask, relative_width, finest, lambda: NONNEGATIVE, whole=NONNEGATIVE)
 
 
-def _in_the_limit(pairs: Sequence[Pair]) -> arb | None:
+def _closed_rho(pairs: Sequence[Pair]) -> arb | None:
     """Return the largest ρ if it has a closed form that no other pair can exceed, else None."""
     known = [rho for rho in (pair.known.rho() for pair in pairs) if rho is not None]
     if not known:
@@ -278,7 +280,7 @@ def _rho(pair: Pair, relative_width: Fraction) -> Interval:
     bits = (relative_width.denominator // relative_width.numerator).bit_length() + _RHO_SPARE_BITS
     while precision <= MAX_PRECISION:
         with ctx.workprec(precision):
-            known = _divergence(_apart(pair)[1])(Fraction(2))
+            known = _divergence(_without_gaussian(pair)[1])(Fraction(2))
             accurate = known.rel_accuracy_bits() >= bits or 2 * precision > MAX_PRECISION
             if known.is_finite() and accurate:
                 return _supremum(pair, relative_width)
@@ -289,7 +291,7 @@ def _rho(pair: Pair, relative_width: Fraction) -> Interval:
 
 
 def _supremum(pair: Pair, relative_width: Fraction) -> Interval:
-    steady, rest = _apart(pair)
+    steady, rest = _without_gaussian(pair)
     divergence = _divergence(rest)
 
     def bound(low: Fraction, high: Fraction | None) -> arb:
@@ -323,7 +325,7 @@ def _supremum(pair: Pair, relative_width: Fraction) -> Interval:
         best = best.max(value)
         for part in ((low, middle), (middle, high)):
             known = bound(*part).min(most)
-            heapq.heappush(heap, (_urgency(known), *part, known))
+            heapq.heappush(heap, (_heap_key(known), *part, known))
     found = Interval.between(steady + best, steady + heap[0][3])
     raise UndecidedError(
         f"rho was not found to relative width {float(relative_width):.1e} within {splits} splits; "
@@ -333,12 +335,12 @@ def _supremum(pair: Pair, relative_width: Fraction) -> Interval:
     )
 
 
-def _urgency(bound: arb) -> float:
+def _heap_key(bound: arb) -> float:
     """Return a heap key that decreases as the bound increases."""
     return -float(bound.upper().log()) if bound.is_finite() else -math.inf
 
 
-def _apart(pair: Pair) -> tuple[arb, list[Factor]]:
+def _without_gaussian(pair: Pair) -> tuple[arb, list[Factor]]:
     """Return Σ D_a/a of the Gaussian factors, the same at every order, and the other factors."""
     if not isinstance(pair, Product):
         return arb(0), [(pair, 1)]

@@ -96,13 +96,13 @@ root search."""
 _STEPS, _SETTLED = 40, 1e-7
 """Largest number of Newton steps, and the error of ln δ after which one more step is exact to float
 precision."""
-_FOR_ONE = 1 << 12
+_MOST_PER_QUERY = 1 << 12
 """Largest number of nodes times releases of a new line per query so far; these take 0.2 s."""
 _FEW = 3
 """Largest number of different releases for which a line is planned with all of them."""
 _LINES = 4
 """Number of lines kept for the compositions with one first sampled release."""
-_AGAIN = 1.3
+_RETRY_RATIO = 1.3
 """After a failure a new line is tried only if the number of releases changed by this factor."""
 
 
@@ -404,11 +404,11 @@ class _Lines:
 
     def _is_long(self) -> bool:
         """Whether the last planned line is too long for the number of queries so far."""
-        return self._needed > _FOR_ONE * self._asked
+        return self._needed > _MOST_PER_QUERY * self._asked
 
-    def is_vain(self, product: Product) -> bool:
+    def is_pointless(self, product: Product) -> bool:
         """Whether a line failed for a similar number of releases, or a new one is too long."""
-        alike = 1 / _AGAIN < self._vain / FOURIER.loss(product).count < _AGAIN
+        alike = 1 / _RETRY_RATIO < self._vain / FOURIER.loss(product).count < _RETRY_RATIO
         return alike or self._is_long()
 
     def failed(self, product: Product) -> None:
@@ -462,17 +462,17 @@ def inverse(pairs: Sequence[Pair], delta: ExactReal, relative_width: Fraction) -
         return None
     bits, found = accuracy(relative_width / 4), list[tuple[float, _Sum]]()
     for product, lines in known:
-        best = lines.root(product, log_delta) or _anew(product, lines, log_delta, bits)
+        best = lines.root(product, log_delta) or _on_new_line(product, lines, log_delta, bits)
         if best is None:
             return None
         found.append(best)
     worst = max(range(len(found)), key=lambda i: found[i][0])
     product, lines = known[worst]
     root, terms = found[worst]
-    interval = _beside(terms, delta, root, relative_width)
+    interval = _root_of(terms, delta, root, relative_width)
     if interval is None:
-        again = _anew(product, lines, log_delta, bits)
-        interval = None if again is None else _beside(again[1], delta, again[0], relative_width)
+        again = _on_new_line(product, lines, log_delta, bits)
+        interval = None if again is None else _root_of(again[1], delta, again[0], relative_width)
         if interval is None:
             lines.failed(product)
             return None
@@ -482,7 +482,7 @@ def inverse(pairs: Sequence[Pair], delta: ExactReal, relative_width: Fraction) -
         if i != worst:
             lines.epsilon, terms = found[i]
             if not terms.at(upper) < limit:
-                again = _anew(product, lines, log_delta, bits)
+                again = _on_new_line(product, lines, log_delta, bits)
                 if again is None or not again[1].at(upper) < limit:
                     return None
     return interval
@@ -496,7 +496,7 @@ def hockey_stick(pairs: Sequence[Pair], epsilon: ExactReal, relative_width: Frac
     known, found = _of(pairs, epsilon), list[arb]()
     for product, lines in known or ():
         value = lines.value(product, epsilon, relative_width)
-        if value is None and not lines.is_vain(product):
+        if value is None and not lines.is_pointless(product):
             log_delta = product.known.log_delta(at)
             if log_delta is None or not -math.inf < log_delta < _LARGEST_LOG_DELTA:
                 return None
@@ -510,11 +510,11 @@ def hockey_stick(pairs: Sequence[Pair], epsilon: ExactReal, relative_width: Frac
     return most(found) if found else None
 
 
-def _anew(
+def _on_new_line(
     product: Product, lines: _Lines, log_delta: float, bits: int
 ) -> tuple[float, _Sum] | None:
     """Return the root for a composition and its terms on a new line, or None."""
-    if lines.is_vain(product):
+    if lines.is_pointless(product):
         return None
     guess = product.known.epsilon(log_delta)
     if guess is None or not 0 < guess < math.inf:
@@ -528,10 +528,10 @@ def _anew(
     return root, made
 
 
-def _beside(
+def _root_of(
     terms: _Sum, delta: ExactReal, root: float, relative_width: Fraction
 ) -> Interval | None:
     def excess(epsilon: ExactReal) -> arb:
         return (terms.at(epsilon) / delta.ball()).log()
 
-    return solve.beside(excess, Fraction(root), relative_width=relative_width)
+    return solve.root_near(excess, Fraction(root), relative_width=relative_width)

@@ -88,7 +88,7 @@ def threshold(
         value = refined(family(at)[worst], width).hockey_stick(epsilon)
         return (value / delta.ball()).log() if value > 0 else arb.neg_inf()
 
-    found = solve.beside(excess, Fraction(root), relative_width=relative_width)
+    found = solve.root_near(excess, Fraction(root), relative_width=relative_width)
     if found is None:
         return None
     with ctx.workprec(START_PRECISION):

@@ -302,7 +302,7 @@ def _search(pair: Pair, level: ExactReal, bits: int, *, power: bool) -> arb:
             break
         if not curve.visit(epsilon):  # undecided: q may equal α, or ε may be at an atom
             blurs += 1
-            step = max(_nudge(epsilon), curve.blur)
+            step = max(_small_step(epsilon), curve.blur)
             for direction in (-1, 1):
                 steps = (direction * step * 16**k for k in range(_WIDENINGS))
                 any(curve.visit(epsilon + step) for step in steps)
@@ -397,22 +397,22 @@ class _Curve:
         rise = ball(test.epsilon).exp() * test.gap
         if self._power:
             kept = arb(1) if test.score < 0 else _clipped(self._alpha / tails.q_above)
-            self._take(tails.p_above * kept, tails.p_above - rise)
+            self._tighten(tails.p_above * kept, tails.p_above - rise)
         else:
             lost = arb(0) if test.score < 0 else _clipped(test.gap / tails.q_above)
-            self._take(tails.p_below + rise, tails.p_below + tails.p_above * lost)
+            self._tighten(tails.p_below + rise, tails.p_below + tails.p_above * lost)
 
     def _bound_by_chord(self, above: _Test, below: _Test) -> None:
         """Apply the bound by the chord. Nothing cancels, as one gap is > 0 and the other < 0."""
         weight = 1 / (above.gap - below.gap)
         if self._power:
             chord = above.gap * below.tails.p_above - below.gap * above.tails.p_above
-            self._take(chord * weight, self._upper)
+            self._tighten(chord * weight, self._upper)
         else:
             chord = above.gap * below.tails.p_below - below.gap * above.tails.p_below
-            self._take(self._lower, chord * weight)
+            self._tighten(self._lower, chord * weight)
 
-    def _take(self, lower: arb, upper: arb) -> None:
+    def _tighten(self, lower: arb, upper: arb) -> None:
         """Update both bounds; a new one by a wide ball does not replace a sharper one."""
         if not lower.is_nan():
             self._lower = self._lower.max(lower.lower())
@@ -462,9 +462,9 @@ def _chord_slope(above: Tails, below: Tails) -> Fraction | None:
     if not (slope.is_finite() and slope > 0):
         return None
     epsilon = solve.fraction(slope.log().mid())
-    return epsilon + _nudge(epsilon)
+    return epsilon + _small_step(epsilon)
 
 
-def _nudge(epsilon: Fraction) -> Fraction:
+def _small_step(epsilon: Fraction) -> Fraction:
     """Return a step that is small, but larger than rounding errors at the current precision."""
     return max(abs(epsilon), Fraction(1)) / (1 << (ctx.prec - _SPARE_BITS + 6))

@@ -821,11 +821,11 @@ def _allocation(sigma: ExactReal, loop: Loop) -> _Ends:
     (_, epochs), t, k = loop.whole_epochs, loop.full_batches, loop.group
     zeroed = shared_noise(sigma, t, epochs, k), Adjacency.ADD_REMOVE
     moved = times(Gaussian(sigma, 2 * k), epochs), Adjacency.REPLACE_ONE
-    attained = [*gathered(sigma, t, epochs, k), _added_up(sigma, t * epochs, 2 * k * epochs)]
+    attained = [*gathered(sigma, t, epochs, k), _sum_of_steps(sigma, t * epochs, 2 * k * epochs)]
     return _Ends((moved,), tuple((each, Adjacency.ADD_REMOVE) for each in attained), twice=zeroed)
 
 
-def _added_up(sigma: ExactReal, steps: int, moves: int) -> Mechanism:
+def _sum_of_steps(sigma: ExactReal, steps: int, moves: int) -> Mechanism:
     """Return the Gaussian release that the sum of all noisy sums is."""
     return Gaussian(sigma * ExactReal.of_root(Fraction(steps)), moves)
 
@@ -838,7 +838,9 @@ def _shuffled(sigma: ExactReal, loop: Loop, *, added: bool) -> _Ends:
     least: tuple[Asked, ...] = ()
     if k > 1 and done:
         steps = done * math.ceil(1 / loop.share)
-        least = ((_added_up(sigma, steps, (1 if added else 2) * k * done), Adjacency.ADD_REMOVE),)
+        least = (
+            (_sum_of_steps(sigma, steps, (1 if added else 2) * k * done), Adjacency.ADD_REMOVE),
+        )
 
     def below(delta: ExactReal) -> Decimal:
         if not done or not full or delta.sign == 0 or k > 1:
@@ -912,7 +914,7 @@ _KNOWN: dict[tuple[str, str], Callable[[ExactReal, Loop], _Ends]] = {
 """Bounds for a scheme under a relation other than its own, by scheme and relation."""
 
 
-_APART = Fraction(1, 1000)
+_BOUNDS_WIDTH = Fraction(1, 1000)
 """Relative width of each of two bounds that are several percent apart; more digits take long."""
 TRUNCATED, REPLACED = "truncated-poisson", "with-replacement"
 """Names of the schemes that are referred to in several places."""
@@ -1043,7 +1045,7 @@ def _with_replacement(sigma: ExactReal, loop: Loop, neighbours: str = "replace-o
     relation = Adjacency.ADD_REMOVE if added else Adjacency.REPLACE_ONE
 
     def ends(delta: ExactReal) -> tuple[Interval, str]:
-        width = None if added else _APART
+        width = None if added else _BOUNDS_WIDTH
         upper = run.upper(delta, relation, width)
         lower = run.lower(delta, 1 if neighbours == "zero-out" else 2, width)
         reason = (

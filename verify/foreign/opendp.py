@@ -18,7 +18,7 @@ from dpassay.accountant.mechanisms.additive.gaussian import Gaussian
 from dpassay.accountant.mechanisms.additive.integers import DiscreteGaussian, DiscreteLaplace
 from dpassay.accountant.mechanisms.additive.laplace import Laplace
 from dpassay.accountant.mechanisms.selection.candidates import ExponentialMechanism, PermuteAndFlip
-from dpassay.accountant.mechanisms.selection.tests import (
+from dpassay.accountant.mechanisms.selection.thresholds import (
     DiscreteLaplaceThreshold,
     GaussianThreshold,
     LaplaceThreshold,

@@ -436,8 +436,8 @@ def _laws(
     base, others = shuffled.users + 1, {0: one}
     for c, law in zip(held, chances, strict=True):
         if shuffled.others[c]:
-            others = _together(others, _multinomial(law, shuffled.others[c], base, one))
-    first, second = (_together(others, _multinomial(law, 1, base, one)) for law in chances[:2])
+            others = _convolution(others, _multinomial(law, shuffled.others[c], base, one))
+    first, second = (_convolution(others, _multinomial(law, 1, base, one)) for law in chances[:2])
     codes = [code for code, _ in _histograms(shuffled.users, len(kinds))]
     return [first.get(code, zero) for code in codes], [second.get(code, zero) for code in codes]
 
@@ -460,7 +460,7 @@ def _multinomial(chances: Sequence[T], trials: int, base: int, one: T) -> dict[i
     return {code: weight for code, _, weight in found}
 
 
-def _together(one: dict[int, T], other: dict[int, T]) -> dict[int, T]:
+def _convolution(one: dict[int, T], other: dict[int, T]) -> dict[int, T]:
     """Return the law of the sum of two independent histograms: the convolution of two laws."""
     if len(one) < len(other):
         one, other = other, one

@@ -123,7 +123,7 @@ class TableLaws(FiniteLaws):
         if (exact := self.rational_masses(index)) is not None:
             return exact
         with ctx.workprec(_BITS):
-            p, q = ([_around(b) for b in law] for law in self.masses(index))
+            p, q = ([_ends_of(b) for b in law] for law in self.masses(index))
         return masses(hull(over(p, q)))
 
     def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
@@ -156,7 +156,7 @@ def _log_ratio(p: Entry, q: Entry) -> ExactReal | None:
     return None if exponent is None else ExactReal.of_quotient(exponent)
 
 
-def _around(value: arb) -> Ends:
+def _ends_of(value: arb) -> Ends:
     return max(fraction(value.lower()), Fraction(0)), fraction(value.upper())
 
 

@@ -344,7 +344,7 @@ class AboveThreshold(Mechanism):
     shares of the two halves that are above the threshold then differ as the laws of the noise do. A
     stream without noise on its answers does the same for any count: if the answers rise slowly,
     neighbours differ in which half first exceeds the threshold. The other proofs are comments in
-    `dpassay.accountant.mechanisms.selection.tests`.
+    `dpassay.accountant.mechanisms.selection.thresholds`.
     """
 
     example = "AboveThreshold(threshold_scale=2, query_scale=4)"
@@ -361,7 +361,7 @@ class AboveThreshold(Mechanism):
     )
 
     @property
-    def _tells_all(self) -> bool:
+    def _is_unbounded(self) -> bool:
         return self.variant == "endless" or not self.query_scale
 
     @property
@@ -377,7 +377,7 @@ class AboveThreshold(Mechanism):
     @property
     def dominated_by(self) -> Mechanism | None:
         """An ε-DP mechanism with ε the largest loss; no privacy if it is infinite."""
-        if self._tells_all:
+        if self._is_unbounded:
             return None
         largest = self._pair.known.max_loss()
         return _CERTAIN if largest is None else Guaranteed(largest)
@@ -388,7 +388,7 @@ class AboveThreshold(Mechanism):
 
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return one pair that stands for all pairs of streams."""
-        if self._tells_all:
+        if self._is_unbounded:
             (certain,) = _CERTAIN.worst_case(adjacency).remove
             return WorstCase.symmetric(
                 certain, "Some streams distinguish neighbours with certainty."

@@ -243,7 +243,7 @@ def deployments(findings: list[Finding]) -> str:
     for name, aspects in found.items():
         source = next(f.source for each in aspects.values() for f in each)
         lines = [
-            f"- **{aspect}.** {' '.join(map(_told, each))}"
+            f"- **{aspect}.** {' '.join(map(_in_words, each))}"
             for aspect, each in aspects.items()
             if each
         ]
@@ -257,7 +257,7 @@ def _verdicts(findings: list[Finding]) -> str:
     return ", ".join(word.value for word in words) or ("said" if findings else "—")
 
 
-def _told(finding: Finding) -> str:
+def _in_words(finding: Finding) -> str:
     """Return what is said of a deployment, and what was decided or is asked."""
     if finding.formal == SAID:
         return finding.statement

@@ -137,7 +137,7 @@ def masses(mechanism: Mechanism, up_to: int) -> list[float]:
 _EPSILON, _ETA, _SUPPORT = "2.18", "4/5", 6
 _TILDE = 0.0049
 """The paper's rounded δ̃."""
-_BESIDE = 0.12
+_OFFSET = 0.12
 """Horizontal offset between the points of two laws."""
 
 
@@ -172,7 +172,7 @@ def _draw_1(table: Table) -> style.Figure:
     with style.panels(1, 3, height=3.3) as (figure, (plain, log, profile)):
         for axes, shown in ((plain, names[:2]), (log, names)):
             for place, name in enumerate(shown):  # all laws are on the integers: offset them
-                shift = _BESIDE * (place - (len(shown) - 1) / 2)
+                shift = _OFFSET * (place - (len(shown) - 1) / 2)
                 xs, ys = table.points("x", "y", panel="law", curve=name)
                 there = [(x + shift, y) for x, y in zip(xs, ys, strict=True) if y > 0]
                 axes.plot(*zip(*there, strict=True), label=name, **LOOKS[str(name)].dots())

@@ -48,7 +48,7 @@ _GUARD_BITS = 16
 """Bits to which a solution is more accurate than the requested width."""
 _DIGITS = 15
 """Digits of the δ of the laws in `Solution.reached`."""
-_MORE_LAWS = 3
+MORE_LAWS = 3
 """How often the number of laws is doubled; each time takes 4 to 8 times as long."""
 
 
@@ -188,7 +188,7 @@ def optimal_count_noise(
     best: Solution | None = None
     why = ""
     try:
-        for answer in _answers(problem, bits):
+        for answer in proved_answers(problem, bits):
             found = timed(answer)
             best = found if best is None else min(best, found, key=_width)
             if _width(best) <= relative_width * Fraction(best.delta.upper):
@@ -227,7 +227,7 @@ def _with_solver(solution: Solution, solver: str) -> Solution:
     return replace(solution, solver_answer=about)
 
 
-def _answers(problem: CountNoiseProblem, bits: int) -> Iterator[Answer]:
+def proved_answers(problem: CountNoiseProblem, bits: int) -> Iterator[Answer]:
     """Yield proved answers in order of increasing cost."""
     if problem.objective == "true-delta":
         yield from true_answers(problem, bits)
@@ -238,7 +238,7 @@ def _answers(problem: CountNoiseProblem, bits: int) -> Iterator[Answer]:
     # D + 1 laws are nearly always enough, except if the least count is large: for E = 2, η = 9/20,
     # D = 3 and the counts 3..7, the law of 6 cannot serve 7 as well.
     own = problem.columns
-    for _ in range(1 + _MORE_LAWS):
+    for _ in range(1 + MORE_LAWS):
         yield from answers(problem, bits, own=own)
         if problem.counts is None or own >= problem.counts:
             return

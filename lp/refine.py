@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_PATIENCE = 5
+_MOST_STALLS = 5
 """Corrections without progress after which refinement stops; most programs need two in all."""
 _LESS = 4
 """log₂ of the factor by which the magnification is reduced after a correction without progress."""
@@ -84,7 +84,7 @@ def optimal_basis(
             stalled += 1
         if least == -math.inf:
             return best
-        if stalled == _PATIENCE:
+        if stalled == _MOST_STALLS:
             break
         if dear > -math.inf:
             gain = max(gain, -int(dear)) - _LESS * stalled

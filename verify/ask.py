@@ -163,7 +163,7 @@ def _labels(text: str, kind: str) -> list[str]:
     return [known.get(name, "") for name in names]
 
 
-def said_once(said: dict[str, str], given: dict[str, Any]) -> dict[str, Any]:
+def merged(said: dict[str, str], given: dict[str, Any]) -> dict[str, Any]:
     """Return the words of a sentence and those given as arguments.
 
     Raises InvalidInputError if one is in both.
@@ -236,7 +236,7 @@ def split_neighbours(claim: Any, adjacency: Any) -> tuple[Any, Any]:
     """Return a claim without its neighbours, and its neighbours or those named separately."""
     if not isinstance(claim, Mapping) or "adjacency" not in claim:
         return claim, adjacency
-    words = said_once(dict(claim), {"adjacency": adjacency})
+    words = merged(dict(claim), {"adjacency": adjacency})
     relation = Adjacency.read(words.pop("adjacency"))
     return words, None if relation is None else relation.value
 
@@ -312,7 +312,7 @@ def _claim(about: Claim | Mechanism | str, words: dict[str, Any]) -> Claim:
         )
     if isinstance(about, str):
         about, said = read_sentence(about)
-        words = said_once(said, words)
+        words = merged(said, words)
     claims = claims_about(read_mechanism(about), source="Python", **words)
     if len(claims) != 1:
         raise InvalidInputError(f"Expected one claim about the mechanism. {ONE_CLAIM}")

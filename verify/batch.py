@@ -70,10 +70,12 @@ def concluded(claims: Sequence[Claim], outcomes: Mapping[int, Outcome]) -> dict[
     found = {index: o.finding for index, o in sorted(outcomes.items()) if o.finding is not None}
     findings = conclude([claims[index] for index in found], list(found.values()))
     final = dict(zip(found, findings, strict=True))
-    return {index: _with(outcome, final.get(index)) for index, outcome in sorted(outcomes.items())}
+    return {
+        index: _consistent(outcome, final.get(index)) for index, outcome in sorted(outcomes.items())
+    }
 
 
-def _with(outcome: Outcome, finding: Finding | None) -> Outcome:
+def _consistent(outcome: Outcome, finding: Finding | None) -> Outcome:
     """Return an outcome with what became of its finding, and a certificate that says the same."""
     data = outcome.certificate
     if data is not None and finding is not None and finding.verdict is Verdict.ARGUED:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # --- Processes that work for another one, and end when it does ------------------------------------
 
-_GLANCE = 1.0
+_POLL_SECONDS = 1.0
 """Seconds between two looks at whether the parent is still there."""
 
 
@@ -71,7 +71,7 @@ def end_with(parent: int) -> None:
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(_GLANCE)
+            time.sleep(_POLL_SECONDS)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
@@ -81,7 +81,7 @@ def end_with(parent: int) -> None:
 # A call that takes more ends that process, and nothing else; the next one has a new process.
 # Nothing has to be interrupted in the middle of a calculation.
 
-_PATIENCE = 20
+_CLOCK_FACTOR = 20
 """How much longer a call may take by the clock, on a machine that is busy."""
 
 
@@ -104,7 +104,7 @@ class Limited(AbstractContextManager["Limited"]):
         started = time.monotonic()
         try:
             self._pipe.send(argument)
-            if self._pipe.poll(self._seconds * _PATIENCE):
+            if self._pipe.poll(self._seconds * _CLOCK_FACTOR):
                 result: tuple[Any, str] = self._pipe.recv()
                 return result
         except (EOFError, OSError):

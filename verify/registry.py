@@ -56,7 +56,7 @@ _NOISES = {
 """Noise of which a text may say all: its sensitivity, and the argument and words of its scale."""
 _PERIOD = re.compile(r"\b(hour|quarter-day|day|week|month|quarter|year|event|trip|query)\b", re.I)
 _NEIGHBOURS = re.compile(r"\b(add|remov|delet|symmetric dist|modif|replac|substitut|chang)", re.I)
-_NOTHING_SAID = re.compile(r"\bno (information|details)|not (specifically )?mention", re.I)
+_SAYS_NOTHING = re.compile(r"\bno (information|details)|not (specifically )?mention", re.I)
 
 
 def claim_file(text: str, origin: str = "entry") -> dict[str, Any]:
@@ -321,7 +321,7 @@ def _composition(entry: _Entry) -> Claims:
         }
     yield from _parts(entry)
     composition = entry.text(path)
-    if not composition or _NOTHING_SAID.search(composition):
+    if not composition or _SAYS_NOTHING.search(composition):
         many = entry.text(f"{_DEPLOYED}.deployment_model.release_type") == "Many releases"
         over = " Over how many releases is one unit protected?" * many
         question = f"Which queries are made, and how do their losses add up?{over}"

@@ -112,7 +112,7 @@ def show_table(findings: Sequence[Finding], stream: TextIO) -> None:
         Row(
             (finding.verdict.value, _name(finding), _factor(finding)),
             floats_in_short(finding.formal),
-            _why(finding),
+            _cause(finding),
             f"bold {STYLES[finding.verdict]}",
         )
         for finding in worst_first(findings)
@@ -121,7 +121,7 @@ def show_table(findings: Sequence[Finding], stream: TextIO) -> None:
     show_rows([head, *rows], stream, caption=counts(findings))
 
 
-def _why(finding: Finding) -> str:
+def _cause(finding: Finding) -> str:
     """Return the cause of a refutation, or what was found."""
     if not finding.verdict.is_false:
         return ""
@@ -158,7 +158,12 @@ def details(finding: Finding) -> list[tuple[str, str]]:
             "remedy" if finding.verdict is Verdict.REFUTED else "correction",
             remedy(finding) or finding.correction,
         ),
-        ("in words", "" if _bare(said[3:-1]) in _bare(finding.formal) else f"“{said}”"),
+        (
+            "in words",
+            ""
+            if _without_brackets(said[3:-1]) in _without_brackets(finding.formal)
+            else f"“{said}”",
+        ),
         ("note", finding.note),
         ("expected", finding.expected),
         ("source", "" if finding.source in TYPED else finding.source),
@@ -209,25 +214,25 @@ def _in_words(entry: Comparison, finding: Finding) -> str:
     if entry.other_name != "claimed":
         text += f" against {entry.other_name} {entry.other}"
     else:
-        text += f" ({_as_said(entry.other)} claimed{_beside(entry.name, finding)})"
+        text += f" ({_in_short(entry.other)} claimed{_other_numbers(entry.name, finding)})"
     return f"{text}: {entry.factor}" if entry.factor else text
 
 
-def _beside(name: str, finding: Finding) -> str:
+def _other_numbers(name: str, finding: Finding) -> str:
     """Say at which other claimed numbers a true one was computed."""
     others = [key for key in ("epsilon", "delta", "order") if key in finding.claimed]
     shown = {key: _number(finding.claimed[key]) or finding.claimed[key] for key in others}
-    return "".join(f", at {key} {_as_said(value)}" for key, value in shown.items() if key != name)
+    return "".join(f", at {key} {_in_short(value)}" for key, value in shown.items() if key != name)
 
 
-def _as_said(value: Interval | str) -> str:
+def _in_short(value: Interval | str) -> str:
     """Return a claimed number as numbers are written, 1e-5 for 0.00001."""
     if isinstance(value, Interval) and value.lower == value.upper:
         return in_short(value.lower)
     return str(value)
 
 
-def _bare(text: str) -> str:
+def _without_brackets(text: str) -> str:
     """Return a text without brackets, so that "1/3-GDP" and "(1/3)-GDP" are the same."""
     return text.translate({ord(bracket): None for bracket in "()"})
 

@@ -17,13 +17,13 @@ from dpassay.accountant.errors import one_line
 
 # --- Progress of a long run, on stderr: a line that is rewritten, or now and then a new line ------
 
-_QUIET_SECONDS = 1.0
+QUIET_SECONDS = 1.0
 """Seconds before anything is shown: short runs stay quiet."""
 _REWRITE_SECONDS = 0.1
 """Seconds between two states on a terminal."""
 _LINE_SECONDS = 10.0
 """The same in a file, where every one is a line."""
-_TICK_SECONDS = 0.5
+TICK_SECONDS = 0.5
 """Seconds between two looks at the clock while one thing is computed."""
 _SHOWN = 40
 """Characters of what is being done."""
@@ -43,7 +43,7 @@ class Line:
         """Show the news, if some time has passed; `what` only where the line is rewritten."""
         now = time.monotonic()
         pause = _REWRITE_SECONDS if self._live else _LINE_SECONDS
-        if self._silent or now - self._started < _QUIET_SECONDS or now - self._shown < pause:
+        if self._silent or now - self._started < QUIET_SECONDS or now - self._shown < pause:
             return
         self._shown = now
         text = f"dpassay: {text}, {now - self._started:.0f} s"
@@ -91,7 +91,7 @@ def working(stream: TextIO, *, silent: bool = False) -> Iterator[None]:
     line, done = Line(stream), threading.Event()
 
     def tick() -> None:
-        while not done.wait(_TICK_SECONDS):
+        while not done.wait(TICK_SECONDS):
             line.say("computing")
 
     clock = threading.Thread(target=tick, daemon=True)

@@ -20,7 +20,7 @@ from dpassay.accountant.release.lattice import RESOLUTION, LatticeSampler, indep
 
 # --- Noise of a counter, output by output ---------------------------------------------------------
 
-_BUFFERED: Final = 1 << 13
+BUFFERED: Final = 1 << 13
 """Variables drawn at once: fewer take longer per variable, more are wasted on a short stream."""
 
 
@@ -111,10 +111,11 @@ class NoiseSource:
     def one(self) -> fmpq:
         """Return the next variable, from a buffer."""
         if not self._ready:
-            self._ready = self._draw(_BUFFERED)
+            self._ready = self.draw_integers(BUFFERED)
         return self._ready.pop()
 
-    def _draw(self, count: int) -> list[fmpq]:
+    def draw_integers(self, count: int) -> list[fmpq]:
+        """Return `count` numbers of steps."""
         drawn = self._sampler.whole_steps(np.zeros((count, 1)), rng=self.rng)[:, 0]
         return [fmpq(steps) for steps in drawn.tolist()]
 

@@ -156,7 +156,7 @@ _ARITHMETIC_DIGITS = 45
 """Digits of sums and products of enclosures; most ends have a few less."""
 _ZERO = Decimal(0)
 _LARGEST_POWER = MAX_EMAX // 2
-_LONGEST_EXPANSION = 1 << 15  # larger binary exponents are not expanded to decimals exactly
+LONGEST_EXPANSION = 1 << 15  # larger binary exponents are not expanded to decimals exactly
 
 
 @functools.cache
@@ -170,7 +170,7 @@ def _round(endpoint: arb, digits: int, rounding: str) -> Decimal:
     if not endpoint.is_finite():
         return Decimal("Infinity") if endpoint > 0 else Decimal("-Infinity")
     mantissa, exponent = (int(part) for part in endpoint.man_exp())
-    if abs(exponent + mantissa.bit_length()) > _LONGEST_EXPANSION:
+    if abs(exponent + mantissa.bit_length()) > LONGEST_EXPANSION:
         return _round_far(endpoint, digits, rounding)
     context = decimal_context(digits, rounding)
     if exponent >= 0:
@@ -574,7 +574,7 @@ def _decimal_ball(value: Decimal) -> arb:
     if value.is_infinite():
         return arb.pos_inf() if value > 0 else arb.neg_inf()
     sign, digits, exponent = value.as_tuple()
-    if isinstance(exponent, int) and abs(exponent) > _LONGEST_EXPANSION:
+    if isinstance(exponent, int) and abs(exponent) > LONGEST_EXPANSION:
         mantissa = ball(Fraction(Decimal((sign, digits, 0))))
         return mantissa * arb(10) ** exponent
     return ball(Fraction(value))

@@ -32,7 +32,7 @@ _TRAINING_SHARE = 0.6
 _KINDS = ("printed", "verified")
 _RANGE = ("", "_least", "_most")
 _EXACT = "Gaussian, exact"
-_BESIDE = 0.008
+_OFFSET = 0.008
 """Horizontal offset between the markers of two mechanisms, in nats."""
 _PPCA = ("printed", "PPCA")
 _SHARE = 0.576
@@ -191,7 +191,7 @@ def draw(table: Table) -> style.Figure:
                     above = [high - y for y, high in zip(ys, most, strict=True)]
                     look = looks[str(name)]
                     axes.errorbar(
-                        [x + _BESIDE * (place - len(NAMES) / 2) for x in xs], ys, [below, above],
+                        [x + _OFFSET * (place - len(NAMES) / 2) for x in xs], ys, [below, above],
                         label=str(name), marker=look.marker, capsize=2, elinewidth=0.8,
                         **look.options(),
                     )  # fmt: skip

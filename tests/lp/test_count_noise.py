@@ -188,7 +188,7 @@ def test_without_a_solver_one_law_still_bounds_the_optimum(
     def fails(*_: object, **__: object) -> Any:
         raise UndecidedError("No scaling has a solution.")
 
-    monkeypatch.setattr("dpassay.lp.count_noise._answers", fails)
+    monkeypatch.setattr("dpassay.lp.count_noise.proved_answers", fails)
     found = optimal_count_noise(problem)
     assert found.delta.lower == 0
     assert optimum.upper <= found.delta.upper
@@ -329,7 +329,7 @@ def test_no_delta_is_needed_where_all_counts_share_their_outcomes() -> None:
 def test_what_is_reached_is_the_answer_unless_a_width_is_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dpassay.lp.count_noise._MORE_LAWS", 1)
+    monkeypatch.setattr("dpassay.lp.count_noise.MORE_LAWS", 1)
     problem = CountNoiseProblem(
         epsilon="0.5", eta="0.5", support=8, max_count=70, objective="true-delta"
     )

@@ -141,8 +141,8 @@ def test_news_is_one_line_that_is_rewritten(monkeypatch: pytest.MonkeyPatch) -> 
 def test_one_long_answer_says_on_a_terminal_that_it_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(terminal, "_QUIET_SECONDS", 0)
-    monkeypatch.setattr(terminal, "_TICK_SECONDS", 0.01)
+    monkeypatch.setattr(terminal, "QUIET_SECONDS", 0)
+    monkeypatch.setattr(terminal, "TICK_SECONDS", 0.01)
     screen, pipe = Terminal(), io.StringIO()
     for stream in (screen, pipe):
         with terminal.working(stream):

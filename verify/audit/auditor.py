@@ -35,9 +35,9 @@ from dpassay.verifier.ask import (
     bounded,
     in_words,
     is_notation,
+    merged,
     one_claim,
     read_sentence,
-    said_once,
 )
 from dpassay.verifier.audit.guarantees import (
     Claim,
@@ -260,7 +260,7 @@ def _in_words(mechanism: Any, words: dict[str, Any]) -> tuple[Any, dict[str, Any
     if not isinstance(mechanism, str):
         return mechanism, words
     about, said = read_sentence(mechanism)
-    return named(about), said_once(said, words)
+    return named(about), merged(said, words)
 
 
 def _listed(pair: Datasets | None, pairs: Iterable[Datasets] | None) -> Iterable[Datasets] | None:

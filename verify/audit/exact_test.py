@@ -174,7 +174,9 @@ def least_rate(hits: ArrayLike, runs: ArrayLike, level: float) -> Array:
     k, n = np.broadcast_arrays(k, n)
     some = np.maximum(k, 1.0)
     guess = special.betaincinv(some, n - some + 1, level) * (1 - _NEARLY)
-    rate = _pushed(lambda x: at_least(some, n, x), guess, np.zeros(k.shape), some / n, level)
+    rate = _halved_to_level(
+        lambda x: at_least(some, n, x), guess, np.zeros(k.shape), some / n, level
+    )
     return np.where(k > 0, rate, 0.0)
 
 
@@ -184,11 +186,11 @@ def largest_rate(hits: ArrayLike, runs: ArrayLike, level: float) -> Array:
     k, n = np.broadcast_arrays(k, n)
     some = np.minimum(k, n - 1)
     guess = np.minimum(special.betainccinv(some + 1, n - some, level) * (1 + _NEARLY), 1.0)
-    rate = _pushed(lambda x: at_most(some, n, x), guess, np.ones(k.shape), some / n, level)
+    rate = _halved_to_level(lambda x: at_most(some, n, x), guess, np.ones(k.shape), some / n, level)
     return np.where(k < n, rate, 1.0)
 
 
-def _pushed(
+def _halved_to_level(
     tail: Callable[[Array], Array], guess: Array, safe: Array, bold: Array, level: float
 ) -> Array:
     """Return the guesses that are just on the safe side of the level; find the others by halving.

@@ -216,7 +216,7 @@ Values: TypeAlias = NDArray[np.float64]
 
 _MOST_COORDINATES = 24
 """Entries that are all examined; of more, the six that differ most."""
-_ROWS_LOOKED_AT = 4000
+_ROWS_EXAMINED = 4000
 """Training runs on each side that show whether outputs repeat, and what wide outputs show."""
 _ROWS_RANKED = 20_000
 """Training runs on each side that rank the entries of wide outputs: they show 0.03 deviations."""
@@ -306,15 +306,15 @@ def plain(first: Matrix, second: Matrix, *, codes: range = range(0)) -> Iterable
     """Propose entries, cells, whole rows and special values; `codes` are categories."""
     width = first.shape[1]
     if width > _WIDE:
-        first, second = (side[:_ROWS_LOOKED_AT] for side in (first, second))
+        first, second = (side[:_ROWS_EXAMINED] for side in (first, second))
     sides = (first, second)
     if any(np.issubdtype(side.dtype, np.floating) for side in sides):
         for of, is_odd in _ODD.items():
             if any(is_odd(side).any() for side in sides):
                 name = f"number of entries that are {of}"
                 yield Feature("count", name, {"of": of}, discrete=True)
-    looked_at = np.concatenate([first[:_ROWS_LOOKED_AT], second[:_ROWS_LOOKED_AT]])
-    if 1 < width <= _WIDE and len(np.unique(looked_at, axis=0)) <= len(looked_at) // 8:
+    examined = np.concatenate([first[:_ROWS_EXAMINED], second[:_ROWS_EXAMINED]])
+    if 1 < width <= _WIDE and len(np.unique(examined, axis=0)) <= len(examined) // 8:
         yield whole_row()
     for index in coordinates(first, second):
         entry = _no_nan(np.concatenate([side[:, index] for side in sides]))
@@ -603,7 +603,7 @@ _MOST_DIFFERENCES = 64
 """Differences from the first and from the last entry: they double the cost of each entry."""
 _MOST_ENTRIES, _LEAST_ROWS = 2_000_000, 2000
 """Entries, and the least rows, from which features of bits are learned: more adds little."""
-_GLANCED = 20_000
+_ENTRIES_IN_SHORT = 20_000
 """Entries of a side that are enough for bits that are not part of the claim."""
 _LISTED = 12
 """Views that become features, those with the clearest contrast; each gives up to three."""
@@ -611,15 +611,15 @@ _BINADES = 12
 """Powers of two that separate cells, from the largest down: few outputs lie below."""
 _LEAST_ATOM = 4
 """A value that occurs so often is one that repeats: doubles hardly ever do so by chance."""
-_VALUES_LOOKED_AT = 4000
+_VALUES_EXAMINED = 4000
 """Entries of each side that show whether all are integers."""
 _SMALL = 2.0**40
 """Doubles below this have at least twelve bits for the fraction."""
 
 
-def glance(first: Matrix, second: Matrix) -> Iterable[Feature]:
+def bits_in_short(first: Matrix, second: Matrix) -> Iterable[Feature]:
     """Propose features of bits that are not part of the claim, learned from fewer runs."""
-    rows = max(_LEAST_ROWS, _GLANCED // max(1, first.shape[1]))
+    rows = max(_LEAST_ROWS, _ENTRIES_IN_SHORT // max(1, first.shape[1]))
     return bits(first[:rows], second[:rows])
 
 
@@ -703,7 +703,7 @@ def _binades(first: Matrix, second: Matrix, view: View) -> Values:
 
 def _are_whole(first: Matrix, second: Matrix) -> bool:
     """Whether all outputs are integers so small that doubles have room for fractions."""
-    both = np.concatenate([first[:_VALUES_LOOKED_AT], second[:_VALUES_LOOKED_AT]])
+    both = np.concatenate([first[:_VALUES_EXAMINED], second[:_VALUES_EXAMINED]])
     both = both[np.isfinite(both)]
     return bool((both == np.rint(both)).all() and (np.abs(both) < _SMALL).all())
 

@@ -75,7 +75,7 @@ _FINE = 500
 """Quantiles at which a feature is cut: an event misses its best threshold by 0.2 % of the runs."""
 _FEW = 8
 """A feature with at most this many values has few events, and all of them are examined."""
-LUCK = 3.0
+SPARE_DEVIATIONS = 3.0
 """Standard deviations by which the training counts may have been lucky, unless values are few."""
 
 
@@ -103,7 +103,7 @@ class Cells:
     """The lower edge of every cell but the first; for a discrete feature the value of each."""
     first: Array
     second: Array
-    luck: float
+    spare_deviations: float
     """Standard deviations by which the best of these events may exceed its mean by luck."""
 
     share: float = 1.0
@@ -144,8 +144,8 @@ def _intervals(feature: Feature, a: Values, b: Values, share: float) -> Cells:
         np.bincount(np.searchsorted(edges, side, side="right"), minlength=len(edges) + 1)
         for side in (a, b)
     )
-    luck = LUCK if len(p) > _FEW else 0.0
-    return Cells(feature, edges, p, q, luck, share, ends=(float(both[0]), float(both[-1])))
+    spare = SPARE_DEVIATIONS if len(p) > _FEW else 0.0
+    return Cells(feature, edges, p, q, spare, share, ends=(float(both[0]), float(both[-1])))
 
 
 def _smoothed(cells: Cells) -> Cells | None:
@@ -175,7 +175,7 @@ def _smoothed(cells: Cells) -> Cells | None:
     if np.max(np.abs(off) / (spread + 1)) > _CONTRADICTION:
         return None
     first, second = total * share, total * (1 - share)
-    return replace(cells, first=first, second=second, luck=0.0, is_fitted=True)
+    return replace(cells, first=first, second=second, spare_deviations=0.0, is_fitted=True)
 
 
 def _categories(feature: Feature, a: Values, b: Values, of: float) -> Cells:
@@ -190,8 +190,8 @@ def _categories(feature: Feature, a: Values, b: Values, of: float) -> Cells:
     p, q = (np.bincount(side[ranking], minlength=len(values)) for side in sides)
     order = np.argsort(np.log((p + 1.0) / (q + 1.0)), kind="stable")
     p, q = (np.bincount(side[counted], minlength=len(values)) for side in sides)
-    luck, share = (0.0, of) if few else (LUCK, of / 2)
-    return Cells(feature, values[order], p[order], q[order], luck, share)
+    spare, share = (0.0, of) if few else (SPARE_DEVIATIONS, of / 2)
+    return Cells(feature, values[order], p[order], q[order], spare, share)
 
 
 def rare_ends(cells: Cells, claim: Claimed) -> Iterable[Candidate]:
@@ -205,22 +205,24 @@ def rare_ends(cells: Cells, claim: Claimed) -> Iterable[Candidate]:
             step = -1 if upper else 1
             a, b = (np.cumsum(sides[i][::step])[:-1] for i in (favoured, 1 - favoured))
             n = float(sides[favoured].sum())
-            found = _clearest(a, b, n, claim)
+            found = _largest_excess(a, b, n, claim)
             if found is not None and (best is None or found[0] > best.objective):
                 score, point, index = found
                 top, bottom = (size - 1 - index, 0) if upper else (size, index + 1)
-                score = score / math.sqrt(cells.share) - luck(size)
+                score = score / math.sqrt(cells.share) - largest_deviation(size)
                 best = Candidate(score, point, cells, Design.SIDES, favoured, top, bottom, upper)
         if best is not None:
             yield best
 
 
-def luck(size: int) -> float:
+def largest_deviation(size: int) -> float:
     """Return about how many standard deviations the largest of so many normal deviates is."""
     return math.sqrt(2 * math.log(size))
 
 
-def _clearest(a: Array, b: Array, runs: float, claim: Claimed) -> tuple[float, Point, int] | None:
+def _largest_excess(
+    a: Array, b: Array, runs: float, claim: Claimed
+) -> tuple[float, Point, int] | None:
     """Return the largest excess over the claim among rare events, its point and its index."""
     held = np.flatnonzero((a >= _FEWEST) & (a + b <= 2 * _RARE * runs))
     if not len(held):
@@ -246,13 +248,13 @@ def rare_outcomes(first: Matrix, second: Matrix, claim: Claimed) -> Iterable[Rul
         for favoured in (0, 1):
             a, b = counts[favoured], counts[1 - favoured]
             n = float(a.sum())
-            found = _clearest(a, b, n, claim)
+            found = _largest_excess(a, b, n, claim)
             if found is None or (favoured in best and found[0] <= best[favoured][0]):
                 continue
             score, point, which = found
             each = Claimed.of([replace(point, delta=point.delta * 0)])
             beyond = excess(Design.SIDES, a, b, n, each)[0]
-            others = (beyond > luck(len(values)) + 1) & (a <= _RARE * n)
+            others = (beyond > largest_deviation(len(values)) + 1) & (a <= _RARE * n)
             chosen = values[np.union1d(np.flatnonzero(others), [which])]
             marks = np.append(np.ones(len(chosen), np.int8), np.int8(0))
             partition = Partition(None, chosen)
@@ -261,7 +263,7 @@ def rare_outcomes(first: Matrix, second: Matrix, claim: Claimed) -> Iterable[Rul
     return (rule for _, rule in best.values())
 
 
-def hedged(rule: Rule, rare: Sequence[Rule], share: float) -> Rule:
+def with_rare_events(rule: Rule, rare: Sequence[Rule], share: float) -> Rule:
     """Return a rule that shares its part of the significance with rare events."""
     kept = list({each.digest(): each for each in rare if each.digest() != rule.digest()}.values())
     if not kept:
@@ -318,7 +320,7 @@ def decide(rule: Rule, histogram: Histogram, significance: float) -> Tested:
 
 VALUES: tuple[Proposer, ...] = (features.plain, features.geometry)
 BITS: tuple[Proposer, ...] = (features.bits,)
-GLANCE: tuple[Proposer, ...] = (features.glance,)
+BITS_IN_SHORT: tuple[Proposer, ...] = (features.bits_in_short,)
 """For bits that are not part of the claim."""
 _PAIRS = 72
 """Cuts of each kind in the first look at pairs of cuts, which are 72² / 2."""
@@ -384,7 +386,7 @@ OF_AN_ESTIMATE = Shares(0.75, 0.05, 0.15, 0.05)
 
 def bits_of(bits: bool | None) -> tuple[Proposer, ...]:
     """Return what proposes features of bits: nothing where they are left out."""
-    return () if bits is False else BITS if bits else GLANCE
+    return () if bits is False else BITS if bits else BITS_IN_SHORT
 
 
 def shares_of(bits: bool | None, *, claimed: bool) -> Shares:
@@ -424,7 +426,7 @@ def choose(
     rare = rare_outcomes(first, second, search.claim)
     ends = [_rule(end) for end in search.rare.values()]
     return Chosen(
-        hedged(_rule(best), [*rare, *ends], share),
+        with_rare_events(_rule(best), [*rare, *ends], share),
         None if low is None else replace(_rule(low), share=shares.bits),
         _ranked(best.cells if search.widest is None else search.widest[1]),
     )
@@ -480,7 +482,9 @@ def _area(cells: Cells) -> float:
     found = 0.0
     for factor in np.exp(EPSILONS):
         shown = [
-            p - factor * q - LUCK * np.sqrt((p * (1 - p) + factor**2 * q * (1 - q)) / runs)
+            p
+            - factor * q
+            - SPARE_DEVIATIONS * np.sqrt((p * (1 - p) + factor**2 * q * (1 - q)) / runs)
             for one, other in (below, below[::-1])
             for p, q in ((one, other), (1 - one, 1 - other))
         ]
@@ -527,9 +531,9 @@ class Scale:
     def factor(self, cells: Cells) -> float:
         """Return fresh counts per training count, as if there were fewer fresh runs."""
         trained = self.trained * cells.share
-        if cells.luck == 0:
+        if cells.spare_deviations == 0:
             return self.runs / trained
-        root = self.level / math.sqrt(self.runs) + cells.luck / math.sqrt(trained)
+        root = self.level / math.sqrt(self.runs) + cells.spare_deviations / math.sqrt(trained)
         return (self.level / root) ** 2 / trained
 
 
@@ -580,7 +584,7 @@ class _Sums:
         """Return the best of some events: cells from `high` on, and those below `low`."""
         a, b = _ends(self.totals, design, favoured, low, high)
 
-        value, point, index = largest(self._promise(design, a, b, claim), claim)
+        value, point, index = largest(self._predicted(design, a, b, claim), claim)
         bottom, top = int(low[index]), int(high[index])
         upper = design is Design.GUESSES or top < len(self.cells.first)
         return Candidate(value, point, self.cells, design, favoured, top, bottom, upper)
@@ -603,7 +607,7 @@ class _Sums:
         known = 2 / float(self.totals[0][-1]) if found.design is Design.SIDES else 0.0
         return self.factor * max(0.0, float(1 / (a + 0.5) + 1 / (b + 0.5)) - known)
 
-    def _promise(self, design: Design, a: Array, b: Array, claim: Claimed) -> Array:
+    def _predicted(self, design: Design, a: Array, b: Array, claim: Claimed) -> Array:
         """Return what events promise at every point, shape (points, events)."""
         sides = design is Design.SIDES
         runs = float(self.totals[0][-1]) * (1 if sides else 2)
@@ -654,7 +658,7 @@ def _constant(point: Point, first: Matrix, second: Matrix) -> Candidate:
         np.unique(features.whole_row()(np.concatenate([first, second])))[:1],
         np.array([len(first)]),
         np.array([len(second)]),
-        LUCK,
+        SPARE_DEVIATIONS,
     )
     return Candidate(0.0, point, cells, Design.SIDES, 0, 1, 0, upper_is_event=True)
 

@@ -473,7 +473,7 @@ def audit_one_run(
     _require_enough(whole, m, None if guesses is None else numbers, significance)
     about = about if whole is None else whole
     order = _order(values, seed)
-    right = {r: _right(order, coins, r) for r in numbers}
+    right = {r: _count_right(order, coins, r) for r in numbers}
     points = points_of(about)
     found = {r: least_bound(v, r, m, points, level) for r, v in right.items()}
     best = min(numbers, key=lambda r: found[r][0])
@@ -655,7 +655,7 @@ def _order(values: NDArray[Any], seed: int) -> NDArray[np.intp]:
     return np.lexsort((lots, values))
 
 
-def _right(order: NDArray[np.intp], coins: NDArray[np.bool_], guesses: int) -> int:
+def _count_right(order: NDArray[np.intp], coins: NDArray[np.bool_], guesses: int) -> int:
     """Count the right guesses: the canaries with the largest scores are in, the least are out."""
     out = guesses // 2
     inside = order[len(order) - (guesses - out) :]

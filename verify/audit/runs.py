@@ -321,7 +321,7 @@ class Called:
         call, block = self.binding.call, self.binding.takes_size
         try:
             if not block:
-                return [_kept(call(self.mechanism, dataset, 1, rng)) for _ in range(size)]
+                return [_copied(call(self.mechanism, dataset, 1, rng)) for _ in range(size)]
             outputs = call(self.mechanism, dataset, size, rng)
         except Exception as error:  # a foreign program may raise anything
             said = f"{self.name} raised {type(error).__name__}: {error}"
@@ -356,7 +356,7 @@ class Command:
         """Run it once and read its lines."""
         seed = int(rng.integers(0, 2**63))
         filled = {"{dataset}": str(dataset), "{size}": str(size), "{seed}": str(seed)}
-        arguments = [_filled(part, filled) for part in shlex.split(self.command)]
+        arguments = [_with_values(part, filled) for part in shlex.split(self.command)]
         try:
             done = subprocess.run(
                 arguments,
@@ -386,7 +386,7 @@ class Command:
             raise MechanismError(
                 f"{self.command} printed {len(lines)} lines where {size} runs were asked for."
             )
-        return [_parsed(line) for line in lines[:size]]
+        return [_output_of_line(line) for line in lines[:size]]
 
 
 def target(thing: Any, name: str = "") -> Target:
@@ -452,7 +452,7 @@ def _of_callable(function: Callable[..., Any], name: str) -> Target:
     return Called(function, name, binding(function, name))
 
 
-def _kept(output: Any) -> Any:
+def _copied(output: Any) -> Any:
     """Return a copy of an output, which a mechanism might overwrite in its next run."""
     copied = getattr(output, "copy", None) or getattr(output, "clone", None)
     try:
@@ -461,14 +461,14 @@ def _kept(output: Any) -> Any:
         return output
 
 
-def _filled(part: str, values: dict[str, str]) -> str:
+def _with_values(part: str, values: dict[str, str]) -> str:
     """Fill in the three names; other braces stay as they are."""
     for name, value in values.items():
         part = part.replace(name, value)
     return part
 
 
-def _parsed(line: str) -> Any:
+def _output_of_line(line: str) -> Any:
     parts = line.replace(",", " ").split()
     try:
         numbers = [float(part) for part in parts]
@@ -529,9 +529,9 @@ _MOST_ENTRIES = 1 << 22
 """Numbers in a block of wide outputs: 32 MiB of doubles."""
 _WAITING_PER_WORKER = 2
 """Blocks that are queued for each worker: none is idle, and memory stays small."""
-_COIN = 2
+_COIN_KEY = 2
 """The last part of the key of a block's coins; that of its sides is 0 or 1."""
-_GRACE = 10.0
+START_SECONDS = 10.0
 """Seconds that a worker may take to start, beyond its time limit."""
 
 
@@ -633,7 +633,7 @@ def side_sizes(design: Design, size: int, seed: int, key: tuple[int, ...]) -> tu
     """Return how many runs of a block are made on each dataset: for guesses fair coins choose."""
     if design is not Design.GUESSES:
         return size, size
-    chosen = int(generator(seed, *key, _COIN).binomial(2 * size, 0.5))
+    chosen = int(generator(seed, *key, _COIN_KEY).binomial(2 * size, 0.5))
     return chosen, 2 * size - chosen
 
 
@@ -712,7 +712,7 @@ def run(
     running: set[Future[tuple[NDArray[np.int64], bytes]]] = set()
     most = _WAITING_PER_WORKER * _workers(executor)
     # a block may have to wait for those before it at the same worker, and the worker to start
-    patience = None if timeout is None else (_WAITING_PER_WORKER + 1) * timeout + _GRACE
+    patience = None if timeout is None else (_WAITING_PER_WORKER + 1) * timeout + START_SECONDS
     try:
         while True:
             for index in waiting:
@@ -833,7 +833,7 @@ _PROBE = 8
 """Runs on each side that show the form of outputs."""
 _TRIES = 64, 512
 """Runs with the same generator and with others that are compared: more if entropy is low."""
-_CERTAIN = 20.0
+_LEAST_ENTROPY = 20.0
 """The entropy, in nats, that they must have: independent runs are then equal with chance 2e-9."""
 
 
@@ -981,7 +981,7 @@ def require_independent(plan: Plan, index: int, alphabet: Alphabet, notes: list[
         ]
         again, other = _same(drawn[0], drawn[1]), _same(drawn[0], drawn[2])
         constant = bool((drawn[0] == drawn[0][:1]).all())
-        certain = information([row.tobytes() for row in drawn[0]]) >= _CERTAIN
+        certain = information([row.tobytes() for row in drawn[0]]) >= _LEAST_ENTROPY
         if not other or constant or certain:
             break
     if other and certain:
@@ -1094,7 +1094,7 @@ def train(plan: Plan) -> Prepared:
         if not rules:
             raise MechanismError(f"Every pair of neighbours failed; the last one: {refused[-1]}")
         stage, each, left = stage + 1, each + share, left - share * len(alive)
-        ranked = sorted(rules, key=lambda index: -_promise(rules[index], plan))
+        ranked = sorted(rules, key=lambda index: -_predicted(rules[index], plan))
         alive = ranked[: math.ceil(len(ranked) / _OF_PAIRS)]
         if left < each * len(alive) / _OF_PAIRS:  # too few more to change much
             break
@@ -1118,7 +1118,7 @@ def train(plan: Plan) -> Prepared:
     return Prepared(rule, best, Blocks(whole, fresh), training, tuple(notes))
 
 
-def _promise(chosen: Chosen, plan: Plan) -> float:
+def _predicted(chosen: Chosen, plan: Plan) -> float:
     """Return what a pair promises: by values, and by bits if they are part of the claim."""
     bits = chosen.bits if plan.bits else None
     return max(chosen.values.predicted, -math.inf if bits is None else bits.predicted)

@@ -309,7 +309,7 @@ def _rounded(column: NDArray[Any]) -> bool:
 
 Array: TypeAlias = NDArray[Any]
 
-_SPLIT, _COINS = 901, 902
+_SPLIT, _COIN_KEY = 901, 902
 _ENTRIES_AT_ONCE = 2_000_000
 """Numbers that are copied and counted at a time: 16 MB of doubles."""
 _SPARE = 7.5
@@ -478,7 +478,7 @@ def _counted(
 ) -> Array:
     """Count the cells of some features on the rows with given indices."""
     if any(isinstance(each, Rule) and each.design is Design.GUESSES for each in counted):
-        lots = _by_coins(lots, seed)
+        lots = _side_sizes_by_coins(lots, seed)
     cells = [(each.feature, each.partition) for each in counted]
     chunk = max(1, _ENTRIES_AT_ONCE // max(1, sides[0].shape[1]))
     return np.array(
@@ -492,11 +492,11 @@ def _counted(
     )
 
 
-def _by_coins(sides: Sequence[Array], seed: int) -> list[Array]:
+def _side_sizes_by_coins(sides: Sequence[Array], seed: int) -> list[Array]:
     """Return as many runs as fair coins give each side, so many that there are enough of both."""
     least = min(map(len, sides))
     root = (math.sqrt(_SPARE**2 + 8 * least) - _SPARE) / 2  # n/2 + s√n/2 ≤ least for √n up to it
     runs = max(2, int(root**2))
-    heads = int(generator(seed, _COINS).binomial(runs, 0.5))
+    heads = int(generator(seed, _COIN_KEY).binomial(runs, 0.5))
     heads = min(max(heads, runs - least), least)  # it is there already but with chance 1e-13
     return [sides[0][:heads], sides[1][: runs - heads]]

@@ -38,7 +38,7 @@ class Laws(Drawable):
     title: str
 
 
-def _tell(
+def _print_solution(
     options: argparse.Namespace,
     kind: str,
     solution: Any,
@@ -130,7 +130,7 @@ def _run_count(options: argparse.Namespace) -> int:
         solver=options.solver,
     )
     show, said = partial(_count_show, options=options), str(solution.delta)
-    _tell(options, "count_noise", solution, count_noise.to_json, quiet=said, show=show)
+    _print_solution(options, "count_noise", solution, count_noise.to_json, quiet=said, show=show)
     _draw(_laws(solution), path, _title(solution))
     return ExitCode.DONE
 
@@ -271,7 +271,7 @@ def _run_integer(options: argparse.Namespace) -> int:
     )
     solution = optimal_free_noise(problem) if free else optimal_integer_noise(problem)
     said = repr(solution.mechanism)
-    _tell(options, "integer_noise", solution, to_json, quiet=said, show=_integer_show)
+    _print_solution(options, "integer_noise", solution, to_json, quiet=said, show=_integer_show)
     law = [float(mass) for mass in solution.mechanism.probabilities]
     title = f"P(Z = z), {_NAMES[problem.objective]}: {solution.value}"
     _draw([("optimal", -solution.problem.support, law)], path, title)
@@ -351,7 +351,7 @@ def _run_shape(options: argparse.Namespace) -> int:
         solver=options.solver or given.get("solver", "CLARABEL"),
     )
     said = repr(found.mechanism)
-    _tell(options, "gaussian_shape", found, shape_to_json, quiet=said, show=_shape_show)
+    _print_solution(options, "gaussian_shape", found, shape_to_json, quiet=said, show=_shape_show)
     return ExitCode.DONE
 
 

@@ -172,10 +172,10 @@ def ledger(name: str) -> list[Claim]:
 def _about_mechanism(options: argparse.Namespace) -> list[Claim]:
     """Return the claims that --epsilon and --delta, --mu and --rho make about the mechanism."""
     from dpassay.accountant import notation
-    from dpassay.verifier.ask import claims_about, read_sentence, said_once
+    from dpassay.verifier.ask import claims_about, merged, read_sentence
 
     mechanism, said = read_sentence(options.target)
-    words = said_once(said, {name: getattr(options, name) for name in _WORDS})
+    words = merged(said, {name: getattr(options, name) for name in _WORDS})
     found = claims_about(notation.parse(mechanism), source="command line", **words)
     if not found:
         raise InvalidInputError(

@@ -1075,9 +1075,9 @@ def _copies(mechanism: Mechanism, workload: Workload, budget: Budget) -> int:
         case BoundedCountNoise():
             return _scalar_copies(mechanism, 1, workload, budget)
         case CorrelatedGaussian() | OptimalEllipse() | CountEllipse():
-            _require_counts(mechanism, _as(Counts, workload, mechanism), budget)
+            _require_counts(mechanism, _require_kind(Counts, workload, mechanism), budget)
         case DisjointGroupsGaussian() | OptimalGroups():
-            groups = _as(GroupedCounts, workload, mechanism)
+            groups = _require_kind(GroupedCounts, workload, mechanism)
             each = "counts" if isinstance(mechanism, OptimalGroups) else "dimension"
             _require(mechanism, groups=groups.groups, **{each: groups.dimension})
         case EllipticalGaussian(sensitivities=given):
@@ -1091,7 +1091,7 @@ def _copies(mechanism: Mechanism, workload: Workload, budget: Budget) -> int:
         case GeneralGaussian():
             _require(mechanism, dimension=workload.answers)
         case LinearCounter() | MatrixMechanism():
-            _require(mechanism, steps=_as(PrefixSums, workload, mechanism).steps)
+            _require(mechanism, steps=_require_kind(PrefixSums, workload, mechanism).steps)
         case ExponentialMechanism() | PermuteAndFlip() | ReportNoisyMax():
             if not isinstance(workload, Selection):
                 raise NotApplicableError(
@@ -1127,7 +1127,7 @@ def _scalar_copies(
     raise NotApplicableError(f"{type(mechanism).__name__} is noise for counts, not {workload!r}.")
 
 
-def _as(kind: type[W], workload: Workload, mechanism: Mechanism) -> W:
+def _require_kind(kind: type[W], workload: Workload, mechanism: Mechanism) -> W:
     """Return the workload, which must be of the only kind that a mechanism releases."""
     if not isinstance(workload, kind):
         raise NotApplicableError(
@@ -1155,7 +1155,7 @@ def _require_counts(
 def _require_bounds(
     mechanism: Mechanism, name: str, given: Sequence[ExactReal], workload: Workload
 ) -> None:
-    bounds = _as(BoundedSum, workload, mechanism).bounds
+    bounds = _require_kind(BoundedSum, workload, mechanism).bounds
     _require(mechanism, dimension=len(bounds))
     for index, (own, bound) in enumerate(zip(given, bounds, strict=True)):
         _require_at_least(mechanism, f"{name}[{index}]", own, ExactReal.of_rational(bound))

@@ -353,7 +353,7 @@ class Comparison(Drawable):
         return (
             f"<p><strong>{escape(output.headline(self))}</strong></p>"
             f"<p>{escape(str(self.budget))}: <code>{escape(repr(self.workload))}</code></p>"
-            f"{asking.table(output.table(self), output.struck(self))}<p>{best}</p>"
+            f"{asking.table(output.table(self), output.is_struck_out(self))}<p>{best}</p>"
         )
 
     @property
@@ -556,7 +556,9 @@ def judged(entry: Candidate, budget: Budget, workload: Workload, measures: Seque
     started = time.perf_counter()
     found = entry.make(budget)
     claim = (
-        None if _touches(found, budget) else budget.claim(found.whole, "budget", found.adjacency)
+        None
+        if _has_no_room(found, budget)
+        else budget.claim(found.whole, "budget", found.adjacency)
     )
     finding, certificate = (None, None) if claim is None else decided(claim)
     values: dict[str, Interval | str] = {}
@@ -570,7 +572,7 @@ def judged(entry: Candidate, budget: Budget, workload: Workload, measures: Seque
     return Row(entry, found, finding, certificate, values, seconds)
 
 
-def _touches(found: Calibrated, budget: Budget) -> bool:
+def _has_no_room(found: Calibrated, budget: Budget) -> bool:
     """Whether calibration left the profile of bounded losses touching that of μ-GDP.
 
     It proved the guarantee by chords. A claim is proved by a sweep, which needs room between the

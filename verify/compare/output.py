@@ -114,7 +114,7 @@ def headline(found: Comparison) -> str:
             break
     else:
         if alike := [row for row in found.ranked if row is not best]:
-            simplest = min(alike, key=_effort)
+            simplest = min(alike, key=_complexity)
             parts.append(f"{simplest.candidate.name} is as good to {100 * _ALIKE:g} %")
     what = _mechanism(best)
     if best.candidate.scheme is not None:
@@ -137,7 +137,7 @@ def advised(found: Comparison) -> Row | None:
     return min(close, key=lambda row: len(repr(row.found.mechanism)) > _LONGEST, default=None)
 
 
-def _effort(row: Row) -> tuple[bool, int]:
+def _complexity(row: Row) -> tuple[bool, int]:
     """Order mechanisms by how simple they are: the same noise on every answer, a short name."""
     return row.found.layout is not Layout.EACH, len(repr(row.found.mechanism))
 
@@ -210,7 +210,7 @@ def of_papers(found: Comparison) -> list[LeftOut]:
     return [left for left in found.left_out if "(" in left.name]
 
 
-def struck(found: Comparison) -> list[bool]:
+def is_struck_out(found: Comparison) -> list[bool]:
     """Return for each line below the head of the table whether it is struck out."""
     return [not row.is_private for row, _ in collapsed(found)] + [True] * len(of_papers(found))
 
@@ -381,7 +381,7 @@ def _lines(found: Comparison, stream: TextIO) -> list[str]:
     if is_pretty(stream):
         left = shutil.get_terminal_size().columns - max(map(len, rest)) - 2
         room = max(min(room, left), _LEAST_NAME)
-    styles = ["dim", *("dim strike" if wrong else "" for wrong in struck(found))]
+    styles = ["dim", *("dim strike" if wrong else "" for wrong in is_struck_out(found))]
     lines = []
     for name, cells, style in zip(names, rest, styles, strict=True):
         first, *more = textwrap.wrap(name, room)

@@ -64,7 +64,7 @@ def test_a_mechanism_that_always_raises_is_named() -> None:
 @pytest.mark.parametrize("kind", quick(POOLS, 0))
 def test_a_hanging_block_is_ended(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By an alarm in a main thread; threads cannot be ended, but the audit does not wait."""
-    monkeypatch.setattr(blocks, "_GRACE", 0.0)
+    monkeypatch.setattr(blocks, "START_SECONDS", 0.0)
     message = {
         "threads": r"No block ended within 1\.5 s\. Give it more time",
         "none": r"A block of 2[0-9][0-9] runs of hangs_later did not end within 0\.5 s",

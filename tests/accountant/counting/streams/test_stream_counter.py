@@ -96,7 +96,7 @@ def test_the_noise_variables_of_a_stream_are_the_columns_of_the_left_factor(
 
     Each variable is a whole number of steps, and nothing is rounded before the sum.
     """
-    monkeypatch.setattr(noise, "_BUFFERED", 4)  # fewer variables that nothing uses
+    monkeypatch.setattr(noise, "BUFFERED", 4)  # fewer variables that nothing uses
     exact_variables(monkeypatch)
     assert columns(mechanism, feed) == left_columns(mechanism)
 
@@ -226,6 +226,6 @@ def test_large_noise_is_added_exactly(
 
     An even number of steps that a double cannot hold is never reached from the other input.
     """
-    monkeypatch.setattr(noise.NoiseSource, "_draw", lambda _, count: [fmpq(large)] * count)
+    monkeypatch.setattr(noise.NoiseSource, "draw_integers", lambda _, count: [fmpq(large)] * count)
     found = feed(StreamCounter(KaryTree(3, 9, "1e-16")), np.ones(3))
     assert found.tolist() == [float(t * (large + 1)) for t in (1, 2, 3)]

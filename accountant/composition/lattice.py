@@ -63,16 +63,16 @@ from typing import Protocol, TypeVar, final
 
 from flint import arb
 
-from dpassay.accountant.composition.losses.bounds import powered
+from dpassay.accountant.composition.losses.bounds import in_blocks, powered
 from dpassay.accountant.composition.product import Engine, Product
 from dpassay.accountant.composition.tails import UNIT, Release, Survival, releases
 from dpassay.accountant.core.arrays import Array, NDArray, np
 from dpassay.accountant.core.pair import max_finite_loss
-from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import GRID_WIDTH, Interval, ball, enclose
 from dpassay.accountant.numbers.precision import cached_property, ctx, note
-from dpassay.accountant.numbers.solve import log_peak, rough_log_peak, shortened
+from dpassay.accountant.numbers.solve import fraction, log_peak, rough_log_peak, shortened
 from dpassay.accountant.pairs.subsampled import SubsampledPair
 
 _EMPTY_MASS = 4e-15
@@ -347,11 +347,12 @@ def _increasing(values: Array, weights: Array) -> Array:
 #     Σ_i w(Y + hi) e^{iiθ} = e^{−sY} (1/(1 − z) − e^{−Y}/(1 − ze^{−h}))
 #                           = e^{−sY} (1 − e^{−Y} + z(e^{−Y} − e^{−h}))/((1 − z)(1 − ze^{−h})).
 #
-#   The second form is used for Y ≤ h. The sum over the window is the difference of two such series.
-#   1 − z = (1 − |z|) + 2|z| sin²(θ/2) − i|z| sin θ has no cancellation. The float error of a term,
-#   including its summation, is below `_TERM_ERROR` units of the product of the sizes of its
-#   factors, plus the error due to that of sY. Since |w'| ≤ 1, an error η of Y changes Σ a w by at
-#   most η Σ a.
+#   The second form is used for Y ≤ h, where a factor z is a shift by a place. The sum over the
+#   window is the difference of two such series.
+#   1 − z = (1 − |z|) + 2|z| sin²(θ/2) − i|z| sin θ has no cancellation. The components are summed
+#   in rows, each term with two roots. The float error of a term is below `_TERM_ERROR` units of the
+#   product of the sizes of its factors, plus a unit for each term of both sums, plus the error due
+#   to that of sY. Since |w'| ≤ 1, an error η of Y changes Σ a w by at most η Σ a.
 # - *Aliasing.* The transform is circular: masses outside the window of N points wrap around into
 #   it. By Chernoff's inequality for the a_i themselves they sum to at most
 #   T = Π ‖a_i‖^{k_i} P(outside). The error is at most W T, whether they are added or missing.
@@ -360,9 +361,9 @@ FFT_ERROR = 10.0
 """Error of one radix-2 step of a transform, in units of 2^−53. The proof gives 6.7."""
 _TIMES_ERROR = 2.24
 """√5, rounded up: the relative error of a complex product, in units of 2^−53."""
-_TERM_ERROR = 200.0
-"""Error of a term of a sum over components, in units of 2^−53. Its operations give less than 150:
-three products of two roots give 57."""
+_TERM_ERROR = 100.0
+"""Error of a term of a sum over components, in units of 2^−53, without the summation: a little more
+than its operations give, of which two products of two roots are 40."""
 _SUM_ROOM = 1.001
 """Factor that covers the rounding of error bounds."""
 _LOWEST = 1e-280
@@ -378,9 +379,10 @@ _SMALLER = (2.0, 4.0, 16.0, 64.0)
 _MOMENTS, _LEAST_BLOCK = 16, 32
 """P, a multiple of 4, for which (π/4)^P/P! is below 10u; and the least C for which P transforms
 over N/C places take less time than one over N."""
-_SHARE_OF_BEND, _LEAST_COARSER = 0.1, 16
-"""M is so large that g″ adds at most this share of the distance from 1 that each factor needs, and
-smaller than the number of points by at least this factor."""
+_SHARE_OF_BEND, _LEAST_COARSER, _FINER = 0.1, 4, 8
+"""M is so large that g″ adds at most this share of the distance from 1 that each factor needs, at
+first of 1, and smaller than the number of points by at least this factor. The components that may
+be large are looked at again with a larger M, by the last factor."""
 _LOG_LEFT_OUT = 50.0
 """U: components of a transform below e^{−U} are left out."""
 _LARGEST = 600.0
@@ -468,41 +470,57 @@ class TiltedSum:
 
     def _series(self, at: int, y: float) -> tuple[float, float]:
         """Return the series over all places from `at` on, which has y there, and its error."""
-        if y <= self.frame.step:
-            factors = -math.expm1(-y), -math.exp(-y) * math.expm1(y - self.frame.step)
-            number = 2
-        else:
-            factors, number = (1.0, -math.exp(-y)), 0
-        if at == self.frame.points:
-            sums = self._beyond
-        else:
-            turns = _roots(at, len(self.terms), self.frame.points)
-            sums = [float((form * turns).real.sum()) for form in self._forms[number : number + 2]]
-        sizes = self._sizes[number : number + 2]
+        s, h = self.frame.tilt, self.frame.step
+        if y <= h:
+            factors = -math.expm1(-y), math.exp(-(s + 1) * h) * math.expm1(h - y)
+            sums, sizes = self._sums_from(at), [self._size] * 2
+        else:  # `at` is 0 or N
+            factors, (sums, sizes) = (1.0, -math.exp(-y)), self._whole
         found = sum(each * part for each, part in zip(factors, sums, strict=True))
         wrong = sum(abs(each) * part for each, part in zip(factors, sizes, strict=True))
-        size, units = math.exp(-self.frame.tilt * y), _TERM_ERROR + 8 * self.frame.tilt * abs(y)
+        units = _TERM_ERROR + sum(self._form.shape) + 8 * s * abs(y)
+        size = math.exp(-s * y)
         return size * found, size * wrong * units * UNIT
 
     @cached_property
-    def _forms(self) -> list[NDArray[np.complex128]]:
-        """Return the terms divided by 1 − z, by 1 − ze^{−h}, by both, and the third times z."""
-        s, kept, points = self.frame.tilt, len(self.terms), self.frame.points
-        one, other = _one_less((s * self.frame.step, (s + 1) * self.frame.step), kept, points)
-        both = self.terms / (one * other)
-        z = math.exp(-s * self.frame.step) * _roots(1, kept, points)
-        return [self.terms / one, self.terms / other, both, both * z]
+    def _less(self) -> tuple[NDArray[np.complex128], ...]:
+        """1 − z and 1 − ze^{−h}."""
+        s, h = self.frame.tilt, self.frame.step
+        return _one_less((s * h, (s + 1) * h), len(self.terms), self.frame.points)
 
     @cached_property
-    def _sizes(self) -> list[float]:
-        """Return bounds on the sums of the absolute values of the forms; |z| < 1."""
-        sizes = [float(np.abs(form.view(float)).sum()) for form in self._forms[:3]]
-        return [*sizes, sizes[2]]
+    def _whole(self) -> tuple[list[float], list[float]]:
+        """The sums of the terms over 1 − z and over 1 − ze^{−h}, and bounds on their sizes."""
+        forms = [self.terms / less for less in self._less]
+        sizes = [float(np.abs(form.view(float)).sum()) for form in forms]
+        return [float(form.real.sum()) for form in forms], sizes
 
     @cached_property
-    def _beyond(self) -> list[float]:
-        """Return the sums of the first two forms at the first place beyond the window."""
-        return [float(form.real.sum()) for form in self._forms[:2]]
+    def _form(self) -> Array:
+        """The terms over (1 − z)(1 − ze^{−h}): rows of the real parts, then of the imaginary."""
+        kept = len(self.terms)
+        terms = self.terms / (self._less[0] * self._less[1])
+        width = math.isqrt(kept - 1) + 1
+        form: Array = np.zeros((2, -(-kept // width) * width))
+        form[0, :kept], form[1, :kept] = terms.real, terms.imag
+        return form.reshape(-1, width)
+
+    @cached_property
+    def _size(self) -> float:
+        """A bound on the sum of the absolute values of the form."""
+        return float(np.abs(self._form).sum())
+
+    def _sums_from(self, at: int) -> list[float]:
+        """Return Σ_k of the real parts of the form times e^{iθ_k·place}, for `at` and the next."""
+        (rows, width), points, places = self._form.shape, self.frame.points, np.array([at, at + 1])
+        near = _turned(places, width, points)
+        far = _turned(places * width, rows // 2, points)
+        sums = in_blocks(self._form, np.concatenate([near.real, near.imag])).T
+        sums = sums.reshape(2, 2, 2, -1)  # cosine or sine, place, real or imaginary part
+        real = sums[0, :, 0] - sums[1, :, 1]
+        imaginary = sums[0, :, 1] + sums[1, :, 0]
+        found: list[float] = (real * far.real - imaginary * far.imag).sum(axis=1).tolist()
+        return found
 
     def _scaled(self, total: float, epsilon: arb) -> arb:
         with ctx.workprec(_SUM_PRECISION):
@@ -516,6 +534,8 @@ def compose(laws: Sequence[tuple[GridLaw, int]], frame: Frame) -> TiltedSum | No
     if not all(part.sound for part in parts):
         return None
     points, kept = frame.points, _felt(parts, frame.points)
+    if kept > ALONE // 2 + 1:
+        return None
     total = np.ones(kept, dtype=complex)
     wrong, grown, powers = np.zeros(kept), np.zeros(kept), 0
     with np.errstate(all="ignore"):
@@ -563,19 +583,23 @@ def _felt(parts: Sequence[_Part], points: int) -> int:
     """Return a number of components after which all are at most e^{−U}, or that of all."""
     spread = max(part.spread for part in parts)
     room = _SHARE_OF_BEND * -math.expm1(-_LOG_LEFT_OUT / sum(part.count for part in parts))
-    arcs = 1 << math.ceil(math.log2(max(math.pi * spread / math.sqrt(2 * room), 16)))
-    if arcs * _LEAST_COARSER > points:
-        return points // 2 + 1
-    grown = np.zeros(arcs // 2)
-    with np.errstate(all="ignore"):
-        for part in parts:
-            transform, error = part.transform(arcs // 2 + 1, arcs)
-            sizes = np.abs(transform) * (1 + 8 * UNIT) + error
-            bend = (math.pi * part.spread / arcs) ** 2 / 2
-            grown += part.count * np.log(np.maximum(sizes[1:], sizes[:-1]) + bend * _SUM_ROOM)
-    felt = np.flatnonzero(grown > -_LOG_LEFT_OUT)
-    last = int(felt[-1]) + 1 if len(felt) else 1
-    return min(-(-last * points // arcs), points // 2) + 1
+    arcs = 1 << math.ceil(math.log2(max(math.pi * spread / math.sqrt(2 * _SHARE_OF_BEND), 16)))
+    last, kept = arcs // 2, points // 2 + 1
+    while arcs * _LEAST_COARSER <= points:
+        grown = np.zeros(last)
+        with np.errstate(all="ignore"):
+            for part in parts:
+                transform, error = part.transform(last + 1, arcs)
+                sizes = np.abs(transform) * (1 + 8 * UNIT) + error
+                bend = (math.pi * part.spread / arcs) ** 2 / 2
+                grown += part.count * np.log(np.maximum(sizes[1:], sizes[:-1]) + bend * _SUM_ROOM)
+        felt = np.flatnonzero(grown > -_LOG_LEFT_OUT)
+        last = int(felt[-1]) + 1 if len(felt) else 1
+        kept = min(-(-last * points // arcs), points // 2) + 1
+        if (math.pi * spread / arcs) ** 2 / 2 <= room:
+            break
+        arcs, last = arcs * _FINER, last * _FINER
+    return kept
 
 
 def _roots(power: int, kept: int, points: int) -> NDArray[np.complex128]:
@@ -588,11 +612,11 @@ def _roots(power: int, kept: int, points: int) -> NDArray[np.complex128]:
     return found
 
 
-def _turned(power: int, kept: int, points: int) -> NDArray[np.complex128]:
-    """Return e^{iθ_k·power}, θ_k = 2πk/N, for k < kept."""
-    turns = np.arange(kept) * power % points
+def _turned(power: int | Array, kept: int, points: int) -> NDArray[np.complex128]:
+    """Return e^{iθ_k·power}, θ_k = 2πk/N, for k < kept; a row for each of several powers."""
+    turns = np.multiply.outer(power, np.arange(kept)) % points
     angles = np.where(turns > points // 2, turns - points, turns) * (2 * math.pi / points)
-    found = np.empty(kept, dtype=np.complex128)
+    found = np.empty(turns.shape, dtype=np.complex128)
     found.real, found.imag = np.cos(angles), np.sin(angles)
     return found
 
@@ -652,7 +676,8 @@ class _Part:
     @cached_property
     def spread(self) -> float:
         """Return a bound on the root of Σ a(n)(n − m)² for some m, about the mean."""
-        away = self._index - float(self.values @ self._index)
+        index = self._index.astype(float)
+        away = index - float(self.values @ index)
         return math.sqrt(float(self.values @ (away * away))) * _SUM_ROOM
 
     def transform(self, kept: int, points: int) -> tuple[NDArray[np.complex128], Array]:
@@ -790,6 +815,9 @@ _DEVIATIONS = 10.0
 _SPARE = 1e-6
 """Margin of the ceiling above the least loss that makes the sum exceed ε, as a share of the least
 sum."""
+_ROOM_BELOW, _SERVED = 1.5, 0.25
+"""Distance of the least grid point from the largest loss, in those of ε from the largest sum; and
+the shift of ε, in these distances, at which the same grid still serves."""
 _NEARBY = 0.03
 """Share of ε by which other questions that use the same plan may lie above ε."""
 _FINEST, _LEAST_STEP = 2.0**-44, 1e-200
@@ -998,6 +1026,13 @@ class Plan:
     """Losses of one release above this are left out of the sum; +∞ if none are."""
     steepest: float
     """The tilt with the least bound on δ, at least `tilt`: the sum is near ε under this tilt."""
+    spare: float
+    """The distance of the largest sum from the least ε that the plan serves."""
+
+    def serves(self, epsilon: float, share: float = 1.0) -> bool:
+        """Whether ε is near that of the plan, within a share of it, so that bounds are narrow."""
+        least = min(share * abs(self.epsilon), _SERVED * self.spare)
+        return abs(epsilon - self.epsilon) <= least
 
     @cached_property
     def _laws(self) -> Sketch:
@@ -1031,6 +1066,11 @@ class Plan:
         spare = (points * step - (self.high - self.low)) / 2
         below = min(spare, step * self._number)  # cells may begin up to a step lower each
         return Frame(self.tilt, step, self.low - below, points, self.outward)
+
+    def may_reach(self, wanted: float, points: int) -> bool:
+        """Whether these points may give ε to a relative width: cells add to the variance."""
+        more = self._number * self.frame(points).step ** 2 / _MOST_HELP
+        return more * (1 + self.tilt) <= wanted * abs(self.epsilon)
 
     def places(self, number: int, step: float) -> tuple[Place, Place]:
         """Return the grid points of one release for the upper law and for the lower law."""
@@ -1144,12 +1184,18 @@ def plan(
     for i, (release, _) in enumerate(releases):  # below, even the largest others give a sum ≤ ε
         if release.top is not None and not release.infinity:
             nearest = tops[i] - 1e-3 * (tops[i] - bottoms[i])
-            least = min(release.top - 1.01 * abs(spare), nearest)
+            least = min(release.top - _ROOM_BELOW * abs(spare), nearest)
             bottoms[i] = max(bottoms[i], least)
     outward, lowest_points = (u_low, u_high), tuple(bottoms)
     return Plan(
-        releases, epsilon, log_mass, s, low, high, outward, lowest_points, ceiling, steepest
+        releases, epsilon, log_mass, s, low, high, outward, lowest_points, ceiling, steepest, spare
     )
+
+
+def plan_near(releases: tuple[tuple[Release, int], ...], epsilon: float) -> Plan:
+    """Return a plan for ε, rounded to 12 bits unless the largest sum is too near."""
+    chosen = plan(releases, near(epsilon))
+    return chosen if chosen.serves(epsilon) else plan(releases, epsilon)
 
 
 def _ceiling(releases: tuple[tuple[Release, int], ...], epsilon: float) -> float:
@@ -1186,6 +1232,11 @@ def guess(releases: tuple[tuple[Release, int], ...], log_delta: float) -> float:
 # ε − l_i − b lies t > 0 standard deviations below the mean of N. Otherwise it is at most 1. A
 # release with outcomes that have probability 0 under P has least loss −∞; then nothing is cut.
 #
+# *The largest sum.* If P(L = ∞) < δ, ε(δ) is at most the sum of the largest finite losses, where
+# H = P(L = ∞). Conversely, for the events A_i that a loss exceeds a point just below the largest,
+# H(ε) ≥ Π P(A_i)^{k_i} − e^ε Π Q(A_i)^{k_i}. These bounds are close if δ is far below the first
+# product, where a tilted sum is out of the range of floats.
+#
 # Both laws of every release are put on one grid, chosen from rough laws, and their sums are tilted.
 # Grids of increasing size are tried. The width falls about as the square of the step, from which
 # the size needed for the requested width is estimated.
@@ -1207,6 +1258,11 @@ SETTLED = 1e-13
 _NEAR_BY, _MOVED, _LEAST_MOVE = 1 / 64, 1 / 256, 1e-10
 """Relative error that a rough ε may have; distance from the ε of a plan at which another plan is
 made; and the least distance over which a slope is measured."""
+_FOR_ALONE = 500
+"""For more releases of one kind there are more points, in proportion: few components matter."""
+_SECOND, _MOST_HELP = 1 << 14, 12
+"""The first number of points if fewer surely do not reach a width; and the least ratio, met with
+atoms on grid points, of the square of a step to what a release adds to a variance."""
 _MOST_BLIND = 5
 """Number of grids after which a width above one half is given up."""
 _SMOOTH, _LEAST_ORDER = 1.4, 0.7
@@ -1420,8 +1476,8 @@ def crossing(
     return Fraction(high if above else low)
 
 
-Crossings = Callable[[], tuple[Fraction | None, Fraction | None]]
-"""Points below and above ε(δ), each None if it is not found, computed when they are needed."""
+Ends = tuple[Fraction | None, Fraction | None]
+"""Points below and above ε(δ), each None if it is not found."""
 
 
 def crossings(
@@ -1430,8 +1486,8 @@ def crossings(
     start: float,
     near_by: float = _NEAR_BY,
     settled: float = SETTLED,
-) -> tuple[Fraction | None, Fraction | None]:
-    """Return points below and above ε(δ), each None if it is not found.
+) -> Ends:
+    """Return points below and above ε(δ).
 
     The root is sought near `start`, with relative uncertainty `near_by`, to relative accuracy
     `settled`.
@@ -1461,14 +1517,19 @@ def _gap(found: Bracket, target: arb, start: float) -> tuple[float, float] | Non
 
 
 def refined(
-    releases: Releases, on_grid: Callable[[int], tuple[float, T]], wanted: float, limit: int
+    releases: Releases,
+    on_grid: Callable[[int], tuple[float, T]],
+    wanted: float,
+    limit: int,
+    first: int = LEAST,
 ) -> tuple[T, float, int]:
     """Return the result of the first grid that is fine enough, else that of the best grid tried.
 
     `on_grid` maps a number of points to a width and a result. Return the result, its width and the
     number of points. Because of rounding, a finer grid may be worse.
     """
-    smooth, points = all(release.smooth for release, _ in releases), LEAST
+    smooth = all(release.smooth or count >= _FOR_ALONE for release, count in releases)
+    points = first
     tried = list[tuple[int, float]]()
     best = None
     while True:
@@ -1492,8 +1553,8 @@ def _next_points(
 ) -> int | None:
     """Return the next number of points to try, or None if none in reach will do.
 
-    It is 4, 5 or 6 times a power of two. The order of convergence is measured, unless all losses
-    have densities and the first width is small.
+    It is 4, 5 or 6 times a power of two. The order of convergence is measured, unless the first
+    width is small and all losses have densities, or so many releases that a sum takes little time.
     """
     (points, width), order = tried[-1], 2.0
     if points >= limit:
@@ -1529,6 +1590,8 @@ sum of their absolute values, if the ratio of its bounds there is below the seco
 _ABOVE = 0.25
 """Sums for several points are made for a point above them by this share of ε, and serve points
 down to this share below."""
+_BELOW_LARGEST = 1e-9
+"""Distance of a point just below the largest loss from it, as a share of the range."""
 _AGREE = 0.05
 """Relative difference: if the roots of both laws are closer, their grid locates the root."""
 _NEARLY = 1e-3
@@ -1556,7 +1619,7 @@ def estimate(product: Product, log_delta: float) -> float:
     """
     at, delta = start(product, log_delta), arb(log_delta).exp()
     for points in POINTS[:2]:
-        found = bracket(plan(_releases(product), near(at)), points)
+        found = bracket(plan_near(_releases(product), at), points)
         high = crossing(found, delta, at, above=True, settled=_NEARLY)
         if high is not None:
             at = float(high)
@@ -1636,13 +1699,11 @@ def lower_epsilon(product: Product, delta: ExactReal, points: int) -> Fraction:
     return found
 
 
-def _crossings(
-    product: Product, delta: ExactReal, points: int
-) -> tuple[Fraction | None, Fraction | None]:
+def _crossings(product: Product, delta: ExactReal, points: int) -> Ends:
     note("grid")
     kinds, target = _releases(product), delta.ball()
     start = guess(kinds, float(target.log()))
-    return crossings(bracket(plan(kinds, near(start)), points), target, start)
+    return crossings(bracket(plan_near(kinds, start), points), target, start)
 
 
 def bracket_bounds(product: Product, epsilon: ExactReal, points: int) -> tuple[arb, arb]:
@@ -1657,7 +1718,7 @@ def bracket_bound(product: Product, epsilon: ExactReal, points: int, *, above: b
     mass = product.infinity_mass()
     if mass == 1 or product.is_beyond(epsilon):
         return mass
-    chosen = plan(_releases(product), near(float(epsilon)))
+    chosen = plan_near(_releases(product), float(epsilon))
     return bracket(chosen, points).bound(epsilon.ball(), above=above)
 
 
@@ -1685,12 +1746,14 @@ def _refined(  # noqa: PLR0917
     name: str,
     enclosed: Callable[[T], Interval | None],
     most: int,
+    *,
+    first: int = LEAST,
 ) -> T:
     """Return the bounds from the first grid on which their width is at most `wanted`.
 
     Raises UndecidedError if no grid reaches it.
     """
-    found, reached, points = refined(_releases(product), width, wanted, most)
+    found, reached, points = refined(_releases(product), width, wanted, most, first)
     if reached <= wanted:
         return found
     known = enclosed(found)
@@ -1708,11 +1771,47 @@ def _ends(bounds: tuple[arb, arb]) -> Interval:
     return Interval(low, Interval.of_ball(bounds[1].upper(), _DIGITS).upper)
 
 
-def _between(found: tuple[Fraction | None, Fraction | None]) -> Interval | None:
+def _between(found: Ends) -> Interval | None:
     low, high = found
     if low is None or high is None:
         return None
     return Interval.of_exact(low, _DIGITS).hull(Interval.of_exact(high, _DIGITS))
+
+
+def _narrower(first: Ends, second: Ends) -> Ends:
+    """Return the larger of the lower ends and the smaller of the upper ends that are known."""
+    lows, highs = ([x for x in each if x is not None] for each in zip(first, second, strict=True))
+    return max(lows, default=None), min(highs, default=None)
+
+
+def _relative_gap(found: Ends) -> float:
+    """Return the relative distance of the ends, +∞ if one is not known."""
+    low, high = found
+    if low is None or high is None:
+        return math.inf
+    return float((high - low) / max(min(abs(low), abs(high)), _LEAST_SIZE))
+
+
+def _near_largest(product: Product, target: arb) -> Ends:
+    """Return ends of ε(δ) > −∞ near the largest sum of finite losses (see *The largest sum*)."""
+    p, q = arb(1), arb(1)
+    with ctx.workprec(_PRECISION):
+        try:
+            most = max_finite_loss(product).upper()
+            high = fraction(most) if most.is_finite() else None
+        except NotApplicableError:
+            return None, None
+        for release, count in _releases(product):
+            if release.top is None or release.bottom is None:
+                return None, high
+            place = np.array([release.top - _BELOW_LARGEST * (release.top - release.bottom)])
+            tail = release.survival(place)
+            p *= (arb(tail.above_p[0]) - arb(tail.error_p[0]) * 2).max(arb(0)) ** count
+            q *= ((arb(tail.above_q[0]) + arb(tail.error_q[0]) * 2) * arb(-place[0]).exp()) ** count
+        if not (p > target and q > 0):
+            return None, high
+        low = ((p - target) / q).log().lower()
+        return (fraction(low) if low.is_finite() else None), high
 
 
 def _points() -> int:
@@ -1729,7 +1828,9 @@ def _samples_sums(product: Product) -> bool:
 def _most(product: Product) -> int:
     if _samples_sums(product):
         return OF_SUMS
-    return ALONE if len(product.factors) == 1 else MOST
+    if len(product.factors) > 1:
+        return MOST
+    return ALONE << max((product.factors[0][1] // _FOR_ALONE).bit_length() - 1, 0)
 
 
 FINEST_WIDTH = Fraction(1, 10**8)
@@ -1795,27 +1896,35 @@ class Grid(Engine):
         kinds, target = _releases(product), delta.ball()
         wanted, most = float(relative_width) * _BRACKET_ROOM, self.most or _most(product)
         settled = max(float(relative_width) * _SOUGHT, SETTLED)
+        largest = _near_largest(product, target)
+        if (answer := _between(largest)) and _relative_gap(largest) <= wanted:
+            return answer
         at = guess(kinds, float(target.log())) if start is None else start
-        place, near_by = near(at), _NEAR_BY
+        chosen, near_by = plan_near(kinds, at), _NEAR_BY
 
-        def width(points: int) -> tuple[float, Crossings]:
-            nonlocal at, place, near_by
-            if not abs(at - place) <= _MOVED * abs(place):
-                place = near(at)
-            found = bracket(plan(kinds, place), points)
-            if points < most and (rough := _gap(found, target, at)) and rough[0] > 2 * wanted:
-                near_by, at = rough
-                return near_by, functools.partial(crossings, found, target, at, near_by, settled)
-            low, high = crossings(found, target, at, near_by, settled)
+        def ends(found: Bracket) -> Ends:
+            return _narrower(crossings(found, target, at, near_by, settled), largest)
+
+        def width(points: int) -> tuple[float, Callable[[], Ends]]:
+            nonlocal at, chosen, near_by
+            if not chosen.serves(at, _MOVED):
+                chosen = plan_near(kinds, at)
+            found = bracket(chosen, points)
+            if rough := _gap(found, target, at):
+                near_by, at = max(rough[0], abs(rough[1] / at - 1) * _NEAR_BY), rough[1]
+                if points < most and rough[0] > 2 * wanted:
+                    return rough[0], functools.partial(ends, found)
+            low, high = crossed = ends(found)
             about = low if high is None else high
             at = at if about is None else float(about)
-            reached = math.inf
-            if low is not None and high is not None:
-                reached = float((high - low) / max(min(abs(low), abs(high)), _LEAST_SIZE))
-                near_by = reached
-            return reached, lambda: (low, high)
+            reached = _relative_gap(crossed)
+            near_by = min(reached, near_by)
+            return reached, lambda: crossed
 
-        found = _refined(product, width, wanted, "epsilon", lambda known: _between(known()), most)
+        first = LEAST if chosen.may_reach(wanted, LEAST) else min(_SECOND, most)
+        found = _refined(
+            product, width, wanted, "epsilon", lambda known: _between(known()), most, first=first
+        )
         answer = _between(found())
         if answer is None:
             raise UndecidedError("No grid reaches an epsilon for this delta. Give a larger delta.")

@@ -374,14 +374,14 @@ def sampled(inner: Survival, q: float, rest: float, *, mixed_first: bool) -> Sur
         weight = rise + q
         inside = weight > 4 * UNIT * q
         c = sign * np.log1p(np.where(inside, rise / q, 0.0))
-        left = c - 64 * UNIT * (1 + np.abs(c))
+        left = c - 16 * UNIT * (np.abs(c) + np.abs(rise) / np.where(inside, weight, np.inf))
         both = inner(np.concatenate([c, left]))
         own, wide = both.part(slice(len(c))), both.above_p[len(c) :]
         growth, shrink = np.exp(l), np.exp(-c)
         g, error_g = own.above_q * shrink, own.error_q * shrink
         error_g += 8 * UNIT * (1 + np.abs(c)) * g
-        # The loss at c has the error due to the rounding of c. An atom may be in between, so the
-        # mass is taken a little to the left.
+        # The loss at c has the error due to the rounding of c, up to 4|y|/(1 + y) + 2|c| units for
+        # y = rise/q. An atom may be in between, so the mass is taken a little to the left.
         off = np.abs(np.expm1(-sign * l)) + np.abs(l) + q * (1 + growth)
         off *= 16 * UNIT * (1 + np.abs(c))
         if mixed_first:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 from dpassay.accountant.aliases import translated
 from dpassay.accountant.core.asking import Results
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.errors import misused
+from dpassay.accountant.errors import misused, within_floats
 from dpassay.accountant.notation import read_mechanism
 from dpassay.accountant.numbers.exact import Number
 from dpassay.accountant.numbers.interval import Interval
@@ -183,7 +183,8 @@ def question(ask: Callable[..., Answer]) -> Question[Answer]:
         given = bound.arguments
         given["mechanism"] = read_mechanism(given["mechanism"])
         if many is None or not is_many(given.get(many)):
-            found: Any = ask(*bound.args, **bound.kwargs)
+            with within_floats():
+                found: Any = ask(*bound.args, **bound.kwargs)
             is_plain = isinstance(found, list) and not isinstance(found[0], list)
             return Results(found) if is_plain else found
         at = list(given[many])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from types import MappingProxyType
@@ -110,6 +111,25 @@ class UndecidedError(DpassayError):
         words = f"Reached {name} in" if name else "Reached"
         reached = "" if words in str(self) else f" {words} {found}{size}."
         self.args = (f"{self}{reached} Omit relative_width to get what was reached.",)
+
+
+TOO_LARGE = (
+    "A number exceeds the range of the floats (1.8e308) or machine integers (2^63) that choose the "
+    "computation. Give numbers nearer to 1."
+)
+"""Said of numbers that are too large or too small."""
+
+
+@contextlib.contextmanager
+def within_floats() -> Iterator[None]:
+    """Turn an overflow of a float or a machine integer, or a division by 0, into a refusal.
+
+    Floats only choose how to compute, so a number that they do not hold leaves a question open.
+    """
+    try:
+        yield
+    except (OverflowError, ZeroDivisionError):
+        raise UndecidedError(TOO_LARGE) from None
 
 
 class BetweenError(UndecidedError):
@@ -464,6 +484,7 @@ def forgiving(function: Callable[Parameters, Answer]) -> Callable[Parameters, An
             bound = signature.bind(*positional, **own)
         except TypeError as error:
             raise misused(function.__name__, signature, own, str(error), _ELSEWHERE) from None
-        return function(*bound.args, **bound.kwargs)
+        with within_floats():
+            return function(*bound.args, **bound.kwargs)
 
     return called

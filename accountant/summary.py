@@ -11,7 +11,7 @@ from dpassay.accountant import ask, notation
 from dpassay.accountant.core.adjacency import Adjacency
 from dpassay.accountant.core.asking import Drawable
 from dpassay.accountant.core.mechanism import Mechanism
-from dpassay.accountant.errors import NotApplicableError, UndecidedError, forgiving
+from dpassay.accountant.errors import NotApplicableError, UndecidedError, expected, forgiving
 from dpassay.accountant.numbers.exact import Number, in_short
 from dpassay.accountant.numbers.interval import Interval
 
@@ -52,6 +52,11 @@ class Question:
         module, _, name = self.function.partition(".")
         function = getattr(import_module(f"dpassay.accountant.questions.{module}"), name)
         known = inspect.signature(function).parameters
+        numbers = sum(each.kind is each.POSITIONAL_OR_KEYWORD for each in known.values()) - 1
+        if numbers and not at:  # an empty text
+            raise expected(self.name, "", "to be a number")
+        if not numbers and at:
+            raise expected(self.name, at[0], "to be True or False", "It takes no number.")
         words = {name: value for name, value in options.items() if name in known}
         words = words if "adjacency" in known else {}
         try:

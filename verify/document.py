@@ -56,7 +56,7 @@ def read_file(path: Path | str) -> Document:
     if len(data) > _MAX_BYTES:
         raise InvalidInputError(f"Expected {path} to be at most {_MAX_BYTES} bytes.")
     try:
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInputError(f"{path} is not UTF-8 text: byte {error.start}.") from None
     if Path(path).suffix in (".yaml", ".yml"):
@@ -84,7 +84,7 @@ def read_text(text: str, origin: str = "claims") -> Document:
         data = tomllib.loads(text, parse_float=str)
     except RecursionError:
         raise InvalidInputError(f"{origin}: brackets are nested too deeply.") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # a TOMLDecodeError, or an integer of more than 4300 digits
         raise InvalidInputError(
             f"{origin} is not a TOML file: {error}. Look for a missing quote or bracket, or a "
             "file that was cut off."
@@ -108,7 +108,7 @@ def _document(data: dict[str, Any], errors: list[str]) -> Document:
     known = {"schema_version", "name", "title", "authors", "numbered", "claims"}
     errors += [f"{key}: unknown key. {suggestion(key, known)}" for key in data if key not in known]
     version = data.get("schema_version")
-    if version != SCHEMA_VERSION:
+    if type(version) is not int or version != SCHEMA_VERSION:
         errors.append(
             f"schema_version: expected {SCHEMA_VERSION}, not {version!r}. "
             f"Write schema_version = {SCHEMA_VERSION}."

@@ -17,7 +17,7 @@ from dpassay.accountant.core.asking import Askable, Drawable
 from dpassay.accountant.core.pair import Pair, WorstCase
 from dpassay.accountant.core.randomness import SECURE, Randomness
 from dpassay.accountant.core.validate import Description, integer
-from dpassay.accountant.errors import NotApplicableError
+from dpassay.accountant.errors import NotApplicableError, expected
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.release.lattice import InverseNoise, InvertedNoise, LatticeSampler
 
@@ -136,6 +136,9 @@ class Mechanism(Askable, Drawable, Description, ABC):
             output is predictable.
         """
         times = 1 if size is None else integer("size", size, least=0)
+        if not hasattr(rng, "integers"):
+            remedy = "Leave it out; a simulation may give np.random.default_rng(1)."
+            raise expected("rng", rng, "to be a source of randomness", remedy)
         found = self.releases(value, times, rng)
         return found[0] if size is None else found
 

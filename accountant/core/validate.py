@@ -346,7 +346,9 @@ def integer(name: str, value: object, *, least: int | None = None) -> int:
     if isinstance(value, bool) or result is None:
         remedy = "Write it without a decimal point."
         if not isinstance(value, (bool, float, Decimal)):
-            remedy = "Give a whole number; several mechanisms stand in one list: [A, B]."
+            remedy = "Give a whole number."
+            if hasattr(value, "worst_case"):
+                remedy = "Give a whole number; several mechanisms stand in one list: [A, B]."
         raise expected(name, value, "to be an integer", remedy)
     if least is not None and result < least:
         raise expected(name, result, f"≥ {least}", f"Give a whole number from {least} on.")

@@ -16,7 +16,7 @@ from typing import Any, Never, TypeAlias, final
 
 from flint import arb, fmpq, fmpq_mat, fmpz
 
-from dpassay.accountant.errors import InvalidInputError, UndecidedError, expected
+from dpassay.accountant.errors import TOO_LARGE, InvalidInputError, UndecidedError, expected
 from dpassay.accountant.numbers import formula
 from dpassay.accountant.numbers.formula import Formula, Quotient
 from dpassay.accountant.numbers.precision import ctx
@@ -201,10 +201,7 @@ class ExactReal:
                     return _of_mantissa(*self.ball().mid().man_exp())
             return self.sign * math.sqrt(self.square)
         except OverflowError:
-            raise UndecidedError(
-                "A number exceeds 1.8e308, the range of the floats that choose the computation. "
-                "Give a smaller one."
-            ) from None
+            raise UndecidedError(TOO_LARGE) from None
 
     def __floor__(self) -> int:
         """Return the largest integer ≤ the number."""

@@ -308,7 +308,7 @@ class Interval:
         if width is None or width >= 1:
             return 0
         # The number of digits of the quotient is exact; a logarithm in floats might not be.
-        return len(str(width.denominator // width.numerator)) - 1 if width else math.inf
+        return Decimal(width.denominator // width.numerator).adjusted() if width else math.inf
 
     def __float__(self) -> float:
         """Return the float nearest to the midpoint: an estimate, not a bound.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
@@ -12,7 +11,7 @@ from typing import TypeVar
 
 from flint import arb
 
-from dpassay.accountant.errors import UndecidedError
+from dpassay.accountant.errors import TOO_LARGE, UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import (
     MAX_PRECISION,
@@ -48,6 +47,8 @@ _NEAR = Fraction(1, 1000)
 """Largest relative correction of a guess in `beside`."""
 _TIE = arb(2) ** -128
 """At the highest precision, a ball that contains 0 counts as a root only if it is smaller."""
+_MOST_BITS = 1 << 26
+"""Largest exponent of a dyadic number that is written out: it takes 8 MB, and seconds to divide."""
 _SHARES = (Fraction(1, 4), Fraction(1, 2), Fraction(1))
 """Trial widths of an answer, as shares of the widest one allowed."""
 
@@ -275,8 +276,10 @@ def _exponent(value: arb) -> int:
 
 
 def fraction(value: arb) -> Fraction:
-    """Return an exact ball as a dyadic rational."""
+    """Return an exact ball as a dyadic rational; refuse one whose digits fill the memory."""
     mantissa, exponent = (int(part) for part in value.man_exp())
+    if abs(exponent) > _MOST_BITS:
+        raise UndecidedError(TOO_LARGE)
     return Fraction(mantissa << exponent) if exponent > 0 else Fraction(mantissa, 1 << -exponent)
 
 
@@ -374,7 +377,10 @@ def first(holds: Callable[[int], bool], start: int = 0) -> int:
         low, high = start, start + step
         while not holds(high):
             low, high, step = high, high + 2 * step, 2 * step
-    return low + 1 + bisect_left(range(low + 1, high), True, key=holds)
+    while high - low > 1:  # not by bisect: a range may be too long for it
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
 
 # --- The factor of Chernoff's bound on a privacy profile ------------------------------------------

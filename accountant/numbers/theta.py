@@ -20,8 +20,19 @@ from flint import arb, arb_series, fmpq
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.precision import ctx
 
+_FAR = 64
+"""Argument above which erfc of a ball is evaluated at the two ends of the ball."""
 _FEWEST_TERMS = 400
 """A series of at most this many terms, plus one per bit of precision, is summed term by term."""
+
+
+def erfc(y: arb) -> arb:
+    """Return the complementary error function with relative accuracy.
+
+    For large arguments flint's is narrow at exact points only, so a ball is replaced by its two
+    ends; erfc is monotone.
+    """
+    return y.lower().erfc().union(y.upper().erfc()) if y > _FAR else y.erfc()
 
 
 def theta(v: ExactReal) -> arb:
@@ -103,6 +114,8 @@ def _series(v: ExactReal, power: int) -> arb:
     rate, total, k = _rate(v), arb(0), 1
     term = (-rate).exp()
     first = term
+    if not first > 0:  # beyond any exponent: the whole series is below twice its first term
+        return arb(0).union(2 * first.upper())
     while not term < first * arb(2) ** -(ctx.prec + 10):
         total += term
         k += 1
@@ -163,13 +176,13 @@ def _euler_maclaurin(v: ExactReal, start: int, first: arb) -> arb:
         value -= bernoulli / factorial * at
         radius = (2 * n / (t + (t * t + 4 * n).sqrt())).mid()  # minimises the bound
         logarithm = abs(bernoulli).log() - n * (sigma * radius).log() + radius**2
-        bound = logarithm.exp() * half_width * ((t - radius) / arb(2).sqrt()).erfc()
+        bound = logarithm.exp() * half_width * erfc((t - radius) / arb(2).sqrt())
         if bound < first * arb(2) ** -(ctx.prec + 4):
             break
         for i in (n - 1, n):
             before, at = at, -slope * at - i / parameter * before
         n += 2
-    integral = half_width * (t / arb(2).sqrt()).erfc()
+    integral = half_width * erfc(t / arb(2).sqrt())
     return integral + first * value + (-bound).union(bound)
 
 

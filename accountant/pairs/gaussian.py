@@ -15,23 +15,15 @@ from dpassay.accountant.core.pair import Known, MirroredPair, Tails
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.numbers.precision import cached_property, ctx
+from dpassay.accountant.numbers.theta import erfc
 
-_FAR = 64
-"""Argument above which erfc of a ball is evaluated at the two ends of the ball."""
 _ESTIMATE_BITS, _ESTIMATE_WIDTH, _MOST_STEPS = 192, 1e-14, 40
 """Precision, last relative step and maximal number of steps of an estimate of ε."""
 
 
 def normal_cdf(x: arb) -> arb:
-    """Return Φ(x), the standard normal distribution function, with relative accuracy in both tails.
-
-    For large arguments flint's erfc is narrow at exact points only, so a ball is replaced by its
-    two ends; erfc is monotone.
-    """
-    y = -x / arb(2).sqrt()
-    if y > _FAR:
-        return y.lower().erfc().union(y.upper().erfc()) / 2
-    return y.erfc() / 2
+    """Return Φ(x), the normal distribution function, with relative accuracy in both tails."""
+    return erfc(-x / arb(2).sqrt()) / 2
 
 
 def gaussian_tails(mu: arb, epsilon: ExactReal) -> Tails:
@@ -84,7 +76,7 @@ class GaussianPair(MirroredPair):
         """
         with ctx.workprec(_ESTIMATE_BITS):
             mu = float(self.mu())
-            guess = mu**2 / 2 + mu * math.sqrt(-2 * log_delta)
+            guess = mu * mu / 2 + mu * math.sqrt(-2 * log_delta)  # inf, no error, beyond floats
             for _ in range(_MOST_STEPS):
                 if not math.isfinite(guess):
                     return None

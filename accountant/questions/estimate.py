@@ -595,7 +595,11 @@ def _estimates(  # noqa: PLR0917  # the last three are one question in three way
     counts = _counts(count)
     if not points.ndim and not counts.ndim:
         return ask(first.runs(int(counts)), points)
-    points, counts = np.broadcast_arrays(points, counts)
+    try:
+        points, counts = np.broadcast_arrays(points, counts)
+    except ValueError:
+        shapes = f"to fit the shape {points.shape} of the numbers that are asked about"
+        raise expected("count", f"an array of shape {counts.shape}", shapes) from None
     values = np.full(points.shape, math.nan)
     several = counts > 1  # one run may have a closed form
     if method == "auto" and several.any():
@@ -648,7 +652,7 @@ def _estimated(
 def _counts(given: ArrayLike) -> NDArray[np.int64]:
     """Return the numbers of runs; raise InvalidInputError unless all are integers ≥ 1."""
     counts = np.asarray(given)
-    if counts.dtype.kind not in "iu" or not (counts >= 1).all():
+    if counts.dtype.kind not in "iu" or not (counts >= 1).all() or (counts >> 63).any():
         raise expected("count", given, "to be a whole number in 1 … 2^63 - 1, or an array")
     return counts.astype(np.int64)
 
@@ -707,9 +711,13 @@ def _exponential(log_delta: float) -> ExactReal:
 def _number(name: str, value: object) -> float:
     """Return a number in any notation as a float."""
     try:
-        return float(exact(value, name))  # type: ignore[arg-type]  # exact refuses what is no number
+        number = exact(value, name)  # type: ignore[arg-type]  # it refuses what is no number
     except TypeError:
         raise expected(name, value, "to be a number, or an array of numbers") from None
+    found = float(number)
+    if name == "delta" and found == 0 != number.sign:  # ε at δ = 0 is another number
+        raise expected(name, value, "to be 0 or ≥ 5e-324", "Give its logarithm: log_delta.")
+    return found
 
 
 def _log(value: float) -> float:

@@ -66,6 +66,8 @@ _SPARE_BITS = 20
 """Number of bits of the precision that the tails of a test may lose."""
 _MAX_STEPS = 2000
 """Largest number of tests; atoms that lie close together take many."""
+_NOTHING = arb(2) ** -(1 << 60)
+"""About the least number that an `Interval` holds: nothing below it is told apart."""
 _MAX_BLURS = 2
 """Number of undecided tests (level not distinguishable from α) after which the search ends."""
 _LOSSES, _PARTS, _LOSS_SPAN = 6, (1, Fraction(3, 4)), 4.0
@@ -345,7 +347,9 @@ class _Curve:
         return self._lower.union(self._upper)
 
     def accurate(self) -> bool:
-        """Whether the bounds agree to the required bits, or nearly to the current precision."""
+        """Whether the bounds agree to the required bits, nearly to the precision, or are tiny."""
+        if self._upper < _NOTHING:
+            return True
         return self.value().rel_accuracy_bits() >= min(self._bits + 1, ctx.prec - _SPARE_BITS)
 
     def visit(self, epsilon: Fraction) -> bool:

@@ -115,6 +115,15 @@ def test_bad_claim_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert main(["verify", str(path)]) == 2
     assert "unknown kind 'gdp'. Did you mean 'gaussian-dp'?" in capsys.readouterr().err
 
+    for written in ("true", "1.0", '"1"'):
+        path.write_text(CLAIMS.replace("schema_version = 1", f"schema_version = {written}"))
+        assert main(["verify", str(path)]) == 2
+        assert "schema_version: expected 1, not" in capsys.readouterr().err
+
+    path.write_text(CLAIMS.replace("epsilon = 1", f"epsilon = {'9' * 5000}"))
+    assert main(["verify", str(path)]) == 2
+    assert "digits" in capsys.readouterr().err
+
     path.write_text(CLAIMS[:150])  # cut off
     assert main(["verify", str(path)]) == 2
     assert "is not a TOML file" in capsys.readouterr().err
@@ -137,6 +146,14 @@ def test_wrong_types_in_a_claim_file_say_what_to_type(
         "4 errors",
     ):
         assert text in errors
+
+
+def test_a_claim_file_may_start_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "claims.toml"
+    path.write_text(CLAIMS, "utf-8")
+    answer = main(["verify", str(path)])
+    path.write_text(CLAIMS, "utf-8-sig")
+    assert main(["verify", str(path)]) == answer == 1
 
 
 def test_one_bad_claim_does_not_hide_the_others(

@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 
-from dpassay.accountant.errors import DpassayError, NotApplicableError
+from dpassay.accountant.errors import DpassayError, NotApplicableError, within_floats
 from dpassay.verifier.cli import (
     audit,
     calibrate,
@@ -81,7 +81,8 @@ def main(
     debug = "--debug" in arguments or os.environ.get("DPASSAY_DEBUG", "0") not in ("", "0")
     try:
         try:
-            return _run(arguments, page, commands)
+            with within_floats():
+                return _run(arguments, page, commands)
         finally:
             sys.stdout.flush()
     except SystemExit as end:  # argparse ends --help and wrong usage in this way

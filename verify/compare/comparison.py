@@ -427,8 +427,8 @@ def compare(
     releases: int = 1,
     sampling_prob: Number = 1,
     candidates: Sequence[object] = (),
-    only: Sequence[str] = (),
-    metrics: Sequence[str] | None = None,
+    only: Sequence[str] | str = (),
+    metrics: Sequence[str] | str | None = None,
     published: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Comparison:
@@ -468,6 +468,8 @@ def compare(
     After an interruption the candidates judged so far are returned, with `complete` False.
     """
     started = time.perf_counter()
+    only = [only] if isinstance(only, str) else only
+    metrics = [metrics] if isinstance(metrics, str) else metrics
     if metrics is not None and not metrics:
         raise InvalidInputError("Expected at least one metric: the first one ranks.")
     if workload is None and isinstance(budget, (str, Workload)):

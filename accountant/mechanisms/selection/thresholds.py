@@ -622,6 +622,8 @@ class PartitionSelection(Mechanism, FiniteLaws):
 
 _DIGITS = 15
 """Digits to which the probability of a new key is rounded up for compositions."""
+_MOST_PARTITIONS = 1000
+"""Largest number of keys of a user; each has a product of its own, which may take a second."""
 _ROUNDING = 1 + 2.0**-50
 """A factor that covers the rounding of a threshold and of a released count to doubles."""
 
@@ -668,6 +670,11 @@ class _Threshold(Mechanism, FiniteLaws):
         Raises AdjacencyError unless the relation is add/remove.
         """
         add_remove(adjacency, self)
+        if self.partitions > _MOST_PARTITIONS:
+            raise NotApplicableError(
+                f"Expected partitions={self.partitions} ≤ {_MOST_PARTITIONS}: each number of new "
+                f"keys has its own pair. Ask about {self.dominated_by!r}, which is no more private."
+            )
         pairs = self.attained()
         return WorstCase(
             pairs,

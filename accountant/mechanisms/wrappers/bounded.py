@@ -165,14 +165,19 @@ class ResampledPair(MirroredPair):
         )
 
     def at(self, a: arb, epsilon: ExactReal) -> HalfLine:
-        """Enclose {L > ε} for all true answers in the ball a."""
+        """Enclose {L > ε} for all true answers in the ball a.
+
+        The largest loss l is that of x = 0, and P(L > ε) − e^ε Q(L > ε) ≤ (1 − e^{ε−l})⁺. Where
+        ε = d, and l − d is too small for the balls to decide whether the event is empty, this is
+        the bound that counts.
+        """
         d, w = self.distance.ball(), self.width.ball()
         first, second = self._whole(a), self._whole(a + d)
         beyond = epsilon.ball() - self._rise(a)
         if self.noise == "gaussian":
-            tau = d / 2 - beyond / d
+            tau, largest = d / 2 - beyond / d, d * (2 * a + d) / 2
         else:
-            tau = (d - beyond) / 2
+            tau, largest = (d - beyond) / 2, d
             if not beyond <= d:  # the event may be empty
                 tau = tau.union(-a)
         if tau < -a or (self.noise == "laplace" and beyond > d):
@@ -182,7 +187,8 @@ class ResampledPair(MirroredPair):
         p, q = self._between(-a, tau) / first, self._between(-a - d, tau - d) / second
         x = epsilon.ball().exp()
         slope = self._drift(a, p) / first - x * self._drift(a + d, q) / second
-        return HalfLine(a, tau, p, q, p - x * q, inside, slope if inside else slope.union(arb(0)))
+        excess = (p - x * q).min((-(beyond - largest).expm1()).max(arb(0)))
+        return HalfLine(a, tau, p, q, excess, inside, slope if inside else slope.union(arb(0)))
 
     def bend(self, a: arb, epsilon: ExactReal) -> arb:
         """Enclose the second derivative in a of sup_t g(a, t), valid if t is inside the range."""

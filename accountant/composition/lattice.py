@@ -1268,8 +1268,9 @@ _MOST_BLIND = 5
 _SMOOTH, _LEAST_ORDER = 1.4, 0.7
 """Measured order of convergence from which on the order is taken as 2, the order for densities;
 and the least order that is assumed."""
-_SMALL = 0.01
-"""Width of the first grid below which the order for densities is not measured."""
+_MOST_UNMEASURED = 32
+"""Factor up to which the second grid for densities is finer at once: for a larger one, measuring
+the order first saves more than it takes."""
 _WIDER = 1.1
 """Factor by which a finer grid may be wider than predicted without missing the width."""
 _LEAST_FINER, _FIRST_FINER, _MOST_FINER = 1.5, 4, 64
@@ -1553,8 +1554,8 @@ def _next_points(
 ) -> int | None:
     """Return the next number of points to try, or None if none in reach will do.
 
-    It is 4, 5 or 6 times a power of two. The order of convergence is measured, unless the first
-    width is small and all losses have densities, or so many releases that a sum takes little time.
+    It is 4, 5 or 6 times a power of two. The order of convergence is measured, unless one finer
+    grid is enough, and losses have densities or are so many of a kind that a sum takes little time.
     """
     (points, width), order = tried[-1], 2.0
     if points >= limit:
@@ -1568,7 +1569,7 @@ def _next_points(
     factor = (_WIDER * width / wanted) ** (1 / order)
     if points * factor > 8 * limit and len(tried) > 2 and before <= 0.5:
         return None
-    known = len(tried) > 1 or (smooth and width < _SMALL)
+    known = len(tried) > 1 or (smooth and factor < _MOST_UNMEASURED)
     needed = points * min(max(factor, _LEAST_FINER), _MOST_FINER if known else _FIRST_FINER)
     unit = 1 << max(0, math.ceil(math.log2(needed / 6)))
     return int(min(math.ceil(needed / unit) * unit, limit))

@@ -348,7 +348,7 @@ def integer(name: str, value: object, *, least: int | None = None) -> int:
         if not isinstance(value, (bool, float, Decimal)):
             remedy = "Give a whole number."
             if hasattr(value, "worst_case"):
-                remedy = "Give a whole number; several mechanisms stand in one list: [A, B]."
+                remedy = "Give a whole number; give several mechanisms as one list: [A, B]."
         raise expected(name, value, "to be an integer", remedy)
     if least is not None and result < least:
         raise expected(name, result, f"≥ {least}", f"Give a whole number from {least} on.")

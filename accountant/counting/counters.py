@@ -432,7 +432,7 @@ class BinaryTree(TreeCounter):
 
 _MOST_CELLS = 10_000
 """Most cells with a position of a person that are listed."""
-_UNKNOWN = "what the outputs alone tell"
+_UNKNOWN = "what the outputs alone reveal"
 
 
 @declared

@@ -315,21 +315,21 @@ def integral(
     f: Callable[[acb, bool], acb],
     low: Fraction | arb,
     high: Fraction | arb,
-    beside: arb | None = None,
+    added_to: arb | None = None,
     share: arb | None = None,
 ) -> arb:
     """Return ∫ f between two points, to about the requested bits, or to a given relative accuracy.
 
     The accuracy is relative to an estimate of ∫ |f| from some values of |f|, several of them close
     to the ends, where the whole integral of a steep f lies. An absolute tolerance of 0 would make
-    flint bisect endlessly next to a zero of f. If the integral is to be added to `beside`, and that
-    is larger, the accuracy is relative to `beside`. An integrand e^{−V} loses as many bits as V
-    has; the precision is raised by these.
+    flint bisect endlessly next to a zero of f. If `added_to`, to which the integral is added, is
+    larger, the accuracy is relative to `added_to`. An integrand e^{−V} loses as many bits as V has;
+    the precision is raised by these.
     """
     share = negligible() if share is None else share
     a = _point(low)
     size = _size(f, a, _point(high) - a)
-    size = size if beside is None else size.max(abs(beside).mid())
+    size = size if added_to is None else size.max(abs(added_to).mid())
     lost = int(size.man_exp()[1]).bit_length() if size.is_finite() else 0
     spare = _SPARE if ctx.prec > START_PRECISION else 0  # the first precision has bits to spare
     with ctx.workprec(ctx.prec + spare + max(lost - _FEW_LOST, 0)):

@@ -33,7 +33,7 @@ _PRECISIONS = 4
 _SLOW_STEPS = 3
 """Consecutive chord steps that do not halve the bracket before a bisection is forced."""
 _GUESSES = 3
-"""Corrections of a guess in `beside`."""
+"""Corrections of a guess in `root_near`."""
 _FEW = Context(prec=6, Emax=MAX_EMAX, Emin=MIN_EMIN)
 """Decimal context for numbers in error messages."""
 _SPARE_BITS = 8
@@ -44,7 +44,7 @@ zero within this share of an end is not used."""
 HALF = Fraction(9, 20)
 """Half of an interval's width, reduced to leave room for rounding its ends outward."""
 _NEAR = Fraction(1, 1000)
-"""Largest relative correction of a guess in `beside`."""
+"""Largest relative correction of a guess in `root_near`."""
 _TIE = arb(2) ** -128
 """At the highest precision, a ball that contains 0 counts as a root only if it is smaller."""
 _MOST_BITS = 1 << 26

@@ -241,9 +241,9 @@ class _Sum:
             value = arb(total, _SLACK * _SLACK * error) * norm
             value += arb(0, (arb(self.fall).exp() * line.beyond).upper())
             value *= line.share * (self.size - line.balls[0] * eps).exp()
-            beside = (self.left - line.balls[1] * eps).exp() * line.aliases[0]
-            beside += (self.right - line.balls[2] * eps).exp() * line.aliases[1]
-            value += arb(0).union(self.lost.upper()) - arb(0).union(beside.upper())
+            aliases = (self.left - line.balls[1] * eps).exp() * line.aliases[0]
+            aliases += (self.right - line.balls[2] * eps).exp() * line.aliases[1]
+            value += arb(0).union(self.lost.upper()) - arb(0).union(aliases.upper())
             return value.max(arb(0)).min(arb(1))
 
 

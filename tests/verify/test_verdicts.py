@@ -340,4 +340,4 @@ def test_a_largest_loss_that_no_known_event_shows_is_not_called_enclosed() -> No
     claim = KINDS["pure-dp"](id="x", mechanism=mechanism, epsilon="1/2")
     found = verify(claim)
     assert found.verdict is Verdict.UNDECIDED
-    assert found.reason.startswith("The privacy loss comes as near to 1 as you like, but no event")
+    assert found.reason.startswith("The privacy loss comes arbitrarily close to 1, but no event")

@@ -598,8 +598,8 @@ class _Sums:
         """
         if self.level is None or side.point.delta > 0:
             return side
-        apart = max(0.0, self._variance(side) - self._variance(guesses))
-        return replace(side, objective=side.objective - math.sqrt(apart))
+        difference = max(0.0, self._variance(side) - self._variance(guesses))
+        return replace(side, objective=side.objective - math.sqrt(difference))
 
     def _variance(self, found: Candidate) -> float:
         """Return the variance of the logarithm of the ratio of a candidate's counts."""

@@ -182,7 +182,7 @@ def _require_independent(
     if worst < _DEPENDENT:
         raise InvalidInputError(
             f"The rows of {name} depend on the rows before them (p = {few(worst, 1)}): a chain or "
-            "a sorted file, not independent runs. Shuffling would hide this, not cure it: give "
+            "a sorted file, not independent runs. Shuffling would hide this, not remove it: give "
             "independent runs, in the order in which they were made."
         )
 
@@ -194,8 +194,8 @@ def _require_unpaired(first: Matrix, second: Matrix, names: tuple[str, str]) -> 
     if chance < _DEPENDENT:
         raise InvalidInputError(
             f"Rows of {names[0]} and of {names[1]} are correlated (p = {chance:.1g}), as those of "
-            "runs with the same seed are. Shuffling would hide this, not cure it: give the runs of "
-            "each side seeds of their own."
+            "runs with the same seed are. Shuffling would hide this, not remove it: give the runs "
+            "of each side seeds of their own."
         )
 
 

@@ -281,9 +281,9 @@ class Limit(Behaviour, frozen=True, kw_only=True, tag="limit"):
         """Refute the claim if the other limit, which the proof names, is proved."""
         other = str(self.proof["limit"])
         proof = {key: value for key, value in self.proof.items() if key != "limit"}
-        apart = truth(Expression(self.limit), "!=", Expression(other), scope)
+        differ = truth(Expression(self.limit), "!=", Expression(other), scope)
         theorem, objection = "", "it could not be distinguished from the claimed one."
-        if apart:
+        if differ:
             theorem, objection = proved(in_case(self, scope, limit=other, proof=proof), ())
         said = f"It tends to {other}, which is another number."
         return Decision(

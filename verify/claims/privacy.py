@@ -362,7 +362,7 @@ def _reason(truth: bool | None, value: Interval, claimed: ExactReal) -> str:
         return f"The largest privacy loss lies in {shown} and {known}"
     if truth is None and above:
         return (
-            f"The privacy loss comes as near to {value} as you like, but no event is known that "
+            f"The privacy loss comes arbitrarily close to {value}, but no event is known that "
             "shows more than the claimed epsilon."
         )
     if truth is None:

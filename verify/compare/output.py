@@ -192,9 +192,9 @@ def notes(found: Comparison, where: str, *, details: bool = False) -> list[str]:
     """
     lines = best_lines(found)
     lines += [f"{row.candidate.name}: {row.why}" for row in found.rows if not row.is_private]
-    told = list(found.left_out) if details else of_papers(found)
-    lines += [f"left out: {left.name}: {left.reason}" for left in told]
-    names = [left.name for left in found.left_out if left not in told]
+    shown_reasons = list(found.left_out) if details else of_papers(found)
+    lines += [f"left out: {left.name}: {left.reason}" for left in shown_reasons]
+    names = [left.name for left in found.left_out if left not in shown_reasons]
     return [*lines, f"left out: {'; '.join(names)} ({where})"] if names else lines
 
 

@@ -63,14 +63,19 @@ def most_releases(
     def fits(count: int) -> bool:
         found = decided(target, Composed(mechanism, count), relation)
         if found is None:
-            raise UndecidedError(f"It is undecided whether {count} releases meet {target}.")
+            raise UndecidedError(
+                f"Whether {count} releases meet {target} was not decided. Give a slightly "
+                "larger budget."
+            )
         return found
 
     found = largest_count(fits)
     if found == MOST_RELEASES:
-        raise NotApplicableError(f"{MOST_RELEASES} releases still meet {target}.")
+        raise NotApplicableError(
+            f"{MOST_RELEASES} releases still meet {target}. No more are tried."
+        )
     if not found:
-        raise NotApplicableError(f"Not even one release meets {target}.")
+        raise NotApplicableError(f"Not even one release meets {target}. Give it more noise.")
     return found
 
 

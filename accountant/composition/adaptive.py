@@ -285,9 +285,9 @@ def _even_splits(family: Family, count: int) -> Iterator[tuple[int, ...]]:
 
 def _refusal(what: str, found: Interval, width: float) -> UndecidedError:
     return UndecidedError(
-        f"Reached {what} in {found}, of relative width {width:.1e}. Releases that each keep to "
-        "one worst pair attain the lower end; a pair that dominates every choice has the upper. "
-        "Ask for a larger relative_width.",
+        f"Reached {what} in {found}, of relative width {width:.1e}. The lower end is "
+        "attained by releases with one worst pair each; the upper end is that of a pair that "
+        "dominates every choice. Ask for a larger relative_width.",
         reached=width,
         interval=found if what == "epsilon" else None,
     )

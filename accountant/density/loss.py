@@ -123,7 +123,10 @@ class Losses:
             starts = ends[0] is None or (low is not None and ends[0].low <= low.high)
             if starts and (ends[1] is None or (high is not None and high.low <= ends[1].high)):
                 return part
-        raise UndecidedError("The order of two kinks of a density and its shift is not known.")
+        raise UndecidedError(
+            "Which of two kinks, of the density and of its shift, comes first was not decided. "
+            "Give a slightly different sensitivity."
+        )
 
     def _monotone(self, whole: Run) -> Iterator[Run]:
         low, high, p, q = whole.low, whole.high, whole.p, whole.q

@@ -89,7 +89,8 @@ def maximum_quantile(mechanism: Mechanism, level: Number, *, coordinates: int) -
         if width is not None and width <= RELATIVE_WIDTH:
             return found
     raise UndecidedError(
-        f"The {level} quantile of the largest of {d} errors is too near a jump of their law."
+        f"The {level} quantile of the largest of {d} errors is too near a jump of their law. Give "
+        "a slightly different level."
     )
 
 

@@ -410,7 +410,10 @@ class _Search:
             if not self._value(middle) <= point and self.attempt(middle):
                 return False
             pieces += [(left, middle), (middle, right)]
-        raise UndecidedError(f"A profile was not bounded within {_MAX_PIECES} pieces.")
+        raise UndecidedError(
+            f"A privacy profile was not bounded within {_MAX_PIECES} pieces. Ask for a larger "
+            "relative_width."
+        )
 
 
 def tangent(mu: arb, epsilon: arb) -> tuple[arb, arb]:

@@ -113,7 +113,9 @@ def _claimed(measurement: object, d_in: object, delta: object) -> dict[str, str]
             }
         case "SmoothedMaxDivergence":
             if delta is None:
-                raise InvalidInputError("Expected delta: the map gives a whole profile.")
+                raise InvalidInputError(
+                    "Expected delta=…, as in delta='1e-5': the map gives a whole privacy profile."
+                )
             d = number("delta", delta)
             return {"epsilon": str(number("epsilon", value.epsilon(float(d)))), "delta": str(d)}
     raise NotApplicableError(f"No claim is known for the output measure {measure}.")
@@ -138,7 +140,7 @@ def _noise(kind: str, given: Mapping[str, Any], distance: ExactReal) -> Mechanis
         return Gaussian(scale, distance) if gaussian else Laplace(scale, distance)
     if "VectorDomain" in domain:
         raise NotApplicableError(
-            "Which change of several integers is worst is not known here. Name the law."
+            "Which change of several integers is worst is not known. Name the law: mechanism=…"
         )
     whole = distance.rational
     if whole is None or whole.denominator != 1:
@@ -146,7 +148,9 @@ def _noise(kind: str, given: Mapping[str, Any], distance: ExactReal) -> Mechanis
     if gaussian:
         return DiscreteGaussian(ExactReal.of_rational(scale.square), int(whole))
     if given.get("bounds") is not None:
-        raise NotApplicableError("Truncated geometric noise is not recognised. Name the law.")
+        raise NotApplicableError(
+            "Truncated geometric noise is not recognised. Name its law: mechanism=…"
+        )
     return DiscreteLaplace(scale, int(whole))
 
 

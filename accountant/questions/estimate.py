@@ -668,7 +668,8 @@ def _log_delta(curves: Sequence[Any], epsilon: Any) -> Any:
 def _slope(curves: Sequence[Any], epsilon: Any) -> Any:
     found = [curve.delta(epsilon) for curve in curves]
     best = _largest([share.log for share in found])
-    return _largest([np.where(share.log == best, share.slope, -math.inf) for share in found])
+    slopes = [np.where(share.log == best, share.slope, -math.inf) for share in found]
+    return np.where(np.isnan(best), math.nan, _largest(slopes))
 
 
 def _read(

@@ -245,6 +245,13 @@ def test_a_table_of_counts_has_the_digits_of_its_cells() -> None:
         assert near(float(betas[i, j]), tradeoff.beta(runs, alphas[i], **known), 1e-11), (i, j)
 
 
+def test_a_slope_that_floats_lose_is_that_of_an_enclosure() -> None:
+    """In a table too, where the float form of one of two directions is missing."""
+    release = Composed([PoissonSubsampled(Gaussian(1), "0.01"), Gaussian(20)])
+    table = np.asarray(estimate.estimate_slope(release, [0.5], count=[5, 300], adjacency=BOTH))
+    assert table[0] == pytest.approx(-15.46836, rel=1e-6, abs=0)
+
+
 @pytest.mark.parametrize(
     "release",
     [Laplace(20), Gaussian(9), Composed([Gaussian(9), PoissonSubsampled(Gaussian(1), "0.1")])],

@@ -36,7 +36,7 @@ def failing(error: BaseException) -> list[Command]:
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (OverflowError("a\nb"), "internal error: OverflowError a b. Please report this"),
+        (LookupError("a\nb"), "internal error: LookupError a b. Please report this"),
         (RecursionError("too deep"), "internal error: RecursionError too deep. Please report"),
         (AssertionError(), "internal error: AssertionError. Please report"),
         (SystemExit(1), "internal error: SystemExit 1. Please report"),
@@ -98,7 +98,7 @@ def test_letters_that_a_terminal_lacks_are_written_out(form: list[str], shown: b
 def test_debug_shows_the_traceback(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(arguments, commands=failing(OverflowError("here"))) == 70
+    assert main(arguments, commands=failing(LookupError("here"))) == 70
     told = capsys.readouterr().err
     assert told.startswith("Traceback (most recent call last):")
     assert "in run" in told
@@ -109,7 +109,7 @@ def test_debug_by_the_environment(
     value: str, shown: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DPASSAY_DEBUG", value)
-    assert main(["fail"], commands=failing(OverflowError("here"))) == 70
+    assert main(["fail"], commands=failing(LookupError("here"))) == 70
     assert ("Traceback" in capsys.readouterr().err) == shown
 
 

@@ -35,7 +35,6 @@ from .expressions import (
     question_parts,
     show,
     substitute,
-    walk,
 )
 from .functions import written
 from .lemmas import DERIVED, FLAGS, LINES, POSITIVE, has_relation, relation_of
@@ -218,6 +217,7 @@ def formulas(what: str, noise: Noise, adjacency: str | None) -> list[tuple[str, 
     """
     anyhow, adjacency = what in ("variance", "last"), relation_of(noise, adjacency)
     found: list[tuple[str, Node, bool]] = []
+    plain = False  # whether an exact line fits: no later one applies
     if not has_relation(noise, adjacency) or "arities" in noise.arguments:
         return found  # the sizes of such a tree are checked at points only
     if what == "mu" and noise.name == "GeneralGaussian" and (square := square_on(noise)):
@@ -225,6 +225,10 @@ def formulas(what: str, noise: Noise, adjacency: str | None) -> list[tuple[str, 
     for line in LINES.get(noise.name, ()):
         if not line.fits(noise, adjacency, any_relation=anyhow) or "lower" in line.words:
             continue
+        if "upper" not in line.words and not anyhow:
+            if plain:
+                continue
+            plain = True
         lets, parts = dict(line.entries("let")), line.factors()
         node: Node | None = (line.entries(what) or [None])[0]
         if what == "mu" and len(parts) == 1 and parts[0][0].op == "gaussian":
@@ -325,8 +329,7 @@ class Expansion:
             return []
         found = []
         for row, known, exact in formulas(what[0], noise, relation):
-            steps = known.free and any(n.op == "floor" for n in walk(known))
-            if (exact or at_most or what[0] in ("variance", "last")) and not (at_most and steps):
+            if exact or at_most or what[0] in ("variance", "last"):
                 names = {"X": known, **dict(zip(["AT"], rest, strict=False))}
                 found.append((row, parse(what[1], names=names)))
         if not found or (self.checked and not self.holds(noise, relation, node.op, rest)):

@@ -121,7 +121,7 @@ def _inverse(
     open_pairs, refused = list[Pair](), list[Refused]()
     asked = sorted(zip(pairs, sides, strict=True), key=lambda entry: -float(entry[0].max_loss()))
     for pair, side in asked:
-        if _cannot_matter(pair, found, refused) or _is_below_bound(pair, found, target):
+        if _cannot_matter(pair, found, refused) or _is_below_bound(pair, found, refused, target):
             continue
         if side < 0 and _is_probably_less(pair, open_pairs, target):
             open_pairs.append(pair)
@@ -192,15 +192,15 @@ def _is_probably_less(pair: Pair, others: Sequence[Pair], target: ExactReal) -> 
 
 def _cannot_matter(pair: Pair, found: Sequence[Interval], refused: Sequence[Refused]) -> bool:
     """Whether the largest loss of the pair is at most a proved lower bound of another's ε(δ)."""
-    ends = [interval.lower for interval in found]
-    ends += [refusal.interval.lower for _, refusal in refused if refusal.interval is not None]
-    least = max(ends, default=Decimal("-Infinity"))
+    least = _least(found, refused)
     return least.is_finite() and bool(pair.max_loss() <= exact(least).ball())
 
 
-def _is_below_bound(pair: Pair, found: Sequence[Interval], target: ExactReal) -> bool:
+def _is_below_bound(
+    pair: Pair, found: Sequence[Interval], refused: Sequence[Refused], target: ExactReal
+) -> bool:
     """Whether a quick upper bound of H is below δ at a lower bound of another pair's ε(δ)."""
-    least = max((interval.lower for interval in found), default=Decimal("-Infinity"))
+    least = _least(found, refused)
     return least.is_finite() and _quickly_below(pair, exact(least), target.ball())
 
 
@@ -208,6 +208,13 @@ def _quickly_below(pair: Pair, epsilon: ExactReal, limit: arb) -> bool:
     """Whether H(ε) < limit by a bound that takes little time; the simplest is tried first."""
     known = pair.known
     return bool(known.closed_bound(epsilon) < limit or known.bound(epsilon) < limit)
+
+
+def _least(found: Sequence[Interval], refused: Sequence[Refused]) -> Decimal:
+    """Return the largest lower bound of ε(δ) that is proved for a pair, or −∞."""
+    ends = [interval.lower for interval in found]
+    ends += [refusal.interval.lower for _, refusal in refused if refusal.interval is not None]
+    return max(ends, default=Decimal("-Infinity"))
 
 
 def _infinity_against(pair: Pair, target: ExactReal) -> int:

@@ -32,28 +32,32 @@ So
 
     δ(ε) = sup over paths (i, j) of Σ over steps up of φ(A′) − φ(A) − x (φ(B′) − φ(B)).
 
-**Discretisation.** Put f(b) = φ′(0) (p − x q), a density in b, and D = φ″(A) p p′ − x φ″(B) q q′, a
-density in (a, b). The value of a path is the integral of f over the b inside S plus the integral of
-D over the (a, b) with b inside and a ranked before b, inside or outside. This is the fundamental
-theorem of calculus: φ′(A) grows from φ′(0) with every a before b. So the value is linear in the
-indicators of these two sets. Here a has a smaller loss than b. The indicators satisfy order
-relations: if b is inside and a is before b, the same holds for any a, and any b, of larger loss;
-if a and b are both inside, a is before b. Now divide the outcomes into finitely many pieces.
-Take the fraction of these sets in each piece and in each cell (pair of pieces), and the mean of D
-over each cell. Numbers in [0, 1] that satisfy these order relations are mixtures of zeros and ones
-that do. So the fractions have no larger value than the best path of whole pieces that differs from
-them only in cells that are partly in the set. In such a cell the integrals of D and of its mean
-over a part of the cell differ by at most ½ E|D − ED|, which is at most half the standard deviation;
-for φ″(A) p p′ the standard deviation is at most φ‴ p p′ √((p² + p′²)/12). All these cells touch the
-best path of whole pieces, so their errors are added to its value. Finally, a single piece may have
-a fraction f inside. Then the path starts with this piece in a part f of the mixture. The diagonal
-cell of the piece adds at most f (φ″(A) p² + ½ x φ″(B) q²) to the mixture, so this term is added to
-the paths that start with it.
+**The upper bound.** On a path an outcome b inside adds φ′(A) p − x φ′(B) q, a density in b, where A
+and B are the masses of the outcomes with losses in an interval (a, b). We take the best a for each
+b by itself, and b outside if that is negative:
 
-**Both bounds.** The best path of whole pieces is found by dynamic programming over the intervals.
-Lower bound: let each piece consist of all outcomes with losses in (s, t]; this is a coarser
-release. Upper bound: replace these outcomes by two outcomes with the losses s and t and the same
-total masses; this pair dominates every law with these masses on (s, t].
+    δ(ε) ≤ ∫ max(0, sup over a ≤ b of φ′(A) p − x φ′(B) q) db.
+
+This is an equality if the best a decreases in b, and the b inside are those from one on, since they
+then form a path. They nearly always do.
+
+**Discretisation.** Let the outcomes have finitely many losses, and divide those of each loss into
+pieces by a further coin. Take b at the fraction u of a piece of masses p and q, and a at the
+fraction v of a lower piece, of Q-mass q′. A and B are affine in u and in v. Since φ′ is convex, and
+φ‴ increasing, φ′(A) is at most its bilinear interpolation between the four ends u, v ∈ {0, 1}, and
+φ′(B) is at least its interpolation minus (q² + q′²) φ‴(B)/8 with the largest B. It is also at least
+0. So the integrand is at most (1 − u) M₀ + u M₁, where M₀ and M₁ are the largest of these bounds at
+u = 0 and at u = 1 over the ends of all pieces, and at least 0. The integral over the piece is at
+most (M₀ + M₁)/2. If a is in the same piece as b, the interpolation is in w = u − v ≤ u, between an
+empty interval (w = 0, at both ends of u) and the whole piece (w = 1, at u = 1), so the same holds.
+
+**Both bounds.** Let s < t be neighbours among finitely many losses at which H, the profile of one
+run, and the tails are enclosed. For the upper bound take the pair whose profile is the lower convex
+hull, in e^ε, of upper bounds of H at these losses: H is convex, so it lies below every chord of
+them, and this pair dominates (P, Q). Its losses are among these. For the lower bound take the pair
+whose trade-off curve is the hull of the points with Q(L > s) rounded up and P(L > s) rounded down:
+it is a coarser release. Any path of its pieces will do; we follow the best a for each piece, as far
+as they decrease.
 
 **The largest loss** is the largest loss of one run plus the largest ln φ′(A)/φ′(B). (A, B) lies on
 the trade-off curve (Neyman and Pearson). On its straight pieces φ′(A)/φ′(B) is a power of a
@@ -70,16 +74,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache, partial, reduce
+from heapq import heapify, heappop, heappush
 from itertools import accumulate, pairwise
 from typing import TypeAlias, final
 
 from flint import arb
 
 from dpassay.accountant.core.arrays import Array, np
-from dpassay.accountant.core.pair import Known, Pair, refined
+from dpassay.accountant.core.pair import Known, Pair, Tails, refined
+from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, ball
 from dpassay.accountant.numbers.precision import cached_property, ctx, note
@@ -88,36 +96,42 @@ from dpassay.accountant.pairs.between import narrow_enough, passes
 from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 
 _BITS = 448
-"""Precision of the sums in bits; tails are subtracted from each other."""
+"""Precision in bits of sums of masses, which are subtracted from each other."""
 _TAILS = 192
 """Precision of the tails of one run in bits. Less widens tails of compositions, more is slow."""
-_LOSSES = 512
-"""Number of intervals of losses; the two bounds differ by about the square of their length."""
-_PIECE = 384
-"""A piece has a mass of at most about 1 over this number."""
-_SAMPLES = 33
-"""Number of losses at which tails are sampled; the grid has equal steps of their logarithms."""
-_SCALE = 10
+_FEWEST, _QUICK, _MOST = 32, 64, 512
+"""Numbers of losses at which tails are computed: the first one for ε, that of a quick bound, and
+the largest one. The two bounds differ by about the inverse square of this number."""
+_PARTS = 1.0
+"""Number of pieces of one outcome that has all the mass, as a multiple of the number of losses."""
+_FINE = 16
+"""Points for each piece in which an outcome is divided, between which `_rank` is interpolated."""
+_SCALE = 4
 """Step of −ln δ in the depth, which decides where the range of losses is truncated."""
-_DEEPEST = 12
-"""Largest depth; for δ below e^−120 the two bounds are far apart."""
-_LEFT_OUT = 2.0**-14
+_DEPTH, _DEEPEST = 2, 30
+"""Depth of a quick bound, and the largest one; for δ below e^−120 the two bounds are far apart."""
+_LEFT_OUT = 2.0**-16
 """Fraction of δ that the losses beyond the grid, which are not distinguished, may add."""
 _WIDTH = Fraction(1, 10**6)
 """Relative width of the tails of one run if they have no closed form."""
-_ENDS = Fraction(1, 10**4)
-"""Relative width to which each bound is inverted; the two roots differ by more."""
+_USUAL = Fraction(1, 2000)
+"""Relative width of ε that is tried if none is asked; ten times less is seldom reached."""
+_STEPS, _CLOSE, _ENDS = 64, 1e-12, Fraction(1, 10**5)
+"""Most steps of Newton's method for ε, the relative change of e^ε at which it stops, and the
+relative distance to which each bound is inverted."""
 _HALVINGS, _DOUBLINGS = 10, 40
 """Steps of the search for a loss with little mass above it."""
 _SLACK = 2.0**-40
 """Relative rounding error of one term in floats: that of up to 1000 operations of 2^−52 each."""
-_LARGEST = ExactReal.of_rational(100)
+_LARGEST = ExactReal.of_rational(600)
 """For larger ε the upper bound at this ε is used, because e^ε becomes too large for floats."""
 _ORDERS = tuple(1 + 2.0 ** (k / 2) for k in range(-4, 24))
 """Orders of the divergences of one run in the bounds of a Rényi divergence."""
 _UNIT = 2.0**-52
 """Upper bound of the relative rounding error of a float operation."""
 
+_Node: TypeAlias = tuple[float, float, ExactReal, Tails]
+"""A loss as a float, ln(Q(L ≤ s)/P(L > s)) there, the loss, and the tails."""
 Path: TypeAlias = list[tuple[int, int]]
 """Steps up of a path, which add the piece j to the interval of pieces i, …, j − 1."""
 
@@ -147,10 +161,10 @@ class Runs:
         Found by bisection: the mean η(1 − γ)/(γ(1 − γ^η)) decreases in γ.
         """
         assert isinstance(self.shape, ExactReal)
-        if self.shape == ExactReal.of_rational(1):
-            return 1 / self.mean.ball()
         low, high = Fraction(0), Fraction(1)
         with ctx.workprec(3 * _BITS):
+            if self.shape == ExactReal.of_rational(1):
+                return 1 / self.mean.ball()
             for _ in range(_BITS):
                 middle = (low + high) / 2
                 value = _mean(ball(middle), self.shape)
@@ -158,19 +172,22 @@ class Runs:
                     low = middle
                 elif value < self.mean.ball():
                     high = middle
-                else:
+                else:  # a root that cannot be distinguished from this number
+                    ends = middle - Fraction(1, 2**_BITS), middle + Fraction(1, 2**_BITS)
+                    least, most = (_mean(ball(end), self.shape) for end in reversed(ends))
+                    if least < self.mean.ball() < most:
+                        low, high = ends
                     break
             return ball(low).union(ball(high))
 
     def derivative(self, order: int, below: arb, above: arb) -> arb:
-        """Return φ, φ′ or φ″ at the probability `below`; `above` is its complement."""
+        """Return φ or φ′ at the probability `below`; `above` is its complement."""
         if self.shape == "poisson":
             mean = self.mean.ball()
             return mean**order * (-mean * above).exp()
         if self.shape == "fixed":
             k = int(float(self.mean))
-            factor, power = ((1, k), (k, k - 1), (k * (k - 1), k - 2))[order]
-            return factor * below**power if factor else arb(0)
+            return k * below ** (k - 1) if order else below**k
         assert isinstance(self.shape, ExactReal)
         eta, gamma = self.shape.ball(), self.gamma
         y, w = gamma + (1 - gamma) * above, 1 - gamma
@@ -179,27 +196,27 @@ class Runs:
                 return y.log() / gamma.log()
             return (y**-eta - 1) / (gamma**-eta - 1)
         unit = -1 / gamma.log() if self.shape.sign == 0 else eta / (gamma**-eta - 1)
-        first = unit * w * y ** (-eta - 1)
-        return first if order == 1 else first * (eta + 1) * w / y
+        return unit * w * y ** (-eta - 1)
 
-    def growth(self, within: Array, outside: Array, step: Array) -> Array:
-        """Return φ(within) − φ(within − step) in floats; outside = 1 − within.
-
-        Nothing cancels: the relative error is below `_SLACK`.
-        """
-        share = np.minimum(step / within, 1.0)
-        mean = float(self.mean)
+    def growth(self, below: arb, more: arb) -> arb:
+        """Return φ(below + more) − φ(below), without cancellation in γ."""
+        within = below + more
         if self.shape == "poisson":
-            return -np.exp(-mean * outside) * np.expm1(-mean * step)
+            mean = self.mean.ball()
+            return -(-mean * (1 - within)).exp() * (-mean * more).expm1()
         if self.shape == "fixed":
-            return -(within**mean) * np.expm1(mean * np.log1p(-share))
-        eta, gamma, unit = self._floats
-        y = gamma + (1 - gamma) * outside
-        logs = np.log1p((1 - gamma) * step / y)
-        return unit * logs if eta == 0 else -unit / eta * y**-eta * np.expm1(-eta * logs)
+            k = int(float(self.mean))
+            return within**k - below**k
+        assert isinstance(self.shape, ExactReal)
+        eta, gamma = self.shape.ball(), self.gamma
+        y = gamma + (1 - gamma) * (1 - within)
+        logs = ((1 - gamma) * more / y).log1p()
+        if self.shape.sign == 0:
+            return -logs / gamma.log()
+        return -(y**-eta) * (-eta * logs).expm1() / (gamma**-eta - 1)
 
-    def bend(self, order: int, within: Array, outside: Array) -> Array:
-        """Return φ″ or φ‴ at `within` in floats, with a relative error below `_SLACK`."""
+    def slope(self, order: int, within: Array, outside: Array) -> Array:
+        """Return φ′ or φ‴ at `within` in floats, with a relative error below `_SLACK`."""
         mean = float(self.mean)
         if self.shape == "poisson":
             return mean**order * np.exp(-mean * outside)
@@ -277,28 +294,30 @@ class TunedPair(Pair):
         low, high = self.lower(epsilon), self.upper(epsilon)
         return low.lower().max(arb(0)).union(high.upper())
 
-    def lower(self, epsilon: ExactReal, depth: int | None = None) -> arb:
+    def lower(self, epsilon: ExactReal, depth: int | None = None, losses: int = _MOST) -> arb:
         """Return a lower bound of H(ε), from one ranking and one event.
 
         `depth` decides where the range of losses is truncated; None takes that of `_depth`.
+        `losses` is the number of losses that are distinguished.
         """
         if epsilon.sign < 0:
             x = epsilon.ball().exp()
-            return 1 - x + x * self.reverse().lower(-epsilon, depth)
-        shown = _event(self, epsilon, depth or _depth(self, epsilon))[0]
+            return 1 - x + x * self.reverse().lower(-epsilon, depth, losses)
+        shown = _event(self, epsilon, depth or _depth(self, epsilon), losses)[0]
         return shown.max(self.infinity_mass())
 
-    def upper(self, epsilon: ExactReal, depth: int | None = None) -> arb:
-        """Return an upper bound of H(ε); `depth` as for `lower`."""
+    def upper(self, epsilon: ExactReal, depth: int | None = None, losses: int = _MOST) -> arb:
+        """Return an upper bound of H(ε); `depth` and `losses` as for `lower`."""
         if epsilon.sign < 0:
             x = epsilon.ball().exp()
-            return 1 - x + x * self.reverse().upper(-epsilon, depth)
-        largest = self.max_loss()
-        if largest.is_finite() and epsilon.ball() >= largest:
+            return 1 - x + x * self.reverse().upper(-epsilon, depth, losses)
+        once, at = self.base.max_loss(), epsilon.ball()
+        if once.is_finite() and at >= once.lower() and at >= self.max_loss():
             return arb(0)
-        if not largest.is_finite() and epsilon.ball() >= _largest_finite(self):
+        if not once.is_finite() and at >= _largest_finite(self):
             return self.infinity_mass()
-        return arb(_pieces(self, depth or _depth(self, epsilon)).most(epsilon)).min(arb(1))
+        pieces = _pieces(self, depth or _depth(self, epsilon), losses)
+        return arb(pieces.most(epsilon)).min(arb(1))
 
     def max_loss(self) -> arb:
         """Return the largest loss of one run plus the largest ln φ′(A)/φ′(B), or +∞."""
@@ -319,26 +338,80 @@ class TunedPair(Pair):
 
     @property
     def known(self) -> Known:
-        """Return the upper bound, the attained pair and the inverse."""
+        """Return the upper bounds, the attained pair and the inverse."""
         return Known(
             refusal="Of the best of several runs only bounds of delta and of epsilon are known, "
             "which hold for every score. Ask for these.",
             upper=self.upper,
+            bound=self._quickly,
             attained=lambda epsilon: FinitePair(TunedEvent(self, epsilon), 0),
+            width=lambda: _USUAL,
             inverse=self._inverse,
         )
 
+    def _quickly(self, epsilon: ExactReal) -> arb:
+        with suppress(UndecidedError):
+            return self.upper(epsilon, _DEPTH, _QUICK)
+        return arb(1)
+
     def _inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
+        """Enclose ε(δ), with more losses until the enclosure is narrow enough."""
         depth = min(max(1, math.ceil(-float(delta.ball().log().mid()) / _SCALE)), _DEEPEST)
-        low, high = (
-            passes(partial(end, depth=depth), delta, Fraction(1), _ENDS)
-            for end in (self.lower, self.upper)
-        )
+        losses, x = _FEWEST, 1.0
+        while True:
+            found, x = self._enclosed(delta, depth, losses, x)
+            reached = found.relative_width
+            if losses == _MOST:
+                break
+            if reached is None:  # ε may be 0, or the upper bound never falls to δ
+                losses *= 4
+            elif reached <= relative_width:
+                break
+            else:
+                losses *= 2 ** math.ceil(math.log(reached / relative_width, 4))
+                losses = min(losses, _MOST)
         return narrow_enough(
-            low.hull(high),
+            found,
             relative_width,
             "below by a score, above by all scores, both of losses in finitely many intervals",
         )
+
+    def _enclosed(
+        self, delta: ExactReal, depth: int, losses: int, x: float
+    ) -> tuple[Interval, float]:
+        """Return an enclosure of ε(δ), and e^ε about at its upper end; the search starts at x."""
+        lower, upper = (
+            partial(bound, depth=depth, losses=losses) for bound in (self.lower, self.upper)
+        )
+        x = _pieces(self, depth, losses).crossing(float(delta), x)
+        if x <= 1:
+            low, high = (passes(bound, delta, Fraction(1), _ENDS) for bound in (lower, upper))
+            return low.hull(high), 1.0
+        end = Fraction(math.log(x)) * (1 + _ENDS / 4)
+        if not ball(end) < self.base.max_loss() or not self.base.infinity_mass().is_zero():
+            largest = _largest_finite(self).min(self.max_loss()).upper()
+            end = fraction(largest.min(ball(end)).upper())
+        if not upper(ExactReal.of_rational(end)) <= delta.ball():
+            return Interval(Decimal("-Infinity"), Decimal("Infinity")), x
+        least = Interval.of_ball(self._event_at(delta, end, depth, losses))
+        if losses == _MOST and not least.lower.is_finite():
+            least = passes(lower, delta, Fraction(1), _ENDS)
+        return Interval.of_exact(end).hull(least), x
+
+    def _event_at(self, delta: ExactReal, end: Fraction, depth: int, losses: int) -> arb:
+        """Return a lower bound of ε(δ), found from an event near `end`; −∞ if it is not positive.
+
+        Every event S has P(S) − e^ε Q(S) ≤ δ at ε(δ).
+        """
+        with ctx.workprec(_BITS):
+            for _ in range(2):
+                _, p, q = _event(self, ExactReal.of_rational(end), depth, losses)
+                x = (p - delta.ball()) / q
+                if not x > 1:
+                    return arb.neg_inf()
+                found = x.log().lower()
+                end = fraction(found)
+            return found
 
     def reverse(self) -> TunedPair:
         """Return the pair for the reversed pair of one run."""
@@ -365,7 +438,7 @@ class TunedEvent(FiniteLaws):
     def masses(self, index: int) -> tuple[Balls, Balls]:
         """Return the probabilities of the event and of its complement."""
         at = self.at if self.at.sign >= 0 else ExactReal.of_rational(0)
-        _, p, q = _event(self.pair, at, _depth(self.pair, at))
+        _, p, q = _event(self.pair, at, _depth(self.pair, at), _MOST)
         return [p, 1 - p], [q, 1 - q]
 
     def outcomes(self, index: int) -> Sequence[object]:
@@ -373,127 +446,162 @@ class TunedEvent(FiniteLaws):
         return "a run of large loss", "any other"
 
 
+def _rank(places: Array, mean: float) -> Array:
+    """Return, for places among the outcomes by P- and Q-mass, what pieces divide equally.
+
+    It is the sum of both integrals of 1/(1/mean + min(t, 1 − t)), since φ′ changes by about the
+    same factor on pieces whose length is a share of this: 1 − A may be as small as min(t, 1 − t).
+    """
+    near = np.clip(np.minimum(places, 1 - places), 0.0, 1.0)
+    risen = np.log1p(mean * near)
+    found: Array = np.where(places < 0.5, risen, 2 * math.log1p(mean / 2) - risen).sum(axis=0)
+    return found
+
+
 class _Pieces:
     """Pieces of outcomes by increasing loss, and the quantities that do not depend on ε."""
 
-    def __init__(self, masses: list[tuple[arb, arb]], runs: Runs) -> None:
+    def __init__(self, masses: list[tuple[arb, arb]], runs: Runs, losses: int, bits: int) -> None:
         self.pieces: list[tuple[arb, arb]] = []
-        for p, q in masses:
-            parts = max(1, math.ceil(_PIECE * max(float(p.mid()), float(q.mid()))))
-            self.pieces += [(p / parts, q / parts)] * parts
-        self.size, self.runs = len(self.pieces), runs
+        places = np.array([[0.0, *accumulate(float(m[s].mid()) for m in masses)] for s in (0, 1)])
+        mean = max(float(runs.mean), 1.0)
+        ranks = _rank(places, mean)
+        parts = np.ceil(np.diff(ranks) * _PARTS * losses / (4 * math.log1p(mean / 2)))
+        for k, (p, q) in enumerate(masses):
+            if parts[k] <= 1:
+                self.pieces.append((p, q))
+                continue
+            u = np.linspace(0.0, 1.0, int(_FINE * parts[k]) + 1)
+            fine = _rank(places[:, k : k + 1] * (1 - u) + places[:, k + 1 : k + 2] * u, mean)
+            cuts = np.interp(np.linspace(fine[0], fine[-1], int(parts[k]) + 1)[1:-1], fine, u)
+            for one, two in pairwise([0.0, *cuts.tolist(), 1.0]):
+                part = arb(two) - arb(one)
+                self.pieces.append((p * part, q * part))
+        self.size, self.runs, self.bits = len(self.pieces), runs, bits
         self.sums = [list(accumulate(piece[side] for piece in self.pieces)) for side in (0, 1)]
 
     @cached_property
-    def gains(self) -> tuple[Array, Array, Array, Array]:
-        """φ(A′) − φ(A) and its cell errors, then φ(B′) − φ(B) and its cell errors.
+    def ends(self) -> tuple[Array, Array, Array, Array]:
+        """Bounds of p φ′(A) and q φ′(B) − e at both ends of a piece, indexed [piece, i].
 
-        φ(B′) − φ(B) is rounded down, all others are rounded up.
+        The lower end first, where the pieces from i on below it are ranked before, then the upper
+        end. Those of p φ′(A) are upper bounds, the others lower bounds.
         """
-        return *self._floats(0, above=True), *self._floats(1, above=False)
+        masses, *sums = self._sums(0, above=True)
+        above = self.runs.slope(1, *sums)
+        least, *sums = self._sums(1, above=False)
+        below = self.runs.slope(1, *sums)
+        _, *sums = self._sums(1, above=True)
+        third = self.runs.slope(3, *(each[1:] for each in sums))
+        most = np.nextafter(least, 1.0) * (1 + _SLACK)
+        errors = most[:, None] * third * (most[:, None] ** 2 + np.append(most, 0.0) ** 2) / 8
+        errors *= 1 + 8 * _SLACK
+        least = (least * (1 - _SLACK))[:, None]
+        none = errors[:, :-1] > below[:-1, 1:] * least  # cells in which q φ′(B) is bounded by 0
+        errors[:, :-1][none] = 0.0
+        errors[:, 1:] = np.maximum(errors[:, 1:], errors[:, :-1])
+        none = np.pad(none, ((0, 0), (0, 1))) | np.pad(none, ((0, 0), (1, 0)))
+        gains, costs = list[Array](), list[Array]()
+        for row, part in enumerate((slice(None, -1), slice(1, None))):
+            gain = above[part] * (masses * (1 + _SLACK))[:, None]
+            gain[np.triu(np.ones_like(none), 1 + row)] = -np.inf  # no piece is before itself
+            cost = below[part] * least - errors
+            gains.append(gain)
+            costs.append(np.where(none, np.minimum(cost, 0.0), cost))
+        return gains[0], costs[0], gains[1], costs[1]
 
-    def _floats(self, side: int, *, above: bool) -> tuple[Array, Array]:
-        """Return the gains of adding the piece j to (i, j), and the errors of the cells (i, j).
+    @cached_property
+    def about(self) -> tuple[Array, Array]:
+        """About twice φ(A′) − φ(A) and φ(B′) − φ(B) of a piece, indexed [piece, i]."""
+        found = list[Array]()
+        for side in (0, 1):
+            masses, *sums = self._sums(side, above=side == 0)
+            slopes = self.runs.slope(1, *sums)
+            found.append((slopes[:-1] + slopes[1:]) * masses[:, None])
+        found[0][np.triu(np.ones(found[0].shape, dtype=bool), 1)] = -np.inf
+        return found[0], found[1]
 
-        Both arrays are indexed [j, i], since they are read row by row. Gains increase with each
-        mass of the pieces i, …, j and decrease with each other mass, so rounding the masses
-        accordingly bounds them.
+    def _sums(self, side: int, *, above: bool) -> tuple[Array, Array, Array]:
+        """Return bounds of the masses of pieces, of those of pieces i, …, j − 1, and of all others.
+
+        Sums are indexed [j, i]. All are rounded so that φ′ is bounded from above, or from below.
         """
         n, listed = self.size, [piece[side] for piece in self.pieces]
-        i, j = np.ogrid[:n, :n]
+        inside = np.array([_end(mass, above) for mass in listed])
+        rests = accumulate(reversed(listed))
+        lows = np.array([0.0, *(_end(mass, not above) for mass in self.sums[side])])
+        highs = np.array([0.0, *(_end(mass, not above) for mass in rests)])[::-1]
+        within = np.tril(np.broadcast_to(inside, (n, n)))[:, ::-1].cumsum(axis=1)[:, ::-1]
+        within = np.pad(within, ((1, 0), (0, 1))) * (1 + (n if above else -n) * _UNIT)
+        return inside, within, lows[None, :] + highs[:, None]
 
-        def sums(above: bool) -> tuple[Array, Array, Array]:
-            """Return the piece masses, the masses of pieces i to j, and those of all others.
-
-            All are rounded so that the gains are bounded from above, or from below.
-            """
-            inside = np.array([_end(mass, above) for mass in listed])
-            lows = np.array([0.0, *(_end(mass, not above) for mass in self.sums[side])])
-            rests = accumulate(reversed(listed))
-            highs = np.array([0.0, *(_end(mass, not above) for mass in rests)])[::-1]
-            within = np.cumsum(np.where(j >= i, inside[None, :], 0.0), axis=1)
-            within *= 1 + n * _UNIT if above else 1 - n * _UNIT
-            return inside, within, lows[:n, None] + highs[None, 1:]
-
-        with np.errstate(all="ignore"):
-            masses, within, outside = sums(above)
-            gains = np.nan_to_num(self.runs.growth(within, outside, masses[None, :]))
-            masses, within, outside = sums(True)
-            third = self.runs.bend(3, within, outside)
-            second = np.diagonal(self.runs.bend(2, within, outside))
-        one, other = masses[:, None], masses[None, :]
-        cells = one * other * np.sqrt((one**2 + other**2) / 48) * third
-        cells[np.arange(n), np.arange(n)] = masses**2 * second * (1 if above else 0.5)
-        gains *= 1 + _SLACK if above else 1 - _SLACK
-        kept = np.where(j >= i, gains, 0.0), np.where(j >= i, cells * (1 + _SLACK), 0.0)
-        return kept[0].T.copy(), kept[1].T.copy()
+    def crossing(self, delta: float, x: float) -> float:
+        """Return about the x = e^ε ≥ 1 at which `most` is δ, or the largest x; x is a guess."""
+        gains, costs, more, less = self.ends
+        low, high = 1.0, math.exp(float(_LARGEST))
+        for _ in range(_STEPS):
+            p = q = 0.0
+            for above, below in ((gains, costs), (more, less)):
+                each = above - x * below
+                best = each.argmax(axis=1)[:, None]
+                kept = np.take_along_axis(each, best, 1) > 0
+                p += float(np.take_along_axis(above, best, 1)[kept].sum()) / 2
+                q += float(np.take_along_axis(below, best, 1)[kept].sum()) / 2
+            value = p - x * q
+            low, high = (x, high) if value > delta else (low, x)
+            # Newton's method for ln δ as a function of ε, else for δ as a function of x
+            step = math.log(value / delta) * value / (x * q) if value > 0 < q else math.inf
+            tries = x * math.exp(min(step, 700.0)), (p - delta) / q if q > 0 else 0.0
+            last, x = x, math.sqrt(low) * math.sqrt(high)
+            x = next((found for found in tries if low < found < high), x)
+            if abs(x - last) <= _CLOSE * x:
+                break
+        return x
 
     def most(self, epsilon: ExactReal) -> float:
-        """Return an upper bound of the value of every path at ε ≥ 0, by dynamic programming.
-
-        The error of a cell that touches a path is added at the step that reaches the cell.
-        """
+        """Return an upper bound of the value of every path at ε ≥ 0."""
         note("tuned")
-        n, (up, cells_up, down, cells_down) = self.size, self.gains
         x = float(min(epsilon, _LARGEST).ball().exp().lower()) * (1 - _SLACK)
-        more = np.zeros((n + 2, n + 3))  # the error of the cell (k, l) is at [l, k + 2]
-        more[:n, 2 : n + 2] = cells_up + x * (1 + 3 * _SLACK) * cells_down
-        best = np.full(n + 1, -np.inf)
-        for j in range(n + 1):
-            best[j] = more[j, j + 2] + (more[j, j + 1] if j else 0.0)
-            if j:  # a step down from i reaches the cells (i − 2, j) and (i − 2, j − 1)
-                each = more[j, 1 : j + 1] + more[j - 1, 1 : j + 1]
-                left = np.concatenate(([0.0], np.cumsum(each)))
-                value = np.maximum.accumulate((best[: j + 1] + left)[::-1])[::-1] - left
-                best[: j + 1] = value + 4 * n * _UNIT * left[-1] + 4 * _UNIT * np.abs(value)
-            if j < n:  # a step up from (i, j) reaches the cells (i − 1, j + 1) and (i, j + 1)
-                above, below = up[j, : j + 1], x * down[j, : j + 1]
-                beyond = more[j + 1, 1 : j + 2] + more[j + 1, 2 : j + 3]
-                best[: j + 1] += above - below + _SLACK * (above + below) + beyond
-                best[: j + 1] += 4 * _UNIT * np.abs(best[: j + 1])
-        return float(best[0])
+        gains, costs, more, less = self.ends
+        best = np.maximum((gains - x * costs).max(axis=1), 0.0)
+        best += np.maximum((more - x * less).max(axis=1), 0.0)
+        return float(best.sum()) / 2 * (1 + self.size * _UNIT)
 
     def path(self, epsilon: ExactReal) -> Path:
-        """Return approximately the best path of whole pieces; found in floats."""
-        up, _, down, _ = self.gains
+        """Return about the best path of whole pieces; found in floats."""
         x = math.exp(float(min(epsilon, _LARGEST)))
-        best, froms = np.zeros(self.size + 1), []
-        for j in range(self.size):
-            value = best[: j + 1] + up[j, : j + 1] - x * down[j, : j + 1]
-            highest = np.maximum.accumulate(value[::-1])[::-1]
-            places = np.where(value == highest, np.arange(j + 1), self.size)
-            froms.append(np.minimum.accumulate(places[::-1])[::-1])
-            froms[-1] = np.where(highest > 0, froms[-1], -1)
-            best[: j + 1] = np.maximum(highest, 0.0)
-        found: Path = []
-        i = int(best.argmax())
-        for j in range(self.size - 1, -1, -1):
-            if i > j or froms[j][i] < 0:
-                break
-            i = int(froms[j][i])
-            found.append((i, j))
-        return found
+        gains, costs = self.about
+        value = gains - x * costs
+        places = value.argmax(axis=1)
+        places = np.maximum.accumulate(places[::-1])[::-1]  # a path has lower i at higher j
+        least = int((places > np.arange(self.size)).sum())
+        sums = np.cumsum(value[np.arange(self.size), places][least:][::-1])[::-1]
+        start = least + int(sums.argmax())
+        return list(zip(places[start:].tolist(), range(start, self.size), strict=True))
 
     def shown(self, path: Path) -> tuple[arb, arb]:
         """Return the probabilities of the event of a path under P and under Q."""
+        grow = self.runs.growth
         p, q = (
-            sum((self._at(0, s, i, j + 1) - self._at(0, s, i, j) for i, j in path), start=arb(0))
+            sum((grow(self._mass(s, i, j), self.pieces[j][s]) for i, j in path), start=arb(0))
             for s in (0, 1)
         )
         return p, q
 
-    def _at(self, order: int, side: int, i: int, j: int) -> arb:
-        """Return φ, φ′ or φ″ at the mass of the pieces i, …, j − 1 under P (side 0) or Q (1)."""
+    def _mass(self, side: int, i: int, j: int) -> arb:
+        """Return the mass of the pieces i, …, j − 1 under P (side 0) or Q (1)."""
+        if i == j:
+            return arb(0)
         sums = self.sums[side]
-        low = sums[i - 1] if i else arb(0)
-        inside = sums[j - 1] - low if j > i else arb(0)
-        return self.runs.derivative(order, inside, 1 - inside)
+        return sums[j - 1] - sums[i - 1] if i else sums[j - 1]
 
     def largest(self) -> arb:
         """Return the maximum of φ′(A)/φ′(B), and at least 1, over the pieces i, …, n − 1."""
-        slopes = [[self._at(1, side, i, self.size) for i in range(self.size)] for side in (0, 1)]
-        ratios = (p / q for p, q in zip(*slopes, strict=True) if q > 0)
-        return reduce(arb.max, ratios, arb(1))
+        masses = [
+            (self._mass(0, i, self.size), self._mass(1, i, self.size)) for i in range(self.size)
+        ]
+        slopes = [[self.runs.derivative(1, each, 1 - each) for each in pair] for pair in masses]
+        return reduce(arb.max, (p / q for p, q in slopes if q > 0), arb(1))
 
 
 def _end(mass: arb, above: bool) -> float:
@@ -502,12 +610,15 @@ def _end(mass: arb, above: bool) -> float:
     return max(math.nextafter(end, math.inf if above else -math.inf), 0.0)
 
 
-@lru_cache(maxsize=8)
-def _pieces(pair: TunedPair, depth: int, *, above: bool = True) -> _Pieces:
+@lru_cache(maxsize=32)
+def _pieces(pair: TunedPair, depth: int, losses: int, *, above: bool = True) -> _Pieces:
     """Return pieces of a pair that dominates one run, or else of a coarser release of it."""
     with ctx.workprec(_BITS):
         listed = _listed(pair.base)
-        return _Pieces(listed or _cut(pair, depth, above), pair.runs)
+    far = 0.0 if listed else max(abs(node[0]) for node in _nodes(pair, depth, losses))
+    bits = _BITS + 4 * math.ceil(far)  # e^loss and e^−loss are compared with 1
+    with ctx.workprec(bits):
+        return _Pieces(listed or _cut(pair, depth, losses, above), pair.runs, losses, bits)
 
 
 def _listed(base: Pair) -> list[tuple[arb, arb]]:
@@ -518,67 +629,91 @@ def _listed(base: Pair) -> list[tuple[arb, arb]]:
     if not isinstance(base, FinitePair):
         return []
     found = base.by_loss()
-    return found if len(found) <= _LOSSES else []
+    return found if len(found) <= _MOST else []
 
 
-def _cut(pair: TunedPair, depth: int, above: bool) -> list[tuple[arb, arb]]:
-    """Return the masses of intervals of losses, or of their end points with the same totals."""
-    base = refined(pair.base, _WIDTH)
-    never = base.infinity_mass()
-    losses = _grid(pair, depth)
-    with ctx.workprec(_TAILS):
-        tails = [base.tails(loss) for loss in losses]
-    p = [one.p_above - two.p_above for one, two in pairwise(tails)]
-    q = [one.q_above - two.q_above for one, two in pairwise(tails)]
-    p = [tails[0].p_below, *p, tails[-1].p_above - never]
-    q = [tails[0].q_below, *q, tails[-1].q_above]
-    if not above:
-        return [*zip(p, q, strict=True), (never, arb(0))]
-    ratios = [loss.ball().exp() for loss in losses]
-    atoms = [[arb(0), arb(0)] for _ in range(len(losses) + 2)]
-    atoms[-1][0] += never
-    for k, (mass, other) in enumerate(zip(p, q, strict=True)):
-        # solve q = low + high, p = low e^s + high e^t for the Q-masses at s and t
-        if k == len(losses):  # t = ∞
-            low, rest = other, mass - ratios[-1] * other
-            atoms[k + 1][0] += rest
-            atoms[k][0] += mass - rest
-            atoms[k][1] += low
-            continue
-        least = ratios[k - 1] if k else arb(0)
-        high = (mass - least * other) / (ratios[k] - least)
-        low = (ratios[k] * other - mass) / (ratios[k] - least)
-        atoms[k][0] += least * low
-        atoms[k][1] += low
-        atoms[k + 1][0] += ratios[k] * high
-        atoms[k + 1][1] += high
-    return [(one, two) for one, two in atoms]
+def _cut(pair: TunedPair, depth: int, losses: int, above: bool) -> list[tuple[arb, arb]]:
+    """Return the outcomes of a pair that dominates one run, or is a coarser release of it."""
+    never = pair.base.infinity_mass()
+    nodes = _nodes(pair, depth, losses)
+    one, zero = arb(1), arb(0)
+    if above:
+        points = [(zero, one)]
+        for _, _, loss, tails in nodes:
+            x = loss.ball().exp()
+            put = 1 - x + (x * tails.q_below - tails.p_below)
+            points.append((x.upper(), (tails.p_above - x * tails.q_above).min(put).upper()))
+        hull = _convex(points)
+        steps = [(a[1] - b[1]) / (b[0] - a[0]) for a, b in pairwise(hull)]
+        falls = [a - b for a, b in pairwise([*steps, zero])]
+        inner = [(x * fall, fall) for (x, _), fall in zip(hull[1:], falls, strict=True)]
+        return [(zero, 1 - steps[0]), *inner, (hull[-1][1], zero)]
+    points = [(zero, -never.lower())]
+    for _, _, _, tails in reversed(nodes):
+        q = tails.q_above.upper().min(1 - tails.q_below.lower())
+        p = tails.p_above.lower().max(1 - tails.p_below.upper())
+        points.append((q, -p))
+    hull = _convex([*points, (one, -one)])
+    found = [(a[1] - b[1], b[0] - a[0]) for a, b in pairwise(hull)]
+    return [*reversed(found), (-hull[0][1], zero)]
 
 
-def _grid(pair: TunedPair, depth: int) -> list[ExactReal]:
-    """Return increasing losses, with about equal steps of ln(Q(L ≤ s)/P(L > s)).
+def _convex(points: list[tuple[arb, arb]]) -> list[tuple[arb, arb]]:
+    """Return points of the lower convex hull of points given by about increasing abscissa.
 
-    Beyond the first and the last one little mass is left.
+    The first and the last one are kept, and the others that certainly lie right of the one before
+    and below the chord of their neighbours. (Fewer points give a weaker bound.)
     """
-    mean = float(pair.runs.derivative(1, arb(1), arb(0)).mid())
-    high = _place(pair.base, _LEFT_OUT * math.exp(-_SCALE * depth) / mean)
-    low = -_place(pair.base.reverse(), _LEFT_OUT / mean)
-    places = np.linspace(float(low), float(high), _SAMPLES)
-    rough = refined(pair.base, Fraction(1, 100))
-    rises = []
-    with ctx.workprec(64):
-        for place in places[:-1]:
-            tails = rough.tails(ExactReal.of_rational(Fraction(float(place))))
-            known = tails.q_below > 0 and tails.p_above > 0
-            rises.append(float((tails.q_below / tails.p_above).log().mid()) if known else -math.inf)
-    for k in reversed(range(len(rises) - 2)):
-        if k == 0 or math.isinf(rises[k]):  # there may be no losses below this place
-            rises[k] = max(rises[k], 2 * rises[k + 1] - rises[k + 2])
-    rises.append(2 * rises[-1] - rises[-2])
-    inner = np.interp(np.linspace(rises[0], rises[-1], _LOSSES + 1)[1:-1], rises, places)
-    found = sorted({Fraction(float(place)) for place in inner} - {Fraction(float(low))})
-    exact = map(ExactReal.of_rational, found)
-    return [low, *(each for each in exact if low < each < high), high]
+    kept = points[:1]
+    for x, y in points[1:]:
+        while len(kept) > 1:
+            (x0, y0), (x1, y1) = kept[-2:]
+            if x > x1 and (y1 - y0) * (x - x1) < (y - y1) * (x1 - x0):
+                break
+            kept.pop()
+        if x > kept[0][0]:
+            kept.append((x, y))
+    return kept
+
+
+@lru_cache(maxsize=32)
+def _nodes(pair: TunedPair, depth: int, losses: int) -> list[_Node]:
+    """Return losses in increasing order and the tails there.
+
+    Beyond the first and the last one little mass is left. The interval with the largest product of
+    its squared length and its rise of ln(Q(L ≤ s)/P(L > s)), which is about the mass in it as a
+    share of the tail, is halved next.
+    """
+    base = refined(pair.base, _WIDTH)
+    mean = max(float(pair.runs.mean), 1.0)
+
+    def node(loss: ExactReal) -> _Node:
+        tails = base.tails(loss)
+        known = tails.q_below > 0 and tails.p_above > 0
+        rise = float((tails.q_below / tails.p_above).log().mid()) if known else -math.inf
+        return float(loss), max(rise, math.log(_LEFT_OUT / mean)), loss, tails
+
+    with ctx.workprec(_TAILS):
+        if losses > _FEWEST:
+            found = list(_nodes(pair, depth, losses // 2))
+        else:
+            high = _place(pair.base, _LEFT_OUT * math.exp(-_SCALE * depth) / mean)
+            low = -_place(pair.base.reverse(), _LEFT_OUT / mean)
+            found = [node(loss) for loss in sorted({low, high})]
+        intervals = [_weighed(*ends) for ends in pairwise(found)]
+        heapify(intervals)
+        while intervals and len(found) < losses:
+            _, _, one, two = heappop(intervals)
+            middle = node(ExactReal.of_rational(Fraction((one[0] + two[0]) / 2)))
+            found.append(middle)
+            for ends in ((one, middle), (middle, two)):
+                heappush(intervals, _weighed(*ends))
+    return sorted(found, key=lambda node: node[0])
+
+
+def _weighed(one: _Node, two: _Node) -> tuple[float, float, _Node, _Node]:
+    """Return an interval for a heap, the one to be halved next first."""
+    return -abs(two[1] - one[1]) * (two[0] - one[0]) ** 2, one[0], one, two
 
 
 def _place(base: Pair, mass: float) -> ExactReal:
@@ -591,13 +726,17 @@ def _place(base: Pair, mass: float) -> ExactReal:
             return float(rough.tails(ExactReal.of_rational(at)).p_above.mid()) - never <= mass
 
     low, high = Fraction(-1), Fraction(1)
-    for _ in range(_DOUBLINGS):
-        if little(high) or (known is not None and ExactReal.of_rational(high) >= known):
-            break
-        low, high = high, 2 * high
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if little(middle) else (middle, high)
+    guess = base.known.epsilon(math.log(mass)) if never == 0 else None
+    if guess is not None and math.isfinite(guess):  # H(s) is a large part of the mass above s
+        low = high = Fraction(guess)
+    else:
+        for _ in range(_DOUBLINGS):
+            if little(high) or (known is not None and ExactReal.of_rational(high) >= known):
+                break
+            low, high = high, 2 * high
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if little(middle) else (middle, high)
     found = ExactReal.of_rational(high)
     return found if known is None else min(found, known)
 
@@ -609,7 +748,7 @@ def _depth(pair: TunedPair, epsilon: ExactReal) -> int:
     if epsilon.ball() >= largest.lower() or _listed(pair.base):
         return depth
     while depth < _DEEPEST:
-        value = float(_event(pair, epsilon, depth)[0].mid())
+        value = float(_event(pair, epsilon, depth, _QUICK)[0].mid())
         needed = 2 * depth if value <= 0 else math.ceil(-math.log(value) / _SCALE)
         if needed <= depth:
             break
@@ -618,10 +757,10 @@ def _depth(pair: TunedPair, epsilon: ExactReal) -> int:
 
 
 @lru_cache(maxsize=256)
-def _event(pair: TunedPair, epsilon: ExactReal, depth: int) -> tuple[arb, arb, arb]:
+def _event(pair: TunedPair, epsilon: ExactReal, depth: int, losses: int) -> tuple[arb, arb, arb]:
     """Return P(S) − e^ε Q(S), P(S) and Q(S) of about the best event S of whole pieces."""
-    pieces = _pieces(pair, depth, above=False)
-    with ctx.workprec(_BITS):
+    pieces = _pieces(pair, depth, losses, above=False)
+    with ctx.workprec(pieces.bits):
         p, q = pieces.shown(pieces.path(epsilon))
         return p - epsilon.ball().exp() * q, p, q
 
@@ -630,8 +769,9 @@ def _event(pair: TunedPair, epsilon: ExactReal, depth: int) -> tuple[arb, arb, a
 def _largest(pair: TunedPair) -> arb:
     """Return the largest loss; the largest loss of one run must be finite."""
     with ctx.workprec(_BITS):
-        low = _pieces(pair, 1, above=False).largest()
-        high = _pieces(pair, 1).largest()
+        losses = _MOST if pair.base.known.to_width is None else _QUICK  # engines take longer
+        low = _pieces(pair, _DEPTH, losses, above=False).largest()
+        high = _pieces(pair, _DEPTH, losses).largest()
         return pair.base.max_loss() + low.log().union(high.log())
 
 
@@ -646,7 +786,7 @@ def _largest_finite(pair: TunedPair) -> arb:
         for p, q in listed:
             if not (q.is_zero() or p.is_zero()):
                 found = found.max((p / q).log())
-        return found + _pieces(pair, 1).largest().log()
+        return found + _pieces(pair, _DEPTH, _MOST).largest().log()
 
 
 def _divergence(pair: TunedPair, order: arb) -> arb:

@@ -208,6 +208,35 @@ def test_a_training_is_tuned() -> None:
     assert 2.66 < found.lower <= found.upper < 2.69
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "low", "high"),
+    [
+        (Tuned(Laplace(1), 1000), 2.943, 2.946),
+        (Tuned(Laplace(1), "3/2", "-1/2"), 1.249, 1.25),  # γ = 1/4 exactly
+        (Tuned(Gaussian("0.05"), 10), 298.6, 299),
+        (Tuned(Gaussian(2), 50, "fixed"), 11.4, 11.6),
+    ],
+)
+def test_many_runs_and_large_losses_are_enclosed(mechanism: Tuned, low: float, high: float) -> None:
+    found = dpassay.epsilon(mechanism, "1e-5")
+    assert found.lower > low
+    assert found.upper < high
+
+
+def test_a_coarse_answer_encloses_a_fine_one() -> None:
+    mechanism = Tuned(Gaussian(2), 10)
+    coarse, fine = (dpassay.epsilon(mechanism, "1e-5", relative_width=w) for w in ("0.1", "1e-4"))
+    assert coarse.lower <= fine.lower <= fine.upper <= coarse.upper
+    assert float(coarse.upper - coarse.lower) > 0.02, "few losses are enough for it"
+
+
+def test_rare_samples_are_tuned() -> None:
+    mechanism = Tuned(PoissonSubsampled(Gaussian(1), "1e-9"), 10)
+    found = dpassay.delta(mechanism, 0, adjacency="add-remove")
+    single = dpassay.delta(PoissonSubsampled(Gaussian(1), "1e-9"), 0, adjacency="add-remove")
+    assert single.lower < found.upper < 1e-4
+
+
 def test_infinite_losses_are_preferred() -> None:
     mechanism = Tuned(Guaranteed(1, "0.01"), 3, "fixed")
     low, high = ends(mechanism, 9)

@@ -98,6 +98,7 @@ _FIRST = f'{{"format": "{_FORMAT}", '.encode()
 _INSTEAD = {
     "step": "Write .spend(dpassay.PoissonSubsampled(dpassay.Gaussian(noise_multiplier), "
     "sample_rate)).",
+    "save": "Give file=… when the account is made: spend writes each entry to it.",
     "total": "Ask .epsilon(delta).",
     "spent": "Ask .epsilon(delta).",
 }

@@ -16,8 +16,8 @@ Value: TypeAlias = fmpq | arb
 """A number: rational if E = e^ε is, else a ball."""
 
 COUNT_OBJECTIVES = ("singular", "true-delta")
-_MOST_SUPPORT = 1 << 20
-"""Maximal support D; the program of a single larger law would exhaust the memory."""
+_BYTES_PER_SQUARE = 32
+"""Measured memory over D² of a law of support D, whose numbers have a few D digits each."""
 _BYTES_PER_TERM = 700
 """Measured memory per matrix entry, for the objective "singular"."""
 _BYTES_PER_SLACK = 100_000
@@ -157,12 +157,13 @@ class CountNoiseProblem(WithRatio):
         cells = self.columns * 3 * self.support
         single = self.objective == "singular"
         estimate = cells * (3 * _BYTES_PER_TERM if single else _BYTES_PER_SLACK)
-        if self.support > _MOST_SUPPORT or estimate > _MOST_BYTES:
+        estimate = max(estimate, _BYTES_PER_SQUARE * self.support**2)
+        if estimate > _MOST_BYTES:
             raise expected(
                 "support",
                 self.support,
                 f"to give a program that fits into {_MOST_BYTES >> 30} GiB",
-                f"Its {self.columns} laws would take about {estimate / (1 << 30):.0f} GiB.",
+                f"It would take about {estimate / (1 << 30):.0f} GiB.",
             )
 
     @property

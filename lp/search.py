@@ -26,6 +26,7 @@ from fractions import Fraction
 from flint import arb, fmpq
 
 from dpassay.accountant.counting.count_noise import CountNoise
+from dpassay.accountant.errors import TOO_LARGE, UndecidedError
 from dpassay.accountant.numbers.interval import Interval
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.lp.build import Comparison, CountProgram, Layout, count_program
@@ -70,6 +71,8 @@ def first_magnitude(problem: CountNoiseProblem) -> int:
             guesses.append((mass - (1 - eta)) / slope)
         guesses.append((1 - eta) / (2 * plain))
         guesses.append(arb(CountNoise(ratio, eta, support).optimal_delta))
+        if not any(guess > 0 for guess in guesses):
+            raise UndecidedError(TOO_LARGE)
         return max(log2(guess) for guess in guesses if guess > 0)
 
 

@@ -403,19 +403,29 @@ def estimate_epsilon(
     """
     if (delta is None) == (log_delta is None):
         raise InvalidInputError("Expected either delta or log_delta. Give one of them.")
+    known_delta: dict[float, Any] = {}
     if delta is not None:
-        points = _read("delta", delta, 0.0, 1.0)
+        points, given = _read("delta", delta, 0.0, 1.0), np.asarray(delta)
         with np.errstate(divide="ignore"):
             logs = np.asarray(np.log(points))
+        # as written: ε jumps at the probability of an infinite loss
+        written = given if given.dtype.kind in "OU" else points
+        known_delta = dict(zip(logs.ravel().tolist(), written.ravel().tolist(), strict=True))
     else:
         logs = _read("log_delta", log_delta, -math.inf, 0.0)
+
+    def at_delta(log: float) -> ExactReal:
+        return exact(known_delta[log]) if log in known_delta else _exponential(log)
+
     return _estimates(
         mechanism,
         logs,
         asked,
         lambda curves, at: np.maximum(0.0, _largest([curve.epsilon(at) for curve in curves])),
-        lambda known, at: known.of(profile.epsilon, _exponential(at)),
-        lambda known, at: known.epsilon(_exponential(at)),
+        lambda known, at: known.of(profile.epsilon, at_delta(at)).through(
+            functools.partial(max, 0.0)
+        ),
+        lambda known, at: known.epsilon(at_delta(at)),
     )
 
 

@@ -247,6 +247,8 @@ def rho(
     def ask(width: Fraction) -> Interval:
         if closed:
             found = enclose(lambda: _known(_closed_rho(pairs)), relative_width=width)
+        elif any(pair.infinity_mass() > 0 for pair in pairs):
+            return Interval.of_ball(arb.pos_inf())
         else:
             found = joined([partial(_rho, pair, width) for pair in pairs], largest)
         if enveloped and found.lower.is_finite():

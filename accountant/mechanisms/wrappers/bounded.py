@@ -258,7 +258,7 @@ def _laplace_cdf(x: arb) -> arb:
         return x.exp() / 2
     if x >= 0:
         return 1 - (-x).exp() / 2
-    return _rising(_laplace_cdf, x)
+    return x if x.is_nan() else _rising(_laplace_cdf, x)
 
 
 @lru_cache(maxsize=256)

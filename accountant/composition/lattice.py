@@ -317,7 +317,8 @@ def _increasing(values: Array, weights: Array) -> Array:
 #   sum by at most W (Π (1 + τ_i)^{k_i} − 1) Π ‖a_i‖₁^{k_i}.
 # - *Transforms.* Each component is a sum of the a_i(n), each multiplied by log₂N roots of unity. A
 #   step of radix 2 is a product, with a relative error of √5 units and that of the root, and a sum.
-#   A step of radix 3 or 5 rounds each part at most six times more, which log₂3 such steps exceed.
+#   One of radix 3 or 5 has such products, and rounds each part six times: 12 units, of which
+#   FFT_ERROR log₂ 3 allows 15.
 #   Hence each component of the transform F_i has an error of at most e_i = φ ‖a_i‖₁ with
 #   φ = FFT_ERROR · UNIT · log₂N. By telescoping, with c_i = e_i + the computed |F_i|, the product
 #   has an error of at most Σ k_i e_i/c_i Π c_j^{k_j}. By Parseval, ‖F‖₂ = √N ‖a‖₂.
@@ -889,14 +890,15 @@ class Sketch:
 
     def cumulants(self, s: float) -> tuple[float, float, float]:
         """Return ln M(s) of the sum and its first two derivatives."""
-        weights = self.logs + s * self.losses
-        top = weights.max(axis=1, keepdims=True)
-        shares = np.exp(weights - top)
-        mass = shares.sum(axis=1, keepdims=True)
-        shares /= mass
-        mean = (shares * self.losses).sum(axis=1)
-        variance = (shares * self.losses**2).sum(axis=1) - mean**2
-        value = top[:, 0] + np.log(mass[:, 0])
+        masses = self.logs + s * self.losses
+        top = masses.max(axis=1, keepdims=True)
+        masses -= top
+        np.exp(masses, out=masses)
+        mass = masses.sum(axis=1)
+        masses *= self.losses
+        mean = masses.sum(axis=1) / mass
+        variance = np.einsum("ij,ij->i", masses, self.losses) / mass - mean**2
+        value = top[:, 0] + np.log(mass)
         return (
             float((self.counts * value).sum()),
             float((self.counts * mean).sum()),

@@ -280,6 +280,10 @@ def _dimension(of: Noise) -> str:
     return str(len(listed)) if listed else f"({of['dimension']})"
 
 
+_LISTS = ("bounds", "sensitivities", "shifts", "variances")
+"""Arguments that are lists with at least one entry."""
+
+
 # --- formulas for questions ---------------------------------------------------------------------
 class Expansion:
     """Replaces quantities of mechanisms with formulas, if their conditions hold over the domain.
@@ -347,12 +351,17 @@ class Expansion:
         for part, key, text in _arguments(noise):
             if key in lemmas.FLAGS and text not in ("True", "False"):
                 return False
+            if key in _LISTS and not (isinstance(text, list) and text):
+                return False
             domain = lemmas.domain(part, key)
             if not isinstance(text, str) or text == "None" or not domain:
                 continue
             node = parse(text)
             if domain.startswith("integer") and not self.facts.whole(node):
                 return False
+            if part.name == "DiscreteCorrelatedGaussian" and key == "c" and node.op != "num":
+                if not all(map(self.facts.whole, node.args if node.op == "/" else [node])):
+                    return False  # c is not rational
             least = domain.partition(">=")[2].strip() or "0"
             found.append((node, ">" if domain in ("> 0", "in (0, 1)") else ">=", parse(least)))
             if domain.startswith("in "):

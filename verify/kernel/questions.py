@@ -84,6 +84,10 @@ def beta(found: Worst, alpha: Number) -> arb:
 
     For every ε, β ≥ 1 − H(ε) − e^ε α. If Q(L > ε) crosses α between two values of ε, β is at most
     the chord between the two likelihood-ratio tests, and at most the β of the test with smaller α.
+
+    If the worst pair depends on ε, some pair raises an event of probability p to F(p), for every p,
+    and none raises it further; F is concave (lemmas exponential, permute-and-flip). H(ε) is the
+    maximum of F(p) − e^ε p, and β = 1 − F(α) is convex, so the same bounds hold.
     """
     if not is_single(found) or found.lower is not None:
         raise NotProved("the kernel has no trade-off function of a composition or a bound")

@@ -359,9 +359,10 @@ class Expansion:
             node = parse(text)
             if domain.startswith("integer") and not self.facts.whole(node):
                 return False
-            if part.name == "DiscreteCorrelatedGaussian" and key == "c" and node.op != "num":
-                if not all(map(self.facts.whole, node.args if node.op == "/" else [node])):
-                    return False  # c is not rational
+            parts = node.args if node.op == "/" else [node]
+            exact = node.op == "num" or (part.name, key) != ("DiscreteCorrelatedGaussian", "c")
+            if not (exact or all(map(self.facts.whole, parts))):
+                return False  # c is not rational
             least = domain.partition(">=")[2].strip() or "0"
             found.append((node, ">" if domain in ("> 0", "in (0, 1)") else ">=", parse(least)))
             if domain.startswith("in "):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_HALF_EVEN, Decimal
 from typing import TextIO, final
 
 from dpassay.accountant.errors import InvalidInputError, one_line
 from dpassay.accountant.numbers.exact import exact, floats_in_short, in_short
-from dpassay.accountant.numbers.interval import Interval, enclose, ratio
+from dpassay.accountant.numbers.interval import Interval, decimal_context, enclose, ratio
 from dpassay.verifier.refutation import TYPED, event, program, remedy
 from dpassay.verifier.terminal import Row, fitted, styled
 from dpassay.verifier.terminal import show as show_rows
@@ -41,6 +40,8 @@ VERDICTS = tuple(verdict.value for verdict in _WORST_FIRST)
 """The verdicts, in the order in which a reader wants to know of them."""
 _PAIRS = (("left", "right"), ("delta", "gaussian_delta"))
 """Names of two true numbers that are compared with each other."""
+_PLAIN = decimal_context(28, ROUND_HALF_EVEN)
+"""For numbers that are shown, also those below 1e-1000000; it has no errors, only NaN."""
 _FEW_DIGITS = 4
 """A number with fewer digits is shown by both of its ends."""
 
@@ -70,10 +71,8 @@ class Comparison:
             return ""
         wide = self.true.digits < _FEW_DIGITS
         ends = (self.true.lower, self.true.upper) if wide else (middle(self.true),)
-        with suppress(InvalidOperation, ZeroDivisionError):
-            times = [ratio(end / middle(self.other)) for end in ends]
-            return f"{' to '.join(times)} times" if all(times) else ""
-        return ""
+        times = [ratio(_PLAIN.divide(end, middle(self.other))) for end in ends]
+        return f"{' to '.join(times)} times" if all(times) else ""
 
 
 def comparisons(finding: Finding) -> list[Comparison]:
@@ -91,7 +90,7 @@ def comparisons(finding: Finding) -> list[Comparison]:
 
 def middle(value: Interval) -> Decimal:
     """Return the middle of an enclosure, to the digits that a reader wants."""
-    return (value.lower + value.upper) / 2
+    return _PLAIN.divide(_PLAIN.add(value.lower, value.upper), Decimal(2))
 
 
 def show(finding: Finding, stream: TextIO) -> None:

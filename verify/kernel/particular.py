@@ -268,6 +268,8 @@ def _channel(args: Arguments, adjacency: str | None, budget: Budget) -> Worst:
         raise args.wrong("matrix", "has rows of different lengths")
     pairs = [(i, j) for i in range(len(rows)) for j in range(i)]
     if listed != "None":
+        if not all(isinstance(x, list) for x in (listed, *listed)):
+            raise args.wrong("neighbours", "are not pairs of different inputs")
         found_at = [(args.value(i), args.value(j)) for i, j in listed]
         pairs = [(whole(i), whole(j)) for i, j in found_at]
         exact = pairs and all(

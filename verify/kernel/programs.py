@@ -333,9 +333,10 @@ def _trace(space: Noise, weights: Sequence[fmpq], shares: Sequence[fmpq], witnes
 
 def symmetric(texts: Sequence[Sequence[str]], size: int, where: str) -> Rows:
     """Parse a symmetric matrix."""
-    rows = [[rational(text) for text in row] for row in texts]
-    if len(rows) != size or any(len(row) != size for row in rows):
+    lists = all(isinstance(x, list) for x in (texts, *texts))
+    if not lists or len(texts) != size or any(len(row) != size for row in texts):
         raise Wrong(where, f"expected {size} rows of {size} numbers")
+    rows = [[rational(text) for text in row] for row in texts]
     if any(rows[i][j] != rows[j][i] for i in range(size) for j in range(i)):
         raise Wrong(where, "is not symmetric")
     return rows

@@ -66,6 +66,8 @@ _REACH = 1.0
 away more terms cancel, and the period is longer."""
 _SAME = 0.01
 """The same for a line that is made for a single ε, to be shared by the ends of its enclosure."""
+_LOST_NEAR = 0.5
+"""Relative distance from an ε at which a line lost its digits where no shared line is tried."""
 _NEIGHBOUR = 1.0
 """Difference of logarithms up to which a search begins at the last root."""
 _MOST_LINES = 64
@@ -372,6 +374,8 @@ class Estimator:
         self._lines: dict[Strip, list[Line]] = {}
         self.last: dict[Strip, tuple[float, tuple[float, ...]]] = {}
         """The last saddle point in each strip, and the points that bounded the aliases."""
+        self._lost: dict[Strip, float] = {}
+        """The last ε in each strip at which a line lost its digits."""
         self._root: tuple[float, float] | None = None
         self.cumulants = self.moments.cumulants
 
@@ -399,16 +403,22 @@ class Estimator:
 
         Raises UndecidedError if cancellation is too large.
         """
+        line = None
         try:
-            return self.line(strip, epsilon)(epsilon)
+            line = self.line(strip, epsilon)
+            return line(epsilon)
         except UndecidedError:  # a line for this ε alone loses fewer digits than a shared one
+            self._lost[strip] = epsilon
+            if line is not None and line.is_alone and line.epsilon == epsilon:
+                raise
             c = saddle(self, strip, epsilon, close=_CLOSE_SADDLE).c
             return self._line(strip, c, epsilon)(epsilon)
 
     def line(self, strip: Strip, epsilon: float) -> Line:
         """Return a line for ε, which may be that of a neighbour.
 
-        From the second line on, lines are made such that they serve neighbours.
+        From the second line on, lines are made such that they serve neighbours, unless one near ε
+        has just lost its digits.
         """
         lines = self._lines.setdefault(strip, [])
         for line in reversed(lines):
@@ -416,7 +426,8 @@ class Estimator:
                 return line
         start, _ = self.last.get(strip, (None, ()))
         c = saddle(self, strip, epsilon, close=_CLOSE_SADDLE, start=start).c
-        lines.append(self._line(strip, c, epsilon, wide=bool(lines)))
+        lost = abs(epsilon - self._lost.get(strip, math.inf)) < _LOST_NEAR * abs(epsilon)
+        lines.append(self._line(strip, c, epsilon, wide=bool(lines) and not lost))
         del lines[:-_MOST_LINES]
         return lines[-1]
 
@@ -451,7 +462,8 @@ class Estimator:
         spread += sum((c - pole) ** -2 for pole in strip.poles)
         reach_of_terms = math.sqrt(2 * TARGET / spread)
         _, terms = self.powers.terms(self.power, strip, c, step, reach_of_terms, MOST_NODES)
-        return Line(c, step, size, mean, level + c * epsilon, terms, epsilon, reach)
+        level += c * epsilon
+        return Line(c, step, size, mean, level, terms, epsilon, reach, is_alone=not wide)
 
     def epsilon(self, log_delta: float) -> float:
         """Return the ε with ln δ(ε) = log_delta, for a δ below about 0.3.
@@ -526,6 +538,8 @@ class Line:
     reach: float
     """The largest distance of ε at which the line serves."""
     most_loss: float = _MOST_LOSS
+    is_alone: bool = False
+    """Whether it was made for this ε only."""
 
     def __call__(self, epsilon: float) -> tuple[float, float]:
         """Return ln G(ε) and its derivative.

@@ -57,7 +57,7 @@ from dpassay.accountant.composition.fourier.measure import (
     saddle_value,
 )
 from dpassay.accountant.composition.fourier.saddle import Strip
-from dpassay.accountant.composition.losses.bounds import Mixture
+from dpassay.accountant.composition.losses.bounds import ROOT_HALF, Mixture, log_half_erfc_at
 from dpassay.accountant.composition.losses.transform import Cut, MixtureTransform, Transform
 from dpassay.accountant.errors import UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
@@ -178,17 +178,14 @@ _LARGE = 700.0
 """Largest loss whose exponential is a finite float."""
 _CUT_WIDTHS = tuple(Fraction(1, 1 << i) for i in range(2, 9))
 """Widths of cuts, the smoothest first: a sharper cut allows larger tilts but needs finer nodes."""
-_SHARP = Fraction(1, 64)
-"""Width of the cuts used in the search for a threshold: so sharp that only the place matters."""
 _GRAIN = 64
 """A place is rounded up to a multiple of one over this, so that neighbouring questions share it."""
-_HALVINGS = 5
-"""Bisections of ln(threshold − ε): the remaining range is about a third, less than `_WIDER`."""
-_LEAST_SHARE = 1e-4
-"""Least distance of a threshold from ε, relative to ε: a nearer one does not decide sooner."""
 _WIDER, _THRESHOLD_MARGIN = 1.5, 0.1
-"""The distance of the least threshold from ε is multiplied by the first number, and this share of ε
-is added, so that cuts can be smooth."""
+"""The distance of the estimated threshold from ε is multiplied by the first number, and this share
+of ε is added, so that cuts can be smooth."""
+_EDGE = 6.0
+"""Widths between the places of ε and of a cut: if there are fewer, losses near ε are removed too,
+which do not decide alone."""
 _GROWTH, _LEAP = 1.5, 16.0
 """Least and largest ratio of successive tilts: Chernoff's bound is flat near its minimum, and
 unknown in floats far beyond."""
@@ -215,6 +212,9 @@ _LAST_STEP = 1e-9
 _SINGLE_RANGE, _SINGLE_BISECTIONS = (-20.0, 6.5), 12
 """Natural logarithms of the range in which the ε of a single release is sought, and the number of
 bisections, which find it to 1 %."""
+_TILT_GUESS = 3.2
+"""First guess of the largest tilt needed, in units of the smaller one of the tilts of a normal law
+and of a single release."""
 _TILT_MARGIN = 1.25
 """Factor by which the next tilt exceeds the needed one, so that the search ends."""
 
@@ -222,20 +222,24 @@ _TILT_MARGIN = 1.25
 def deciding_cut(loss: Loss, epsilon: float, log_error: float, tilt: float) -> Loss:
     """Return the loss, cut such that a loss beyond the cuts decides alone, up to e^log_error.
 
-    The threshold is a little above the least one. The cuts are as smooth as possible there, yet
-    sharp enough for the remaining losses to stay small under the tilt.
+    The threshold exceeds ε by what the other losses may fall below 0: as for a normal law, or all
+    of them to their least values. The cuts are as smooth as possible there, yet sharp enough for
+    the remaining losses to stay small under the tilt.
 
     Raises UndecidedError if there is no such cut.
     """
-    least = least_sum(loss)
-    low, high = math.log(_LEAST_SHARE * (epsilon or least)), math.log(least + 8 * epsilon)
-
-    def is_too_low(log: float) -> bool:
-        return not _decides(loss, _cut(loss, epsilon + math.exp(log), _SHARP), epsilon, log_error)
-
-    _, high = halved(is_too_low, low, high, _HALVINGS)
-    threshold = epsilon + _WIDER * math.exp(high) + _THRESHOLD_MARGIN * epsilon
+    away = math.sqrt(2 * _spread(loss) * max(_log_mass_above(loss, epsilon) - log_error, 0.0))
+    if all(isinstance(part, MixtureTransform) for part, _ in loss.factors):
+        away = min(away, least_sum(loss))
+    threshold = epsilon + _WIDER * away + _THRESHOLD_MARGIN * epsilon
+    room = min(
+        place_of(part.floats(), threshold) - place_of(part.floats(), epsilon)
+        for part, _ in loss.factors
+        if isinstance(part, MixtureTransform)
+    )
     for width in _CUT_WIDTHS:
+        if width * _EDGE > room and width > _CUT_WIDTHS[-1]:
+            continue
         cut = _cut(loss, threshold, width)
         if all_decay(cut, tilt) and _decides(loss, cut, epsilon, log_error):
             return cut
@@ -249,6 +253,25 @@ def least_sum(loss: Loss) -> float:
         for part, count in loss.factors
         if isinstance(part, MixtureTransform)
     )
+
+
+def _spread(loss: Loss) -> float:
+    """Return the variance of the sum under Q, where hardly any loss is large."""
+    return max(loss.cumulants(-1.0)[2], 1e-300)
+
+
+def _log_mass_above(loss: Loss, threshold: float) -> float:
+    """Return about ln of the mass under P of the outcomes with a loss above the threshold."""
+    logs = []
+    for part, count in loss.factors:
+        if isinstance(part, MixtureTransform):
+            floats = part.floats()
+            x = place_of(floats, threshold)
+            for log_share, mean in ((floats.log_rest, 0.0), (floats.log_share, floats.mu)):
+                log = log_share + log_half_erfc_at((x - mean) * ROOT_HALF)
+                logs.append(math.log(count) + log)
+    top = max(logs)
+    return top + math.log(math.fsum(math.exp(each - top) for each in logs))
 
 
 def place_of(floats: Mixture, threshold: float) -> float:
@@ -393,15 +416,19 @@ def cut_for(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
 @functools.lru_cache(maxsize=64)
 def _cut_above(loss: Loss, strip: Strip, epsilon: float, bits: int) -> Loss:
     """Return the loss, cut somewhat above ε, such that what is undecided is negligible."""
-    level, tilt = 0.0, 1 / (epsilon + least_sum(loss))
+    level, tilt = _single(loss, epsilon)
+    level = level if math.isfinite(level) else 0.0
+    tilt = _TILT_GUESS * min(tilt, 1 / math.sqrt(_spread(loss)))
+    start = tilt / 2
     for _ in range(_ROUNDS):
         cut = deciding_cut(loss, epsilon, level - bits * _LOG_2 - _LOG_CUT_SHARE, rounded(tilt))
-        found = saddle_value(cut, strip, epsilon, bits)
+        found = saddle_value(cut, strip, epsilon, bits, start)
         if found is None:
             break
-        if abs(found.log_value - level) < _SAME_LEVEL and found.furthest <= rounded(tilt):
+        if level - found.log_value < _SAME_LEVEL and found.furthest <= rounded(tilt):
             return cut
-        level, tilt = found.log_value, _TILT_MARGIN * found.furthest
+        level, tilt = min(level, found.log_value), _TILT_MARGIN * found.furthest
+        start = found.c
     raise UndecidedError(f"No single loss outweighs all others at epsilon={epsilon:.6g}. {_REMEDY}")
 
 
@@ -414,7 +441,7 @@ def estimate_epsilon(loss: Loss, log_delta: float) -> float | None:
     """
 
     def is_more(log: float) -> bool:
-        return _log_sum_of_profiles(loss, math.exp(log)) > log_delta
+        return _single(loss, math.exp(log))[0] > log_delta
 
     low, high = (math.exp(log) for log in halved(is_more, *_SINGLE_RANGE, _SINGLE_BISECTIONS))
     epsilon, high, place, bits = low, math.inf, -math.inf, coarse(_BITS)
@@ -442,16 +469,20 @@ def estimate_epsilon(loss: Loss, log_delta: float) -> float | None:
     return None
 
 
-def _log_sum_of_profiles(loss: Loss, epsilon: float) -> float:
-    """Return ln Σ k δ_i(ε), where δ_i is the profile of one sampled release."""
-    total = 0.0
+def _single(loss: Loss, epsilon: float) -> tuple[float, float]:
+    """Return ln Σ k δ_i(ε), where δ_i is the profile of one sampled release, and its decrease.
+
+    Beyond floats, the first is −∞ and the second a small number.
+    """
+    total, fall, growth = 0.0, 0.0, math.expm1(min(epsilon, _LARGE))
     for part, count in loss.factors:
         if isinstance(part, MixtureTransform):
             floats = part.floats()
             x, q = place_of(floats, epsilon), math.exp(floats.log_share)
             above, plain = (math.erfc((x - mean) / math.sqrt(2)) / 2 for mean in (floats.mu, 0.0))
-            total += count * max(q * above - (math.expm1(epsilon) + q) * plain, 0.0)
-    return math.log(total) if total > 0 else -math.inf
+            total += count * max(q * above - (growth + q) * plain, 0.0)
+            fall += count * (growth + 1.0) * plain
+    return (math.log(total), fall / total) if total > 0 else (-math.inf, 1 / (epsilon + 1e-300))
 
 
 _LOG_2 = math.log(2)

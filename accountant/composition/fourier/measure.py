@@ -57,6 +57,8 @@ _UNIT = 2.0**-53
 _QUICK, _USUAL = 10, 16.0
 """Bits of the precision that floats may lose; and the length of a usual line, in units of one over
 the standard deviation. A longer line is allowed less error per unit of t."""
+_POWER = 1 << 12
+"""Largest power on a short line whose rounding is accepted: balls take a millisecond for it."""
 _ROOM = 1.001
 """Factor that covers the rounding of error bounds."""
 _BOUNDED_SHARE = 0.95
@@ -179,6 +181,7 @@ def _quick_line(loss: Loss, c: Fraction, step: Fraction, count: int) -> QuickLin
     allowed = _allowed(loss, c)
     rate = quick_rate(loss, c, float(step * count)) / len(loss.factors)
     longest = allowed / (8 * _UNIT * len(loss.factors))
+    longest = min(longest, _POWER) if count <= SHORT else longest
     total, grown = np.ones(count, dtype=np.complex128), np.zeros(count)
     wrong, number = np.zeros(count), sum(k if k <= longest else 1 for _, k in loss.factors)
     rounded = math.expm1(2 * number * 2.24 * 1.01 * _UNIT)
@@ -535,6 +538,11 @@ begins late."""
 _LENGTHENING_POWER = 0.75
 """Power of the missing decay by which a line is lengthened: ½ is right for a normal law, and 1 for
 an exponential decay."""
+_MOST_RISE, _WORTH = 1.5, 0.8
+"""Largest increase of the integrand on a line further from the saddle point, as a logarithm; and
+the ratio of periods from which it is worth that."""
+_SHARES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.12, 0.08)
+"""Distances of such lines that are tried, as shares of that where both periods are equal."""
 _COARSE = 0.75
 """Largest rounding of a saddle point, in its widths: neighbouring questions share a line."""
 _STEEP = 0.4
@@ -941,10 +949,51 @@ def _place(loss: Loss, kernel: Kernel, strip: Strip, epsilon: float, target: flo
         nearest_bound(loss, strip, epsilon, here, side, log_value, target, start)
         for side, start in zip((-1, 1), aliases, strict=True)
     ]
-    period = max(needed for needed, _ in sides)
+    c, period = _balanced(loss, c, sides, epsilon, kernel, point)
     step = Fraction(shortened(2 * math.pi / period, 4, math.floor))
+    here = float(c)
     left, right = (Fraction(s) if s in strip.poles else c + _shorter(s - here) for _, s in sides)
     return _Place(c, step, (left, right), point.curvature)
+
+
+def _balanced(  # noqa: PLR0917
+    loss: Loss,
+    c: Fraction,
+    sides: Sequence[tuple[float, float]],
+    epsilon: float,
+    kernel: Kernel,
+    point: Saddle,
+) -> tuple[Fraction, float]:
+    """Return a line where the periods of both aliasing bounds are more alike, and the longer one.
+
+    A bound is a pair (size/|c − s|, s), whose size hardly depends on c. The integrand may grow by
+    the factor e^`_MOST_RISE` at most: its terms cancel. Without cuts they do already, if the right
+    period is much longer.
+    """
+    here, longest = float(c), max(sides)[0]
+    (left, low), (right, high) = sides
+    if math.isinf(longest) or all(part.is_whole for part, _ in loss.factors):
+        return c, longest
+    left, right = left * (here - low), right * (high - here)
+    even = (left * high + right * low) / (left + right)
+
+    def size(at: float) -> float:
+        kappa = -sum(math.log(abs(at - pole)) for pole in kernel.poles)
+        return loss.cumulants(at)[0] - at * epsilon + kappa
+
+    top, quantum = size(here) + _MOST_RISE, _quantum(point) / 2
+    for share in _SHARES:
+        place = round(Fraction(here + share * (even - here)) / quantum) * quantum
+        if low < (at := float(place)) < high and place not in kernel.poles:
+            longer = max(left / (at - low), right / (high - at))
+            if longer <= _WORTH * longest and size(at) <= top:
+                return place, longer
+    return c, longest
+
+
+def _quantum(point: Saddle) -> Fraction:
+    """Return the rounding of a saddle point, such that neighbouring questions share a line."""
+    return Fraction(2) ** (math.frexp(_COARSE / math.sqrt(point.curvature))[1] - 1)
 
 
 def _shorter(distance: float) -> Fraction:
@@ -960,8 +1009,7 @@ def _rest(kernel: Kernel, t: float) -> float:
 
 def _abscissa(loss: Loss, kernel: Kernel, point: Saddle, epsilon: float) -> Fraction:
     """Round the saddle point to few bits, while the slope stays small against the curvature."""
-    width = 1 / math.sqrt(point.curvature)
-    quantum = Fraction(2) ** (math.frexp(_COARSE * width)[1] - 1)
+    width, quantum = 1 / math.sqrt(point.curvature), _quantum(point)
     while True:
         c = round(Fraction(point.c) / quantum) * quantum
         if c not in kernel.poles:

@@ -8,7 +8,6 @@ on the decay of |M(c + it)|.
 from __future__ import annotations
 
 import bisect
-import contextlib
 import functools
 import math
 from abc import ABC, abstractmethod
@@ -25,6 +24,7 @@ from dpassay.accountant.composition.fourier.estimates import (
     FloatTransform,
 )
 from dpassay.accountant.composition.losses.bounds import (
+    HALF_LOG_2PI,
     LARGEST_ANGLE,
     MOST_PHASES,
     Decay,
@@ -67,13 +67,15 @@ _HIGHEST = 0.95
 _LOG_2 = math.log(2)
 _UNIT = 2.0**-53
 """The unit roundoff u."""
+_MOST_SHARE, _MOST_SHIFT, _MOST_CUT = 0.5, 600.0, 26.0
+"""Largest q, l and z for nodes in floats: else w is near 0, or w overflows or erfc underflows."""
 _ROUGH = 64
 """Least precision, in bits, of nodes and of bounds."""
 _SPARE = 16
 """Bits by which nodes of float sums may be less precise than balls; the sums are no more precise.
 """
-_MOST_CELLS = 2000
-"""Cells of a bound on a moment for which neither floats nor balls give a sum."""
+_CELLS = 2000
+"""Cells of a bound on a moment, whose excess counts multiply."""
 
 Real = TypeVar("Real", float, Fraction)
 
@@ -258,13 +260,13 @@ class MixtureTransform(Transform):
         return float_mixture(self.floats(), self.mixed_first)
 
     def log_upper(self, c: Fraction) -> arb:
-        """Return an upper bound on ln M(c): from its value, or from `bounds` if it has many nodes.
+        """Return an upper bound on ln M(c) from `bounds`, faster than its value and nearly it.
 
         Λ(0) and Λ(1) are at most 1, because they are the masses of the two laws.
         """
         if self.rise is None and c in (0, -1):
             return arb(0)
-        return _log_upper(self, c, ctx.prec)
+        return _log_upper(self, c)
 
     def closed_bound(self, c: arb) -> arb | None:
         """Return a bound on M(c), c > 0, in closed form, or None if the mixture is the first law.
@@ -312,10 +314,12 @@ def _quick_sums(  # noqa: PLR0917  # all arguments are the key
     of: MixtureTransform, c: Fraction, step: Fraction, count: int, rate: float, precision: int
 ) -> QuickSums | None:
     assert ctx.prec == precision
-    bits = precision - _SPARE
+    bits, t = precision - _SPARE, up(float(step * count))
     with ctx.workprec(max(_ROUGH, bits)):
-        nodes = _quadrature(of, of.tilt(c), up(float(step * count)), ctx.prec, bits)
-    found = nodes.quick_sums(step, count, rate)
+        found = _float_sums(of, of.tilt(c), t, bits, step, count, rate)
+        if found is None:
+            nodes = _quadrature(of, of.tilt(c), t, ctx.prec, bits)
+            found = nodes.quick_sums(step, count, rate)
     return found if found is None or of.mixed_first else found.turned()
 
 
@@ -330,12 +334,8 @@ def _decay(of: MixtureTransform, c: Fraction, precision: int) -> MixtureDecay:
 
 
 @functools.lru_cache(maxsize=256)
-def _log_upper(of: MixtureTransform, c: Fraction, precision: int) -> arb:
-    assert ctx.prec == precision
-    with contextlib.suppress(UndecidedError):
-        if (found := of.value(c).log().upper()).is_finite():
-            return found
-    return arb(of.floats().log_bound(of.tilt(float(c)), 0.0, 0.0, cells=_MOST_CELLS))
+def _log_upper(of: MixtureTransform, c: Fraction) -> arb:
+    return arb(of.floats().log_bound(of.tilt(float(c)), 0.0, 0.0, cells=_CELLS))
 
 
 @functools.lru_cache(maxsize=64)
@@ -391,20 +391,9 @@ class Quadrature:
         mean = float(weights @ np.array([float(loss.mid()) for loss in self.losses]))
         away = [loss - mean for loss in self.losses]
         x = np.array([float(loss.mid()) for loss in away])
-        h, reach = float(step), float(step * count)
-        if len(x) > MOST_PHASES or reach * float(np.abs(x).max()) > LARGEST_ANGLE or h != step:
-            return None
         blurred = float(weights @ np.array([float(loss.rad()) for loss in away])) * (1 + 1e-9)
-        error = error_of_sums(weights, x, heads=False) + blurred
-        if heads := not error < rate:
-            error = error_of_sums(weights, x) + blurred
-            if not error < rate:
-                return None
         blur = float((self.error / total).upper()) * (1 + 1e-9)
-        j, block = np.arange(count), blocks(count)
-        errors = error * (j * h + (j % block) * h) * (1 + 1e-9)
-        values = phase_sums(weights, x, h, count, heads=heads)
-        return QuickSums(mean, values, errors, blur)
+        return QuickSums.of(mean, weights, x, blurred, blur, step, count, rate)
 
 
 @final
@@ -419,6 +408,34 @@ class QuickSums:
     errors: Reals
     blur: float
 
+    @staticmethod
+    def of(  # noqa: PLR0917
+        mean: float,
+        weights: Reals,
+        x: Reals,
+        blurred: float,
+        blur: float,
+        step: Fraction,
+        count: int,
+        rate: float,
+    ) -> QuickSums | None:
+        """Return the sums over losses m + x; None if the errors exceed rate·t.
+
+        Errors of the weights and losses contribute at most blurred·t.
+        """
+        h, reach = float(step), float(step * count)
+        if len(x) > MOST_PHASES or reach * float(np.abs(x).max()) > LARGEST_ANGLE or h != step:
+            return None
+        error = error_of_sums(weights, x, heads=False) + blurred
+        if heads := not error < rate:
+            error = error_of_sums(weights, x) + blurred
+            if not error < rate:
+                return None
+        j, block = np.arange(count), blocks(count)
+        errors = error * (j * h + (j % block) * h) * (1 + 1e-9)
+        values = phase_sums(weights, x, h, count, heads=heads)
+        return QuickSums(mean, values, errors, blur)
+
     def turned(self) -> QuickSums:
         """Return the complex conjugates."""
         return QuickSums(-self.mean, self.values.conj(), self.errors, self.blur)
@@ -430,18 +447,8 @@ def _quadrature(
 ) -> Quadrature:
     """Return a rule of about `bits` accuracy, with nodes at the current precision."""
     assert ctx.prec == precision
-    floats = of.floats()
-    real = float(s)
-    fall = (bits + 4) * _LOG_2
-    simple = t == 0 and of.is_whole
-    step, log_error = (_real_rule if simple else _line_rule)(of, real, t, fall)
-    low, high = floats.reach(real, 0.0, 0.0, fall + 8)
-    first, last = math.floor(low / step), math.ceil(high / step)
-    if last - first > MOST_POINTS:
-        raise UndecidedError(
-            f"The moments of a subsampled Gaussian release at s={real:.4g}, |t| up to {t:.4g}, "
-            f"need {last - first} nodes. Ask for a larger relative_width."
-        )
+    floats, real, simple = of.floats(), float(s), t == 0 and of.is_whole
+    step, log_error, first, last = _rule(of, real, t, bits)
     q, mu = of.sampling_prob.ball(), (2 * of.pair.renyi(arb(1))).sqrt()
     half, exponent, rest = mu * mu / 2, ball(s), 1 - q
     h = ball(step)
@@ -462,6 +469,79 @@ def _quadrature(
     if simple:
         error *= (sum(weights, start=outside)) / (1 - error)
     return Quadrature(tuple(losses), tuple(weights), (error + outside).upper())
+
+
+@functools.lru_cache(maxsize=64)
+def _rule(of: MixtureTransform, s: float, t: float, bits: int) -> tuple[Fraction, float, int, int]:
+    """Return the step of a rule, ln of a bound on its error, and its first and last node."""
+    fall = (bits + 4) * _LOG_2
+    simple = t == 0 and of.is_whole
+    step, log_error = (_real_rule if simple else _line_rule)(of, s, t, fall)
+    low, high = of.floats().reach(s, 0.0, 0.0, fall + 8)
+    first, last = math.floor(low / step), math.ceil(high / step)
+    if last - first > MOST_POINTS:
+        raise UndecidedError(
+            f"The moments of a subsampled Gaussian release at s={s:.4g}, |t| up to {t:.4g}, "
+            f"need {last - first} nodes. Ask for a larger relative_width."
+        )
+    return step, log_error, first, last
+
+
+def _float_sums(  # noqa: PLR0917
+    of: MixtureTransform, s: Fraction, t: float, bits: int, step: Fraction, count: int, rate: float
+) -> QuickSums | None:
+    """Return `Quadrature.quick_sums` with nodes in floats, or None if their errors matter.
+
+    Statement: let B = |μx| + μ², p = q e^l/w, q ≤ ½, and z the argument of erfc in a cut. Then L
+    has an error below a = 24u((1 + B)p + q + |L|), and a weight v, as a share of all weights, one
+    below e + Σ v e + 4u relative to it, with e = 32u(1 + |sL| + x² + max(z, 0)² + |top|) + 2|s|a,
+    where `top` is about ln of the largest weight.
+
+    *Proof.* x = jη is exact. μ and q have relative errors 2u, so l one of 4uB. exp, expm1, log1p
+    and erfc have relative errors below 8u for the argument given. Hence qE, E = e^l − 1, has an
+    error below 11uq max(e^l, 1) + 5uBqe^l, and L = ln(1 + qE) that over w ≥ ½, plus 8u|L|. The
+    exponent sL − x²/2 − top has an error below |s|a + 3u(|sL| + x² + |top|). erfc at z, whose
+    relative error is 4u, has one below 8u + 4uz(2z + 2) for z ≥ 0 and below 12u for z < 0: the
+    logarithmic slope is at most 2z + 2, or 2e^{−z²}/√π. The sum of all weights is rounded once.
+    """
+    real, q, law = float(s), float(of.sampling_prob), of.floats()
+    grid, log_error, first, last = _rule(of, real, t, bits)
+    h = float(grid)
+    if real != s or h != grid or q > _MOST_SHARE or of.rise is not None:
+        return None
+    x: Reals = np.arange(first, last + 1) * h
+    shift = law.mu * x - 0.5 * law.mu**2
+    if not shift[-1] < _MOST_SHIFT:
+        return None
+    rise = q * np.expm1(shift)
+    loss, share = np.log1p(rise), q * np.exp(shift) / (1.0 + rise)
+    power, z = real * loss - 0.5 * x * x, np.zeros_like(x)
+    with np.errstate(under="ignore"):
+        kept: Reals = np.ones_like(x)
+        if of.cut is not None:
+            z = (x - law.cut) / (law.width * math.sqrt(2))
+            if not z[-1] < _MOST_CUT:
+                return None
+            kept = 0.5 * np.fromiter(map(math.erfc, z.tolist()), float, len(z))
+        top = float(power.max())
+        weights = kept * np.exp(power - top)
+        total = math.fsum(weights.tolist())
+        weights /= total
+        off = (24 * _UNIT) * ((1 + law.mu * np.abs(x) + law.mu**2) * share + q + np.abs(loss))
+        relative = np.maximum(z, 0.0) ** 2 + np.abs(real * loss) + x * x + (1 + abs(top))
+        relative *= 32 * _UNIT
+        relative += (2 * abs(real)) * off
+        relative += float(weights @ relative) + 4 * _UNIT
+        mean = float(weights @ loss)
+        away = loss - mean
+        blurred = float(weights @ (off + relative * np.abs(away))) * (1 + 1e-6)
+    if not relative.max() < 1e-6:
+        return None
+    log_total = top + math.log(total * h) - HALF_LOG_2PI
+    left, right = law.rates(float(x[0]), float(x[-1]), real, 0.0)
+    outside = float(weights[0]) / math.expm1(h * left) + float(weights[-1]) / math.expm1(h * right)
+    blur = (math.exp(log_error - log_total) + outside) * (1 + 1e-5)
+    return QuickSums.of(mean, weights, away, blurred, blur, step, count, rate)
 
 
 def _real_rule(of: MixtureTransform, s: float, t: float, fall: float) -> tuple[Fraction, float]:

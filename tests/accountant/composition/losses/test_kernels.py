@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import mpmath
@@ -17,6 +18,7 @@ from dpassay.accountant.composition.losses.bounds import (
     blocks,
     error_of_sums,
     log_half_erfc,
+    log_half_erfc_on,
     phase_sums,
     turned,
 )
@@ -35,6 +37,23 @@ def test_the_bound_of_half_erfc_is_above_it_and_nearly_met(low: float) -> None:
             assert bound >= true - allowed if at > -5 else bound >= true - 1e-16
             above = 1e-14 if at < 0 else 0.021  # far out 1/(2u²)
             assert bound - true <= above + allowed
+
+
+@pytest.mark.parametrize("height", [0.0, 0.5, 3.0])
+@pytest.mark.parametrize("cells", [6, 40])
+def test_the_bound_of_half_erfc_on_cells_holds_on_them(height: float, cells: int) -> None:
+    """On the real line it is that of the left end of a cell."""
+    u = np.linspace(-9.0, 9.0, cells + 1) + 0.1
+    heights = height * np.linspace(1.0, 0.5, cells)
+    found = log_half_erfc_on(u, heights)
+    with mpmath.workdps(40):
+        for k, (at, above) in enumerate(zip(u[:-1].tolist(), u[1:].tolist(), strict=True)):
+            for share, part in itertools.product((0.0, 0.3, 1.0), (0.0, 0.6, 1.0)):
+                z = mpmath.mpc(at + share * (above - at), part * heights[k])
+                allowed = _ROUNDING * max(1.0, abs(float(mpmath.log(abs(mpmath.erfc(z)) / 2))))
+                assert found[k] >= mpmath.log(abs(mpmath.erfc(z)) / 2) - allowed - 1e-16
+            if height == 0:
+                assert found[k] <= mpmath.log(mpmath.erfc(mpmath.mpf(at)) / 2) + 0.021
 
 
 @pytest.mark.parametrize(("mu", "q"), [(1e-3, 1e-6), (1.0, 0.01), (0.1, 0.5)])

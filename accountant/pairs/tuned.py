@@ -76,7 +76,6 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache, partial, reduce
 from heapq import heapify, heappop, heappush
@@ -119,6 +118,8 @@ _USUAL = Fraction(1, 2000)
 _STEPS, _CLOSE, _ENDS = 64, 1e-12, Fraction(1, 10**5)
 """Most steps of Newton's method for ε, the relative change of e^ε at which it stops, and the
 relative distance to which each bound is inverted."""
+_EVENTS = 16
+"""Most events that are tried for a lower bound of ε."""
 _HALVINGS, _DOUBLINGS = 10, 40
 """Steps of the search for a loss with little mass above it."""
 _SLACK = 2.0**-40
@@ -384,34 +385,38 @@ class TunedPair(Pair):
             partial(bound, depth=depth, losses=losses) for bound in (self.lower, self.upper)
         )
         x = _pieces(self, depth, losses).crossing(float(delta), x)
-        if x <= 1:
+        if x < 1 + _ENDS and upper(ExactReal.of_rational(0)) <= delta.ball():
             low, high = (passes(bound, delta, Fraction(1), _ENDS) for bound in (lower, upper))
             return low.hull(high), 1.0
         end = Fraction(math.log(x)) * (1 + _ENDS / 4)
         if not ball(end) < self.base.max_loss() or not self.base.infinity_mass().is_zero():
             largest = _largest_finite(self).min(self.max_loss()).upper()
             end = fraction(largest.min(ball(end)).upper())
-        if not upper(ExactReal.of_rational(end)) <= delta.ball():
-            return Interval(Decimal("-Infinity"), Decimal("Infinity")), x
-        least = Interval.of_ball(self._event_at(delta, end, depth, losses))
-        if losses == _MOST and not least.lower.is_finite():
-            least = passes(lower, delta, Fraction(1), _ENDS)
-        return Interval.of_exact(end).hull(least), x
+        proved = bool(upper(ExactReal.of_rational(end)) <= delta.ball())
+        most = Interval.of_exact(end) if proved else Interval.of_ball(arb.pos_inf())
+        least = arb.neg_inf()
+        if proved or losses == _MOST:
+            least = self._event_at(delta, end, depth, losses)
+        return Interval(Interval.of_ball(least).lower, most.upper), x
 
     def _event_at(self, delta: ExactReal, end: Fraction, depth: int, losses: int) -> arb:
         """Return a lower bound of ε(δ), found from an event near `end`; −∞ if it is not positive.
 
         Every event S has P(S) − e^ε Q(S) ≤ δ at ε(δ).
         """
+        best = arb.neg_inf()
         with ctx.workprec(_BITS):
-            for _ in range(2):
+            for _ in range(_EVENTS):
                 _, p, q = _event(self, ExactReal.of_rational(end), depth, losses)
                 x = (p - delta.ball()) / q
-                if not x > 1:
-                    return arb.neg_inf()
-                found = x.log().lower()
-                end = fraction(found)
-            return found
+                if x > 1:  # the best event there is better still
+                    last, best = best, best.max(x.log().lower())
+                    end = fraction(best)
+                    if best <= last * (1 + ball(_ENDS)):
+                        break
+                else:
+                    end /= 2
+        return best
 
     def reverse(self) -> TunedPair:
         """Return the pair for the reversed pair of one run."""

@@ -223,6 +223,10 @@ def test_many_runs_and_large_losses_are_enclosed(mechanism: Tuned, low: float, h
     assert found.upper < high
 
 
+def test_epsilon_has_a_lower_end_where_the_upper_bound_of_delta_stays_above_it() -> None:
+    assert dpassay.epsilon(Tuned(Gaussian(10), 5, "fixed"), "1e-12").lower > 1.3
+
+
 def test_a_coarse_answer_encloses_a_fine_one() -> None:
     mechanism = Tuned(Gaussian(2), 10)
     coarse, fine = (dpassay.epsilon(mechanism, "1e-5", relative_width=w) for w in ("0.1", "1e-4"))

@@ -242,6 +242,8 @@ class ExactReal:
         return self + -other
 
     def __mul__(self, other: ExactReal) -> ExactReal:
+        if self.rational is not None and other.rational is not None:
+            return ExactReal.of_rational(self.rational * other.rational)
         if self.signed_square is None or other.signed_square is None:
             return ExactReal.of_quotient(formula.times(self.quotient(), other.quotient()))
         return ExactReal.of_root(self.signed_square * other.signed_square)
@@ -251,6 +253,8 @@ class ExactReal:
         return ExactReal.of_rational(factor) * self
 
     def __truediv__(self, other: ExactReal) -> ExactReal:
+        if self.rational is not None and other.rational is not None:
+            return ExactReal.of_rational(self.rational / other.rational)
         if self.signed_square is None or other.signed_square is None:
             inverse = formula.inverse(other.quotient())
             return ExactReal.of_quotient(formula.times(self.quotient(), inverse))

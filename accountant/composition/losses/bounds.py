@@ -125,6 +125,13 @@ def excess_of_exp(u: Values) -> Values:
     return found
 
 
+def excess_at(u: float) -> float:
+    """Return the same for one number."""
+    if abs(u) >= _SMALL_POWER:
+        return math.expm1(u) - u
+    return functools.reduce(lambda total, term: total * u + term, _EXP_TERMS[::-1], 0.0) * u * u
+
+
 def _beyond(u: Floats, grown: Floats) -> Floats:
     """Return e^u − 1 − u with relative accuracy, given e^u − 1."""
     size = max(float(u.max()), -float(u.min()))

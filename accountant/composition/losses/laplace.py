@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 from flint import acb, arb
 
 from dpassay.accountant.composition.fourier.estimates import FloatMoments, FloatTransform
-from dpassay.accountant.composition.losses.bounds import Decay, NoDecay, excess_of_exp
+from dpassay.accountant.composition.losses.bounds import Decay, NoDecay, excess_at
 from dpassay.accountant.composition.losses.transform import Moments, Quadrature, Transform
 from dpassay.accountant.core.arrays import NDArray, np
 from dpassay.accountant.core.pair import Pair
@@ -300,7 +300,7 @@ class FloatLaplace:
         f, g, turn = (z + 1) / n, z / n, 1 / (n * n)
         up_, down = t * z, -t * (z + 1)
         first, second = math.expm1(up_), math.expm1(down)
-        excess, deficit = excess_of_exp(np.array([up_, down])).tolist()
+        excess, deficit = excess_at(up_), excess_at(down)
         size = f * excess + g * deficit
         if size < -_SMALL:
             return self._middle(z + _SMALL)

@@ -107,6 +107,8 @@ _BITS = 5
 """Bits of the parameters of a line, so that neighbouring questions share it."""
 _DIGITS = 20
 """Digits of the ends, which are rounded outward."""
+_MOST_LOG, _HALVINGS = 16.0, 24
+"""Largest |ln(c + 1)| at which the point c for a quantile is sought, and the number of steps."""
 _LEAST_SIZE = 1e-9
 """For a smaller epsilon, widths are relative to this."""
 _COARSE = Fraction(1, 100)
@@ -257,6 +259,23 @@ class Blurred(Engine):
 
 
 BLURRED = Blurred()
+
+
+def quantile_of_q(product: Product, alpha: float) -> tuple[float, float]:
+    """Return about the ε with Q(L > ε) = α, and about −(ln Q(L > ε))′ there.
+
+    Both are those of the saddle point c > −1 of M(c) e^{−(c + 1)ε}/(c + 1).
+    """
+    floats, low, high = _laws(product).floats, -_MOST_LOG, _MOST_LOG
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        fall = math.exp(middle)
+        size, mean, variance = floats.cumulants(fall - 1)
+        epsilon = mean - 1 / fall
+        curvature = variance + 1 / fall**2
+        value = size - fall * epsilon - middle - 0.5 * math.log(2 * math.pi * curvature)
+        low, high = (middle, high) if value > math.log(alpha) else (low, middle)
+    return epsilon, fall
 
 
 @final

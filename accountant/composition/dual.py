@@ -26,7 +26,7 @@ from fractions import Fraction
 from flint import arb
 
 from dpassay.accountant.composition import lattice
-from dpassay.accountant.composition.blur import Blurred
+from dpassay.accountant.composition.blur import Blurred, quantile_of_q
 from dpassay.accountant.composition.fourier.engine import FOURIER, curve
 from dpassay.accountant.composition.lattice import Grid
 from dpassay.accountant.composition.product import Product
@@ -58,6 +58,9 @@ _SLOPE_DISTANCE = 1 / 16
 _LEAST_SPREAD = 1e-9
 """Distance of the least and the largest finite loss below which floats give no slope between them.
 """
+_SADDLE_BELOW, _ROOM_OF_SADDLE = 0.1, 1.0
+"""Largest α for which a saddle point c gives a good quantile; and the distance in which it is
+improved, in units of 1/(c + 1)."""
 _ATTEMPTS = 10
 """Number of choices of the four points; each follows from the parabola through the last ones."""
 _MOST_POINTS = 1 << 19
@@ -172,6 +175,10 @@ def _start(
     product: Product, rough: Values, alpha: float, ends: tuple[float, float]
 ) -> tuple[float, float]:
     """Return about the ε where g is largest, and c > 0 with g(ε + d) ≈ g(ε) − c d²."""
+    if isinstance(product.engine, Blurred) and alpha <= _SADDLE_BELOW:
+        start, fall = quantile_of_q(product, alpha)
+        room = _ROOM_OF_SADDLE / fall
+        return _between(rough, alpha, (start - room, start + room), ends, found=start)
     if _has_bounds(product):
         start = lattice.start(product, math.log(alpha))
         room = 2 * abs(start) + _CLOSE
@@ -187,9 +194,17 @@ def _start(
 
 
 def _between(
-    rough: Values, alpha: float, near: tuple[float, float], ends: tuple[float, float]
+    rough: Values,
+    alpha: float,
+    near: tuple[float, float],
+    ends: tuple[float, float],
+    *,
+    found: float | None = None,
 ) -> tuple[float, float]:
-    """Return the same by bisection of Q(L > ε) = α, with difference quotients of H for Q(L > ε)."""
+    """Return the same by bisection of Q(L > ε) = α, with difference quotients of H for Q(L > ε).
+
+    Without a bisection if the root is `found`, roughly.
+    """
     least, most = ends
     if most - least < _LEAST_SPREAD:  # the kink of g is there
         return most, alpha * math.exp(most)
@@ -200,16 +215,18 @@ def _between(
         return math.log(max(fall / (math.exp(high) - math.exp(low)), 1e-300))
 
     left, right = max(near[0], least), min(near[1], most)
-    for _ in range(_DOUBLINGS):
+    for _ in range(_DOUBLINGS if found is None else 0):
         if not right < most or not log_above(right, (right - left) / 8) > math.log(alpha):
             break
         left, right = right, min(2 * right - left, most)
-    for _ in range(_DOUBLINGS):
+    for _ in range(_DOUBLINGS if found is None else 0):
         if not left > least or log_above(left, (right - left) / 8) > math.log(alpha):
             break
         left, right = max(2 * left - right, least), left
     low, high = left, right
-    for _ in range(_BISECTIONS):
+    if found is not None:
+        low = high = min(max(found, left), right)
+    for _ in range(_BISECTIONS if found is None else 0):
         middle = (low + high) / 2
         above = log_above(middle, (high - low) / 8) > math.log(alpha)
         low, high = (middle, high) if above else (low, middle)

@@ -1560,6 +1560,8 @@ def _next_points(
     grid is enough, and losses have densities or are so many of a kind that a sum takes little time.
     """
     (points, width), order = tried[-1], 2.0
+    if points > ALONE and not width <= 0.5:  # too many of its components matter
+        return ALONE if all(before < ALONE for before, _ in tried[:-1]) else None
     if points >= limit:
         return None
     if not width <= 0.5:

@@ -378,6 +378,15 @@ def release_integers(noise: Callable[[int], Array], value: ArrayLike, times: int
     return drawn + answer
 
 
+def categories(value: ArrayLike, number: int) -> Array:
+    """Return an array of integers, each of which must be one of the categories 0, …, number − 1."""
+    found = integers(value)
+    for place, entry in enumerate(found.flat):
+        if not 0 <= entry < number:
+            raise expected(f"value[{place}]", entry, f"in 0..{number - 1}")
+    return found
+
+
 def release_reports(
     draw: Callable[[int, int], Array],
     value: ArrayLike,
@@ -390,10 +399,7 @@ def release_reports(
 
     `draw(input, count)` returns `count` reports of an input, each of shape `width`.
     """
-    truth = integers(value)
-    for place, entry in enumerate(truth.flat):
-        if not 0 <= entry < inputs:
-            raise expected(f"value[{place}]", entry, f"in 0..{inputs - 1}")
+    truth = categories(value, inputs)
     every = np.broadcast_to(truth, (times, *truth.shape))
     reports = np.empty((*every.shape, *width), dtype=np.int64)
     for entry in np.unique(truth):

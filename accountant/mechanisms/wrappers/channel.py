@@ -38,7 +38,7 @@ from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.numbers.solve import fraction
 from dpassay.accountant.pairs.finite import Ends, FiniteLaws, FinitePair, Masses, hull, masses, over
 from dpassay.accountant.release import sampling
-from dpassay.accountant.release.lattice import release_integers, release_reports
+from dpassay.accountant.release.lattice import categories, release_integers, release_reports
 
 # --- Entries of a table: rational numbers, or formulas such as exp(1)/(exp(1)+1) ------------------
 
@@ -391,7 +391,8 @@ class RandomizedResponse(CategoryReport):
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Draw `times` reports of every entry of an array of categories 0..k − 1, exactly."""
-        reports = release_integers(lambda count: self.sample(count, rng=rng), value, times)
+        truth = categories(value, self.categories)
+        reports = release_integers(lambda count: self.sample(count, rng=rng), truth, times)
         return reports % self.categories
 
     def outputs(self, answer: Any, size: int, *, rng: np.random.Generator) -> Array:

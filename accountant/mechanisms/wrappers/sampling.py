@@ -53,7 +53,7 @@ from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.pairs.shuffling import ShuffledReports
 from dpassay.accountant.pairs.subsampled import GaussianMixturePair, mixture
-from dpassay.accountant.release.lattice import integers
+from dpassay.accountant.release.lattice import categories
 
 # --- Poisson subsampling: each record is included independently with a fixed probability ----------
 
@@ -712,14 +712,11 @@ class Shuffled(Mechanism, FiniteLaws):
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
         """Draw `times` histograms of reports for an array with the category of each user."""
-        records = integers(value)
+        records = categories(value, self.dimension)
         if records.shape != (self.users,):
             raise expected(
                 "value", records.shape, f"to be {self.users} records", "One of each user."
             )
-        for place, entry in enumerate(records):
-            if not 0 <= entry < self.dimension:
-                raise expected(f"value[{place}]", entry, f"in 0..{self.dimension - 1}")
         counts = tuple(int((records == category).sum()) for category in range(self.dimension))
         drawn = self.outputs(counts, times, rng=rng)
         return drawn

@@ -45,6 +45,7 @@ from dpassay.accountant.composition.lattice import (
     bracket_bound,
     bracket_bounds,
     lower_epsilon,
+    relative_gap,
     upper_epsilon,
 )
 from dpassay.accountant.composition.product import Engine, Product, bound_of
@@ -86,8 +87,6 @@ _FEW = 1 << 10
 _KEPT = 2
 """Number of sequences, those with the largest ε, for a finer grid; one alone would miss near ties.
 """
-_LEAST_SIZE = Fraction(1, 10**9)
-"""Widths of a smaller ε are relative to this one; else no enclosure of 0 would be narrow."""
 
 
 @final
@@ -136,16 +135,14 @@ class Adaptive(Engine):
             lows = [(lower_epsilon(each, delta, cells), each) for each in chosen]
             lows.sort(key=lambda entry: entry[0], reverse=True)
             low, chosen = lows[0][0], [each for _, each in lows[:_KEPT]]
-            size = max(min(abs(low), abs(high)), _LEAST_SIZE)
-            width = float((high - low) / size)
+            found = Interval.of_exact(low, 20).hull(Interval.of_exact(high, 20))
+            width = relative_gap((low, high))
             if width <= relative_width:
-                return Interval.of_exact(low, 20).hull(Interval.of_exact(high, 20))
+                return found
             if width > _GAIN * last:
                 break
             last = width
-        raise _refusal(
-            "epsilon", Interval.of_exact(low, 20).hull(Interval.of_exact(high, 20)), width
-        )
+        raise _refusal(found, width)
 
     def attained(self, product: Product, epsilon: ExactReal) -> Pair:
         """Return the product of pairs with the largest H(ε) among those tried."""
@@ -214,7 +211,7 @@ def _between_exact(
     reached = found.relative_width
     if reached is not None and reached <= width:
         return found
-    raise _refusal("epsilon", found, math.inf if reached is None else float(reached))
+    raise _refusal(found, math.inf if reached is None else float(reached))
 
 
 def _families(product: Product) -> list[tuple[Family, int]]:
@@ -283,13 +280,13 @@ def _even_splits(family: Family, count: int) -> Iterator[tuple[int, ...]]:
         yield tuple(shares.get(i, 0) for i in range(kinds))
 
 
-def _refusal(what: str, found: Interval, width: float) -> UndecidedError:
+def _refusal(found: Interval, width: float) -> UndecidedError:
     return UndecidedError(
-        f"Reached {what} in {found}, of relative width {width:.1e}. The lower end is "
+        f"Reached epsilon in {found}, of relative width {width:.1e}. The lower end is "
         "attained by releases with one worst pair each; the upper end is that of a pair that "
         "dominates every choice. Ask for a larger relative_width.",
         reached=width,
-        interval=found if what == "epsilon" else None,
+        interval=found,
     )
 
 

@@ -58,7 +58,7 @@ from flint import arb
 
 from dpassay.accountant.composition.fourier.estimates import CALL, FloatSum
 from dpassay.accountant.composition.fourier.saddle import nearest_bound, saddle
-from dpassay.accountant.composition.lattice import crossing
+from dpassay.accountant.composition.lattice import between, crossings, relative_gap
 from dpassay.accountant.composition.losses.bounds import powered
 from dpassay.accountant.composition.losses.laplace import (
     MAX_VALUES,
@@ -105,8 +105,6 @@ _ROUNDING = 100 * _UNIT
 """About the rounding error of one law."""
 _BITS = 5
 """Bits of the parameters of a line, so that neighbouring questions share it."""
-_DIGITS = 20
-"""Digits of the ends, which are rounded outward."""
 _MOST_LOG, _HALVINGS = 16.0, 24
 """Largest |ln(c + 1)| at which the point c for a quantile is sought, and the number of steps."""
 _LEAST_SIZE = 1e-9
@@ -235,17 +233,12 @@ class Blurred(Engine):
             return None
         for _ in range(_TRIES):
             line = _line(loss, start, wanted, share, of_loss=True)
-            low, high = (
-                crossing(line, target, start, above=above, settled=wanted * _SETTLED)
-                for above in (False, True)
-            )
-            width = float((high - low) / low) if low and high and low > 0 else math.inf
+            found = crossings(line, target, start, settled=wanted * _SETTLED)
+            width = relative_gap(found)
             if width <= wanted:
-                assert low is not None
-                assert high is not None
-                return Interval.of_exact(low, _DIGITS).hull(Interval.of_exact(high, _DIGITS))
+                return between(found)
             share *= 0.8 * max(wanted / width, 2.0**-8)
-            start = start if low is None else float(low)
+            start = start if found[0] is None else float(found[0])
         raise UndecidedError(
             f"Reached epsilon to a relative width of {width:.1e}. Ask for a larger relative_width.",
             reached=width,

@@ -33,7 +33,7 @@ from typing import final
 
 from flint import arb
 
-from dpassay.accountant.composition import blur
+from dpassay.accountant.composition import blur, lattice
 from dpassay.accountant.composition.blur import BLURRED
 from dpassay.accountant.composition.exact import convolution
 from dpassay.accountant.composition.exact.convolution import Value
@@ -129,10 +129,10 @@ def product(factors: Sequence[Factor]) -> Pair:
 def engine(method: str, factors: tuple[Factor, ...]) -> Pair | None:
     """Return the product with the engine of this name, or None if the engine does not apply."""
     if method == "grid":
-        return _on_grid(factors)
-    if method == "exact":
-        return None
-    return _on_lines(factors) if fourier.applies([pair for pair, _ in factors]) else None
+        return Product(factors, GRID)
+    if method == "fourier" and fourier.applies([pair for pair, _ in factors]):
+        return _on_lines(factors)
+    return None
 
 
 def smooth(pair: Pair) -> Product | None:
@@ -170,7 +170,7 @@ def _exactly(factors: Sequence[Factor]) -> Pair | None:
         others = together(others)
     others = _smooth(others)
     kinds = sum(count for _, count in others) + len(integers) + bool(laplace)
-    if kinds > 1 or _coordinates(laplace) > MAX_LAPLACE or not _commensurable(laplace):
+    if kinds > 1 or sum(count for _, count in laplace) > MAX_LAPLACE or not _commensurable(laplace):
         return None
     for integer, count in integers.items():
         if is_long(integer.parameter, count):
@@ -195,46 +195,32 @@ def _exactly(factors: Sequence[Factor]) -> Pair | None:
     if others:
         return Product((others[0], *sums), CONDITIONAL)
     whole = Product(sums, convolution.SUMS)
-    return _blurred_first(whole) if size > convolution.FEW_VALUES else whole
-
-
-def _blurred_first(whole: Product) -> Product:
-    """Return an exact sum of many values, which is computed only if `blur` fails."""
-    if not blur.applies(whole.pairs):
-        return whole
-    return whole.asked(Ladder((whole,), whole.asked(BLURRED)))
+    if size > convolution.FEW_VALUES and blur.applies(whole.pairs):
+        return whole.asked(Ladder((whole,), whole.asked(BLURRED)))  # sum if `blur` fails
+    return whole
 
 
 def _numerically(factors: tuple[Factor, ...]) -> Product:
     """Return the product with engines that reach some relative widths, but not every one."""
-    last, pairs = _last(factors), [pair for pair, _ in factors]
-    if not blur.applies(pairs) and fourier.applies(pairs) and _falls(lines := _on_lines(factors)):
-        return lines
-    if not blur.applies(pairs):
-        return last
-    return Product(factors, Ladder((last,), Product(factors, BLURRED)))
-
-
-def _last(factors: tuple[Factor, ...]) -> Product:
-    """Return the product with the engine that applies to all losses."""
     from dpassay.accountant.pairs.rank_one import RankOnePair
 
-    for pair, _ in factors:
+    pairs, last = [pair for pair, _ in factors], Product(factors, GRID)
+    for pair in pairs:
         if isinstance(pair.inner if isinstance(pair, SubsampledPair) else pair, RankOnePair):
             raise NotApplicableError(
                 "Releases with rank-one Gaussian noise are not composed: the tails of their losses "
                 "are too heavy for every engine. Ask about one release."
             )
-    return _on_grid(factors)
-
-
-def _on_grid(factors: tuple[Factor, ...]) -> Product:
-    return Product(factors, GRID)
+    if blur.applies(pairs):
+        return Product(factors, Ladder((last,), Product(factors, BLURRED)))
+    if fourier.applies(pairs) and _falls(lines := _on_lines(factors)):
+        return lines
+    return last
 
 
 def _on_lines(factors: tuple[Factor, ...]) -> Product:
     """Return a product of smooth losses with contours, and with a grid if they are too long."""
-    return Product(factors, Ladder((Product(factors, FOURIER), _on_grid(factors))))
+    return Product(factors, Ladder((Product(factors, FOURIER), Product(factors, GRID))))
 
 
 def _falls(pair: Product) -> bool:
@@ -270,10 +256,6 @@ def _quick(pair: Product) -> Product:
     kinds = len(pair.factors)
     most = min(MOST_CELLS // kinds, MOST_POINTS * kinds)
     return pair.asked(Grid(1 << (most.bit_length() - 1)))
-
-
-def _coordinates(factors: Sequence[tuple[LaplacePair, int]]) -> int:
-    return sum(count for _, count in factors)
 
 
 def _commensurable(factors: Sequence[tuple[LaplacePair, int]]) -> bool:
@@ -340,9 +322,7 @@ class Ladder(Engine):
         def ask(rung: Product) -> arb:
             fine = asked is not None and asked < FINEST_WIDTH
             if fine and isinstance(rung.engine, Grid) and smooth(product) is not None:
-                from dpassay.accountant.composition.lattice import refuse_fine_width
-
-                refuse_fine_width(rung, epsilon)
+                lattice.refuse_fine_width(rung, epsilon)
                 rung = self.quick or rung
             return rung.to_width(asked).hockey_stick(epsilon)
 
@@ -485,7 +465,6 @@ def _estimate(first: Product, last: Product, log_delta: float, width: Fraction) 
 
     Values of few digits come first, which suffice far from the root.
     """
-    from dpassay.accountant.composition import lattice
     from dpassay.accountant.composition.fourier import jumps
 
     if not isinstance(last.engine, Grid):

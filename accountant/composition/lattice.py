@@ -1484,7 +1484,7 @@ Ends = tuple[Fraction | None, Fraction | None]
 
 
 def crossings(
-    found: Bracket,
+    found: Bounds,
     target: arb,
     start: float,
     near_by: float = _NEAR_BY,
@@ -1776,7 +1776,8 @@ def _ends(bounds: tuple[arb, arb]) -> Interval:
     return Interval(low, Interval.of_ball(bounds[1].upper(), _DIGITS).upper)
 
 
-def _between(found: Ends) -> Interval | None:
+def between(found: Ends) -> Interval | None:
+    """Return an interval with these ends, rounded outward, or None if one is not known."""
     low, high = found
     if low is None or high is None:
         return None
@@ -1789,8 +1790,11 @@ def _narrower(first: Ends, second: Ends) -> Ends:
     return max(lows, default=None), min(highs, default=None)
 
 
-def _relative_gap(found: Ends) -> float:
-    """Return the relative distance of the ends, +∞ if one is not known."""
+def relative_gap(found: Ends) -> float:
+    """Return the relative distance of the ends, +∞ if one is not known.
+
+    That of ends near 0 is relative to `_LEAST_SIZE`; else no enclosure of 0 would be narrow.
+    """
     low, high = found
     if low is None or high is None:
         return math.inf
@@ -1902,7 +1906,7 @@ class Grid(Engine):
         wanted, most = float(relative_width) * _BRACKET_ROOM, self.most or _most(product)
         settled = max(float(relative_width) * _SOUGHT, SETTLED)
         largest = _near_largest(product, target)
-        if (answer := _between(largest)) and _relative_gap(largest) <= wanted:
+        if (answer := between(largest)) and relative_gap(largest) <= wanted:
             return answer
         at = guess(kinds, float(target.log())) if start is None else start
         chosen, near_by = plan_near(kinds, at), _NEAR_BY
@@ -1922,15 +1926,15 @@ class Grid(Engine):
             low, high = crossed = ends(found)
             about = low if high is None else high
             at = at if about is None else float(about)
-            reached = _relative_gap(crossed)
+            reached = relative_gap(crossed)
             near_by = min(reached, near_by)
             return reached, lambda: crossed
 
         first = LEAST if chosen.may_reach(wanted, LEAST) else min(_SECOND, most)
         found = _refined(
-            product, width, wanted, "epsilon", lambda known: _between(known()), most, first=first
+            product, width, wanted, "epsilon", lambda known: between(known()), most, first=first
         )
-        answer = _between(found())
+        answer = between(found())
         if answer is None:
             raise UndecidedError("No grid reaches an epsilon for this delta. Give a larger delta.")
         return answer

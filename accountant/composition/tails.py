@@ -58,12 +58,7 @@ from dpassay.accountant.pairs.discrete import DiscreteGaussianPair
 from dpassay.accountant.pairs.finite import FinitePair, finite, hull, masses, tables
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.pairs.own_density import OwnDensityPair
-from dpassay.accountant.pairs.subsampled import (
-    EnvelopePair,
-    Family,
-    GaussianMixturePair,
-    SubsampledPair,
-)
+from dpassay.accountant.pairs.subsampled import EnvelopePair, GaussianMixturePair, SubsampledPair
 
 # --- Probabilities P(A) and Q(A) of sets A near {L > l}, for many losses l at once, in floats -----
 # For every l there is a set A, equal or close to {L > l}, for which a `Tail` guarantees
@@ -429,10 +424,10 @@ class Largest:
 def listed(pair: FinitePair) -> Survival:
     """Return the tails of a finite pair, as sums over its outcomes."""
     with ctx.workprec(_PRECISION):
-        masses = list(zip(*_masses(pair), strict=True))
+        p_masses, q_masses = pair.source.masses(pair.index)[:: -1 if pair.flipped else 1]
         rows = [
             (float((p / q).log().mid()), float(p.mid()), float(q.mid()))
-            for p, q in masses
+            for p, q in zip(p_masses, q_masses, strict=True)
             if not (p.is_zero() or q.is_zero())
         ]
         infinity = float(pair.infinity_mass().mid())
@@ -458,11 +453,6 @@ def listed(pair: FinitePair) -> Survival:
     return survival
 
 
-def _masses(pair: FinitePair) -> tuple[list[arb], list[arb]]:
-    p, q = pair.source.masses(pair.index)
-    return (q, p) if pair.flipped else (p, q)
-
-
 def in_balls(pair: Pair) -> Survival:
     """Return the tails of any pair, computed one by one in ball arithmetic."""
 
@@ -483,11 +473,6 @@ def in_balls(pair: Pair) -> Survival:
         return Tail(*columns)
 
     return survival
-
-
-def finite_or_none(value: arb) -> float | None:
-    """Return the midpoint of a finite ball as a float, or None."""
-    return float(value.mid()) if value.is_finite() and math.isfinite(float(value.mid())) else None
 
 
 _PRECISION = 128
@@ -556,86 +541,82 @@ def releases(factors: Sequence[Factor]) -> tuple[tuple[Release, int], ...]:
 def whole(pair: Pair) -> Release:
     """Return a pair as one release."""
     with ctx.workprec(_PRECISION):
-        known = _survival(pair)
+        known, slow = _survival(pair)
         mass = float(pair.infinity_mass().lower().max(arb(0)))
         infinity = math.nextafter(mass, 0.0) if mass else 0.0
         bottom = _end(pair.reverse(), -1)
-        bounded = not isinstance(known, Largest)
-        bounded = bounded and bottom is not None and pair.reverse().infinity_mass().is_zero()
+        lowest = None
+        if bottom is not None and not isinstance(known, Largest):
+            lowest = min(bottom, 0.0) if pair.reverse().infinity_mass().is_zero() else None
         return Release(
             pair,
             known or in_balls(pair),
             infinity,
             _end(pair, 1),
             bottom,
-            slow=known is None or _asks_balls(pair),
+            slow=slow,
             smooth=isinstance(known, NormalMixtures),
-            lowest=min(bottom, 0.0) if bounded and bottom is not None else None,
+            lowest=lowest,
         )
 
 
 def _end(pair: Pair, sign: int) -> float | None:
     try:
-        found = finite_or_none(max_finite_loss(pair))
+        found = max_finite_loss(pair)
     except NotApplicableError:
         return None
-    return None if found is None else sign * found
+    end = sign * float(found.mid())
+    return end if found.is_finite() and math.isfinite(end) else None
 
 
-def _survival(pair: Pair) -> Survival | None:
-    """Return the tails of a pair in floats, or None if they are known in ball arithmetic only."""
+def _survival(pair: Pair) -> tuple[Survival | None, bool]:
+    """Return the tails of a pair in floats, or None if they are known in ball arithmetic only.
+
+    Also return whether some are computed one by one in ball arithmetic.
+    """
+    known: Survival | None
     match pair:
         case LaplacePair(distance):
-            return laplace(float(distance.ball().mid()))
+            known = laplace(_float(distance))
         case TruncatedLaplacePair(distance, end):
-            return truncated_laplace(*(float(each.ball().mid()) for each in (distance, end)))
+            known = truncated_laplace(_float(distance), _float(end))
         case LogisticPair(distance):
-            return logistic(float(distance.ball().mid()))
+            known = logistic(_float(distance))
         case DiscreteGaussianPair(parameter, shift, count=1, last_shift=0):
-            return discrete_gaussian(float(parameter.ball().mid()), shift)
+            known = discrete_gaussian(_float(parameter), shift)
         case SubsampledPair(inner, q, mixed_first):
             return _sampled(inner, q, mixed_first=mixed_first)
+        case EnvelopePair(family) if (known_tables := tables(family)) is not None:
+            known = listed(envelope_of(known_tables))
         case EnvelopePair(family):
-            return _envelope(family)
+            parts = [_survival(each) for each in family]
+            floats = tuple(part for part, _ in parts if part is not None)
+            known = Largest(floats) if len(floats) == len(family) else None
+            return known, any(slow for _, slow in parts)
         case OwnDensityPair():
-            return own_density(pair)
+            known = own_density(pair)
         case GaussianMixturePair(p, q):
-            return NormalMixtures(
-                [(float(weight), float(mean.ball().mid())) for weight, mean in p],
-                [(float(weight), float(mean.ball().mid())) for weight, mean in q],
-            )
-    small = finite(pair)
-    return None if small is None else listed(small)
+            first, second = ([(float(w), _float(mean)) for w, mean in side] for side in (p, q))
+            known = NormalMixtures(first, second)
+        case _:
+            small = finite(pair)
+            known = None if small is None else listed(small)
+    return known, known is None
 
 
-def _sampled(inner: Pair, q: ExactReal, *, mixed_first: bool) -> Survival | None:
-    share, rest = float(q.ball().mid()), float((1 - q.ball()).mid())
+def _float(value: ExactReal) -> float:
+    return float(value.ball().mid())
+
+
+def _sampled(inner: Pair, q: ExactReal, *, mixed_first: bool) -> tuple[Survival, bool]:
+    share, rest = _float(q), float((1 - q.ball()).mid())
     if isinstance(inner, GaussianPair):
         mu = float(inner.mu().mid())
-        return sampled_gaussian(mu, share, rest, mixed_first=mixed_first)
+        return sampled_gaussian(mu, share, rest, mixed_first=mixed_first), False
     if isinstance(inner, OwnDensityPair) and rest > _LEAST_REST:
-        return own_density(inner, (share, rest, mixed_first))
-    return sampled(_survival(inner) or in_balls(inner), share, rest, mixed_first=mixed_first)
-
-
-def _asks_balls(pair: Pair) -> bool:
-    """Whether tails are computed one by one in ball arithmetic."""
-    if isinstance(pair, EnvelopePair) and tables(pair.family) is None:
-        return any(_asks_balls(each) for each in pair.family)
-    if isinstance(pair, SubsampledPair) and not isinstance(pair.inner, GaussianPair):
-        return _asks_balls(pair.inner)
-    return _survival(pair) is None
-
-
-def _envelope(family: Family) -> Survival | None:
-    """Return the tails of the envelope of tables or of other pairs; None if a pair needs balls."""
-    known_tables = tables(family)
-    if known_tables is not None:
-        return listed(envelope_of(known_tables))
-    parts = [known for known in map(_survival, family) if known is not None]
-    if len(parts) < len(family):
-        return None
-    return Largest(tuple(parts))
+        return own_density(inner, (share, rest, mixed_first)), False
+    known, slow = _survival(inner)
+    return sampled(known or in_balls(inner), share, rest, mixed_first=mixed_first), slow
 
 
 def envelope_of(listed: Sequence[Table]) -> FinitePair:

@@ -65,6 +65,9 @@ _BOUNDED_SHARE = 0.95
 """Share of the variance that must belong to the factors whose decay is bounded."""
 _MOST_DECAYS = 8
 """Largest number of factors whose decay is bounded: each takes milliseconds."""
+_MANY = 1 << 20
+"""Number of releases above which moments are computed: the excess of quick bounds on ln M, up to
+1e-6 for one release, would be too large."""
 LOSS = 12
 """Bits by which an integral may miss its target; the target is that much more accurate."""
 
@@ -98,7 +101,10 @@ class Loss:
         return sum((count * part.value(c).log() for part, count in self.factors), start=arb(0))
 
     def log_upper(self, c: Fraction) -> arb:
-        """Return an upper bound on ln M(c), for c where its value takes too many nodes."""
+        """Return an upper bound on ln M(c): a quick one, whose excess is small for few releases."""
+        with contextlib.suppress(UndecidedError):  # the value may take too many nodes
+            if self.count > _MANY and (found := self.log_value(c)).is_finite():
+                return found.upper()
         return sum((count * part.log_upper(c) for part, count in self.factors), start=arb(0))
 
     def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:

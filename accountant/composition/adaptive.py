@@ -44,9 +44,8 @@ from dpassay.accountant.composition.lattice import (
     POINTS,
     bracket_bound,
     bracket_bounds,
-    lower_epsilon,
+    bracket_root,
     relative_gap,
-    upper_epsilon,
 )
 from dpassay.accountant.composition.product import Engine, Product, bound_of
 from dpassay.accountant.composition.tails import Table, envelope_of, releases
@@ -131,8 +130,8 @@ class Adaptive(Engine):
             return _between_exact(*exact, delta, relative_width)
         last, chosen = math.inf, list(sequences(product))
         for cells in _levels(product):
-            high = upper_epsilon(product, delta, cells)
-            lows = [(lower_epsilon(each, delta, cells), each) for each in chosen]
+            high = bracket_root(product, delta, cells, above=True)
+            lows = [(bracket_root(each, delta, cells, above=False), each) for each in chosen]
             lows.sort(key=lambda entry: entry[0], reverse=True)
             low, chosen = lows[0][0], [each for _, each in lows[:_KEPT]]
             found = Interval.of_exact(low, 20).hull(Interval.of_exact(high, 20))

@@ -333,9 +333,11 @@ class Ladder(Engine):
     ) -> Interval | None:
         """Enclose ε(δ); None if values are as fast. Raises UndecidedError if all engines do."""
         if smooth(product) is not None:
-            if (quick := self.quick_for(relative_width)) is not None:
+            quick = self.quick_for(relative_width)
+            if quick is not None and isinstance(quick.engine, Grid):
+                start = self.rungs[0].known.epsilon(_log(delta))
                 with contextlib.suppress(UndecidedError):
-                    return _near_estimate(quick, self.rungs[0], delta, relative_width)
+                    return quick.engine.inverse(quick, delta, relative_width, start)
             if self._has_no_estimate(product, delta):
                 try:
                     return self._by_grid(delta, relative_width)
@@ -400,8 +402,7 @@ class Ladder(Engine):
 
     def _has_no_estimate(self, product: Product, delta: ExactReal) -> bool:
         """Whether no contour reaches ε(δ), so that each value of H would take a grid."""
-        with ctx.workprec(_ROUGH_BITS):
-            log_delta = float(delta.ball().log().mid())
+        log_delta = _log(delta)
         return log_delta < _SMALL and self.estimate_epsilon(product, log_delta) is None
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:
@@ -448,15 +449,9 @@ class Ladder(Engine):
         return Ladder(tuple(rung.reverse() for rung in self.rungs), quick)
 
 
-def _near_estimate(
-    quick: Product, first: Product, delta: ExactReal, relative_width: Fraction
-) -> Interval | None:
-    """Enclose ε(δ) with one product, starting from the estimate of another one."""
-    if not isinstance(quick.engine, Grid):
-        return quick.known.inverse(delta, relative_width)
+def _log(delta: ExactReal) -> float:
     with ctx.workprec(_ROUGH_BITS):
-        start = first.known.epsilon(float(delta.ball().log().mid()))
-    return quick.engine.inverse(quick, delta, relative_width, start)
+        return float(delta.ball().log())
 
 
 @functools.lru_cache(maxsize=64)
@@ -467,8 +462,6 @@ def _estimate(first: Product, last: Product, log_delta: float, width: Fraction) 
     """
     from dpassay.accountant.composition.fourier import jumps
 
-    if not isinstance(last.engine, Grid):
-        return None
     with contextlib.suppress(UndecidedError, ArithmeticError):
         loss = FOURIER.loss(first)
         if has_rare_jumps(loss) and (known := jumps.estimate_epsilon(loss, log_delta)) is not None:

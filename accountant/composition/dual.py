@@ -106,14 +106,14 @@ def tradeoff(product: Product, level: ExactReal, width: Fraction, *, power: bool
     )
     rough = _roughly(product)
     epsilon, drop = _start(product, rough, float(alpha), ends)
-    least = 1 - _float(rough(epsilon)) - math.exp(epsilon) * float(alpha)
+    least = 1 - float(rough(epsilon)) - math.exp(epsilon) * float(alpha)
     size = 1 - least if power else least
     if not _LEAST < size < 1:
         raise UndecidedError(
             "Floats cannot distinguish the type II error from 0 or 1. Give an alpha nearer to 1/2."
         )
     wanted = float(width) * size / _SHARE
-    values_near = _values(product, wanted, _float(rough(epsilon)))
+    values_near = _values(product, wanted, float(rough(epsilon)))
     made, values = epsilon, values_near(epsilon)
     sure = alpha.max(product.infinity_mass())  # β(α) ≤ β(0)
     found = Interval.between(sure, arb(1)) if power else Interval.between(arb(0), 1 - sure)
@@ -140,9 +140,9 @@ def tradeoff(product: Product, level: ExactReal, width: Fraction, *, power: bool
         found = reached_by(points)
         if _is_within(found, width):
             return found
-        epsilon, drop = _parabola(points, [_float(known[point]) for point in points], drop)
+        epsilon, drop = _parabola(points, [float(known[point]) for point in points], drop)
         epsilon = min(max(epsilon, ends[0]), ends[1])
-    best = max(known, key=lambda point: _float(known[point]))
+    best = max(known, key=lambda point: float(known[point]))
     values, known = values_near(best), {}
     reached_by([best - _FAR, best, best + _FAR, best + 2 * _FAR])
     last, slow = math.inf, 0
@@ -201,9 +201,9 @@ def _between(
     *,
     found: float | None = None,
 ) -> tuple[float, float]:
-    """Return the same by bisection of Q(L > ε) = α, with difference quotients of H for Q(L > ε).
+    """Return the same from the root of Q(L > ε) = α, with difference quotients of H for Q(L > ε).
 
-    Without a bisection if the root is `found`, roughly.
+    The root is sought by bisection unless it is `found`, roughly.
     """
     least, most = ends
     if most - least < _LEAST_SPREAD:  # the kink of g is there
@@ -211,25 +211,28 @@ def _between(
 
     def log_above(at: float, step: float) -> float:
         low, high = max(at - step, least), min(at + step, most)
-        fall = _float(rough(low)) - _float(rough(high))
+        fall = float(rough(low)) - float(rough(high))
         return math.log(max(fall / (math.exp(high) - math.exp(low)), 1e-300))
 
+    def is_left(at: float, width: float) -> bool:
+        """Whether the root seems to be to the right of a point."""
+        return log_above(at, width / 8) > math.log(alpha)
+
     left, right = max(near[0], least), min(near[1], most)
-    for _ in range(_DOUBLINGS if found is None else 0):
-        if not right < most or not log_above(right, (right - left) / 8) > math.log(alpha):
-            break
-        left, right = right, min(2 * right - left, most)
-    for _ in range(_DOUBLINGS if found is None else 0):
-        if not left > least or log_above(left, (right - left) / 8) > math.log(alpha):
-            break
-        left, right = max(2 * left - right, least), left
-    low, high = left, right
-    if found is not None:
-        low = high = min(max(found, left), right)
-    for _ in range(_BISECTIONS if found is None else 0):
-        middle = (low + high) / 2
-        above = log_above(middle, (high - low) / 8) > math.log(alpha)
-        low, high = (middle, high) if above else (low, middle)
+    if found is None:
+        for _ in range(_DOUBLINGS):
+            if right == most or not is_left(right, right - left):
+                break
+            left, right = right, min(2 * right - left, most)
+        for _ in range(_DOUBLINGS):
+            if left == least or is_left(left, right - left):
+                break
+            left, right = max(2 * left - right, least), left
+        found, high = left, right
+        for _ in range(_BISECTIONS):
+            middle = (found + high) / 2
+            found, high = (middle, high) if is_left(middle, high - found) else (found, middle)
+    low = min(max(found, left), right)
     step = _SLOPE_DISTANCE * (abs(low) + (right - left) / 64)
     before, behind = max(low - step, left), min(low + step, right)
     first, last = (log_above(at, step / 2) for at in (before, behind))
@@ -280,8 +283,8 @@ def _values(product: Product, wanted: float, size: float) -> Callable[[float], V
     """
     relative = min(wanted / max(size, 1e-300), 0.25)
     if not isinstance(product.engine, Grid):
-        asked = product.to_width(Fraction(relative))
-        return lambda _: lambda at: asked.hockey_stick(ExactReal.of_rational(Fraction(at)))
+        values = _to_width(product, Fraction(relative))
+        return lambda _: values
     furthest = lattice.start(product, math.log(wanted) / 2)
     most = min(product.engine.most or _MOST_POINTS, _MOST_POINTS)
     return lambda place: lattice.values_near(product, min(place, furthest), relative, most)
@@ -291,11 +294,12 @@ def _roughly(product: Product) -> Values:
     """Return a function that computes H to about two digits."""
     if isinstance(product.engine, Grid):
         return lattice.roughly(product)
-    return _coarse(product) if _has_bounds(product) else _estimates(product)
+    return _to_width(product, _TWO_DIGITS) if _has_bounds(product) else _estimates(product)
 
 
-def _coarse(product: Product) -> Values:
-    asked = product.to_width(_TWO_DIGITS)
+def _to_width(product: Product, width: Fraction) -> Values:
+    """Return H to a relative width."""
+    asked = product.to_width(width)
     return lambda at: asked.hockey_stick(ExactReal.of_rational(Fraction(at)))
 
 
@@ -315,14 +319,10 @@ def _held(epsilon: float) -> float:
     return min(max(epsilon, -_LARGEST), _LARGEST)
 
 
-def _float(value: arb) -> float:
-    return float(value.mid())
-
-
 def _around(known: Mapping[float, arb]) -> list[list[float]]:
     """Return two lists of four points: the best one, its neighbours and the midpoints between."""
     order = sorted(known)
-    best = max(range(len(order)), key=lambda index: _float(known[order[index]]))
+    best = max(range(len(order)), key=lambda index: float(known[order[index]]))
     at = order[best]
     left = order[best - 1] if best else 2 * at - order[-1]
     right = order[best + 1] if best + 1 < len(order) else 2 * at - order[0]

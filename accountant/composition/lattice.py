@@ -56,7 +56,7 @@ import bisect
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol, TypeVar, final
@@ -70,7 +70,7 @@ from dpassay.accountant.core.arrays import Array, NDArray, np
 from dpassay.accountant.core.pair import max_finite_loss
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.numbers.interval import GRID_WIDTH, Interval, ball, enclose
+from dpassay.accountant.numbers.interval import GRID_WIDTH, Interval, ball
 from dpassay.accountant.numbers.precision import cached_property, ctx, note
 from dpassay.accountant.numbers.solve import fraction, log_peak, rough_log_peak, shortened
 from dpassay.accountant.pairs.subsampled import SubsampledPair
@@ -1075,7 +1075,7 @@ class Plan:
         return more * (1 + self.tilt) <= wanted * abs(self.epsilon)
 
     def places(self, number: int, step: float) -> tuple[Place, Place]:
-        """Return the grid points of one release for the upper law and for the lower law."""
+        """Return the grid points of one release for its upper law and for its lower law."""
         release, bottom = self.releases[number][0], self.bottoms[number]
         top = ends(release, self.log_mass)[1]
         cut = top > self.ceiling
@@ -1296,28 +1296,25 @@ class Bracket:
         return self.chosen.frame(self.points)
 
     @cached_property
-    def _places(self) -> list[tuple[Place, Place]]:
-        """The grid points of each release for its upper and for its lower law."""
+    def _placed(self) -> list[tuple[Release, int, Place, Place]]:
+        """The releases with the grid points for their upper laws and for their lower laws."""
         step = self._frame.step
-        return [self.chosen.places(number, step) for number in range(len(self.chosen.releases))]
-
-    def _placed(self, side: int) -> Iterator[tuple[Release, int, Place]]:
-        """Return the releases with the grid points for their upper (0) or lower laws (1)."""
-        for (release, count), places in zip(self.chosen.releases, self._places, strict=True):
-            yield release, count, places[side]
+        return [
+            (release, count, *self.chosen.places(number, step))
+            for number, (release, count) in enumerate(self.chosen.releases)
+        ]
 
     @cached_property
     def upper(self) -> TiltedSum | None:
         """The sum of the upper laws; None if it is out of the range of floats."""
-        places = self._placed(0)
-        laws = [(above(release.survival, place), count) for release, count, place in places]
+        laws = [(above(release.survival, place), n) for release, n, place, _ in self._placed]
         return compose(laws, self._frame)
 
     @cached_property
     def lower(self) -> TiltedSum | None:
         """The sum of the lower laws; None if one does not exist or it is out of that range."""
         laws = []
-        for release, count, place in self._placed(1):
+        for release, count, _, place in self._placed:
             law = below(release.survival, place, release.infinity)
             if law is None:
                 return None
@@ -1327,9 +1324,7 @@ class Bracket:
     @cached_property
     def large(self) -> Large | None:
         """The events of the grids that are cut, or None if none is."""
-        if self.chosen.ceiling == math.inf:
-            return None
-        return _large(self._placed(0))
+        return None if self.chosen.ceiling == math.inf else _large(self._placed)
 
     def bounds(self, epsilon: arb) -> tuple[arb, arb]:
         """Return a lower and an upper bound on H(ε)."""
@@ -1374,12 +1369,12 @@ class Large:
         return self.some_p - growth * self.some_q, growth * doubtful
 
 
-def _large(places: Iterator[tuple[Release, int, Place]]) -> Large | None:
+def _large(places: Sequence[tuple[Release, int, Place, Place]]) -> Large | None:
     """Return the events of the grids that are cut, or None if none is."""
     log_p, log_q, least, mu = arb(0), arb(0), arb(0), 0.0
     events = []
     with ctx.workprec(_PRECISION):
-        for release, count, place in places:
+        for release, count, place, _ in places:
             if release.mu is not None:
                 mu = math.nextafter(release.mu, math.inf)
             elif release.lowest is not None:
@@ -1601,8 +1596,9 @@ _AGREE = 0.05
 """Relative difference: if the roots of both laws are closer, their grid locates the root."""
 _NEARLY = 1e-3
 """Relative accuracy of an estimate, from which secant steps continue."""
-OF_SUMS = 1 << 18
-"""Largest number of grid points for samples of compositions; the table of their sum is no finer."""
+_OF_SUMS = 1 << 18
+"""Largest number of grid points for samples of compositions, whose tails are slow."""
+_NO_ROOT = "No grid reaches an epsilon for this delta. Give a larger delta."
 _BRACKET_ROOM = 0.98
 """Share of the requested width that the bounds may take; the rest is for rounding to decimals."""
 
@@ -1684,31 +1680,16 @@ def _above(product: Product, epsilon: float, share: float) -> float:
     return place if epsilon >= largest else min(place, (epsilon + largest) / 2)
 
 
-def upper_epsilon(product: Product, delta: ExactReal, points: int) -> Fraction:
-    """Return a point, near the least one, at which H is certainly at most δ."""
-    found = _crossings(product, delta, points)[1]
-    if found is None:
-        raise UndecidedError("No grid reaches an epsilon for this delta. Give a larger delta.")
-    return found
-
-
-def lower_epsilon(product: Product, delta: ExactReal, points: int) -> Fraction:
-    """Return a point, near the largest one, at which H is certainly at least δ.
-
-    If the grid has none, return a float below ln(1 − δ), since H(ε) ≥ 1 − e^ε.
-    """
-    found = _crossings(product, delta, points)[0]
-    if found is None:
-        least = enclose(lambda: arb.log1p(-delta.ball())).lower
-        return Fraction(math.nextafter(float(least), -math.inf))
-    return found
-
-
-def _crossings(product: Product, delta: ExactReal, points: int) -> Ends:
+def bracket_root(product: Product, delta: ExactReal, points: int, *, above: bool) -> Fraction:
+    """Return a point near ε(δ) at which H is certainly at most δ or, unless `above`, at least δ."""
     note("grid")
     kinds, target = _releases(product), delta.ball()
     start = guess(kinds, float(target.log()))
-    return crossings(bracket(plan_near(kinds, start), points), target, start)
+    grid = bracket(plan_near(kinds, start), points)
+    found = crossing(grid, target, start, above=above, settled=SETTLED)
+    if found is None:
+        raise UndecidedError(_NO_ROOT)
+    return found
 
 
 def bracket_bounds(product: Product, epsilon: ExactReal, points: int) -> tuple[arb, arb]:
@@ -1836,7 +1817,7 @@ def _samples_sums(product: Product) -> bool:
 
 def _most(product: Product) -> int:
     if _samples_sums(product):
-        return OF_SUMS
+        return _OF_SUMS
     if len(product.factors) > 1:
         return MOST
     return ALONE << max((product.factors[0][1] // _FOR_ALONE).bit_length() - 1, 0)
@@ -1845,7 +1826,7 @@ def _most(product: Product) -> int:
 FINEST_WIDTH = Fraction(1, 10**8)
 """A relative width below which a grid hardly ever answers, even after minutes."""
 _WIDTH_OF_SUMS = Fraction(1, 10**4)
-"""The relative width quickly reached for samples of compositions (`tails.sums`)."""
+"""The relative width quickly reached for samples of compositions."""
 
 
 @final
@@ -1936,7 +1917,7 @@ class Grid(Engine):
         )
         answer = between(found())
         if answer is None:
-            raise UndecidedError("No grid reaches an epsilon for this delta. Give a larger delta.")
+            raise UndecidedError(_NO_ROOT)
         return answer
 
     def bound(self, product: Product, epsilon: ExactReal) -> arb:

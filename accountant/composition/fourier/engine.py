@@ -2,8 +2,6 @@
 
 Their losses have densities, so |M| falls to 0 along a line, even if Laplace noise is composed with
 them. Other losses with atoms are left to exact sums and to the lattice engine.
-
-`Contour` defines profile and tails by contour integrals, whichever way these are computed.
 """
 
 from __future__ import annotations
@@ -11,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -77,6 +74,8 @@ _MOST_DOUBLINGS = 16
 _SAME, _ONE = 1 / 64, 1e-4
 """Distances, in units of the reach and relative to ε, within which two questions count as one: for
 instance an ε and the neighbours that prove it."""
+_CLOSE = 0.1
+"""Error of the saddle point of an upper bound, in its widths: the bound is flat there."""
 _MIRROR = {
     Kernel.CALL: (Kernel.CALL, CALL),
     Kernel.ABOVE_P: (Kernel.ABOVE_Q, ABOVE_Q),
@@ -101,34 +100,68 @@ def applies(pairs: Sequence[Pair]) -> bool:
     return None not in known and not all(isinstance(part, LaplaceMoments) for part in known)
 
 
-class Contour(Engine):
-    """An engine that computes profile and tails from integrals of M(z) = E_P[e^{zL}; L finite]."""
+@final
+@dataclass(frozen=True)
+class Fourier(Engine):
+    """Contour integrals of M(z) = E_P[e^{zL}; L finite], with bounds on all errors.
+
+    It is for products that `applies` accepts; see `composition.fourier.measure`.
+    """
 
     on_contours = numerical = True
 
-    @abstractmethod
     def loss(self, product: Product) -> Loss:
-        """Return the transforms of the factors with their counts."""
+        """Return the transforms of the factors with their counts.
 
-    @abstractmethod
-    def integral(self, product: Product, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
-        """Return the function G(ε) for a kernel and a strip."""
+        For all losses, sums over contours are computed in floats with a bound on their errors.
+        """
+        note("saddle")
+        return _loss(product)
 
     def profile(self, product: Product, epsilon: ExactReal) -> arb:
         """Return H(ε), from whichever of H, 1 − H and H − 1 + e^ε is computed best.
 
-        H − 1 + e^ε is E_P[(e^{ε−L} − 1)⁺] + e^ε Q(L = −∞).
+        H − 1 + e^ε is E_P[(e^{ε−L} − 1)⁺] + e^ε Q(L = −∞). It is computed first for ε < 0, where
+        rare large losses do not matter to it, although they dominate the variance.
         """
+        sure = _negative(product, epsilon) - epsilon.ball().expm1()
         if below_all(product, epsilon):
-            return _negative(product, epsilon) - epsilon.ball().expm1()
+            return sure
         loss, eps = self.loss(product), float(epsilon)
         _, mean, variance = loss.cumulants(0.0)
+        if eps < 0 and variance <= 1 and _sides(product):
+            with contextlib.suppress(UndecidedError):
+                return self.integral(product, Kernel.CALL, PUT, epsilon) + sure
         if eps >= mean - math.sqrt(variance):
             return product.infinity_mass() + self.integral(product, Kernel.CALL, CALL, epsilon)
         if variance > 1 and eps > loss.cumulants(-1.0)[1]:
             return 1 - self.integral(product, Kernel.CALL, MIDDLE, epsilon)
-        put = self.integral(product, Kernel.CALL, PUT, epsilon)
-        return put + _negative(product, epsilon) - epsilon.ball().expm1()
+        return self.integral(product, Kernel.CALL, PUT, epsilon) + sure
+
+    def integral(self, product: Product, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
+        """Return the integral to the requested accuracy, or raise UndecidedError.
+
+        An integral to the left of all poles equals one of the reversed pair to the right of them at
+        −ε, because E_P[(e^{ε−L} − 1)⁺] = e^ε E_Q[(1 − e^{L−ε})⁺], and {L < ε} = {−L > −ε}: large
+        negative losses are large losses of the reversed pair.
+        """
+        if math.isinf(strip.low) and _sides(product) == {False}:
+            other, turned = _MIRROR[kernel]
+            value = self.integral(product.reverse(), other, turned, -epsilon)
+            return value * epsilon.ball().exp()
+        problem, bits = (
+            UndecidedError("No contour was found. Ask for a larger relative_width."),
+            accuracy(product.relative_width),
+        )
+        loss = self.loss(product)
+        if (found := _neighbours(loss, kernel, strip, bits).at(epsilon)) is not None:
+            return found
+        for way in _ways(product, kernel, strip, epsilon, bits):
+            try:
+                return way(loss, kernel, strip, epsilon, bits)
+            except UndecidedError as error:
+                problem = error
+        raise problem
 
     def tails(self, product: Product, epsilon: ExactReal) -> Tails:
         """Return each tail as an integral, or as 1 minus a smaller one."""
@@ -177,20 +210,39 @@ class Contour(Engine):
             return _negative(product, epsilon) - epsilon.ball().expm1()
         loss = self.loss(product)
         with contextlib.suppress(ArithmeticError, UndecidedError):
-            estimator(loss).line(CALL, float(epsilon))
-            c = Fraction(estimator(loss).last[CALL][0])
-            if c > 0:
-                return (size_bound(loss, c, epsilon) + product.infinity_mass()).min(arb(1))
+            c = Fraction(saddle(loss, CALL, float(epsilon), close=_CLOSE).c)
+            return (size_bound(loss, c, epsilon) + product.infinity_mass()).min(arb(1))
         return arb(1)
+
+    def closed_bound(self, product: Product, epsilon: ExactReal) -> arb:
+        """Return Chernoff's bound from closed bounds on moments; 1 if a factor has none."""
+        factors, best = _loss(product).factors, arb(1)
+        if not all(isinstance(part, MixtureTransform) for part, _ in factors):
+            return best
+        for doublings in range(_MOST_DOUBLINGS):
+            c = arb(1 << doublings)
+            logs = log_peak(c) - c * epsilon.ball()
+            for part, count in factors:
+                assert isinstance(part, MixtureTransform)
+                if (moment := part.closed_bound(c)) is None:
+                    return best
+                logs += count * moment.log()
+            found = logs.exp().upper()
+            if not found < best:
+                break
+            best = found
+        return best
+
+
+FOURIER = Fourier()
 
 
 @functools.lru_cache(maxsize=64)
 def curve(product: Product) -> FloatCurve:
     """Return the profile and tails of a product in floats."""
-    assert isinstance(product.engine, Contour)
     largest, least = product.max_loss(), -product.reverse().max_loss()
     return FloatCurve(
-        estimator(product.engine.loss(product)),
+        estimator(FOURIER.loss(product)),
         float(least.mid()) if least.is_finite() else -math.inf,
         float(largest.mid()) if largest.is_finite() else math.inf,
     )
@@ -217,84 +269,6 @@ def below_all(product: Product, epsilon: ExactReal, *, strictly: bool = False) -
 def _negative(product: Product, epsilon: ExactReal) -> arb:
     """Return e^ε Q(L = −∞)."""
     return epsilon.ball().exp() * product.reverse().infinity_mass()
-
-
-@final
-@dataclass(frozen=True)
-class Fourier(Contour):
-    """Contour integrals of the moment generating function of the loss, with bounds on all errors.
-
-    It is for products that `applies` accepts; see `composition.fourier.measure`.
-    """
-
-    def loss(self, product: Product) -> Loss:
-        """Return the transforms of the factors with their counts.
-
-        For all losses, sums over contours are computed in floats with a bound on their errors.
-        """
-        note("saddle")
-        return _loss(product)
-
-    def profile(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return H(ε); for ε < 0, 1 − e^ε + e^ε Q(L = −∞) plus the integral left of all poles.
-
-        For ε < 0 rare large losses do not matter, although they dominate the variance.
-        """
-        sure = -epsilon.ball().expm1()
-        if not (sure > 0 and _sides(product)) or below_all(product, epsilon):
-            return super().profile(product, epsilon)
-        if self.loss(product).cumulants(0.0)[2] <= 1:
-            with contextlib.suppress(UndecidedError):
-                put = self.integral(product, Kernel.CALL, PUT, epsilon)
-                return sure + put + _negative(product, epsilon)
-        return super().profile(product, epsilon)
-
-    def integral(self, product: Product, kernel: Kernel, strip: Strip, epsilon: ExactReal) -> arb:
-        """Return the integral to the requested accuracy, or raise UndecidedError.
-
-        An integral to the left of all poles equals one of the reversed pair to the right of them at
-        −ε, because E_P[(e^{ε−L} − 1)⁺] = e^ε E_Q[(1 − e^{L−ε})⁺], and {L < ε} = {−L > −ε}: large
-        negative losses are large losses of the reversed pair.
-        """
-        if math.isinf(strip.low) and _sides(product) == {False}:
-            other, turned = _MIRROR[kernel]
-            value = self.integral(product.reverse(), other, turned, -epsilon)
-            return value * epsilon.ball().exp()
-        problem, bits = (
-            UndecidedError("No contour was found. Ask for a larger relative_width."),
-            accuracy(product.relative_width),
-        )
-        loss = self.loss(product)
-        if (found := _neighbours(loss, kernel, strip, bits).at(epsilon)) is not None:
-            return found
-        for way in _ways(product, kernel, strip, epsilon, bits):
-            try:
-                return way(loss, kernel, strip, epsilon, bits)
-            except UndecidedError as error:
-                problem = error
-        raise problem
-
-    def closed_bound(self, product: Product, epsilon: ExactReal) -> arb:
-        """Return Chernoff's bound from closed bounds on moments; 1 if a factor has none."""
-        factors, best = _loss(product).factors, arb(1)
-        if not all(isinstance(part, MixtureTransform) for part, _ in factors):
-            return best
-        for doublings in range(_MOST_DOUBLINGS):
-            c = arb(1 << doublings)
-            logs = log_peak(c) - c * epsilon.ball()
-            for part, count in factors:
-                assert isinstance(part, MixtureTransform)
-                if (moment := part.closed_bound(c)) is None:
-                    return best
-                logs += count * moment.log()
-            found = logs.exp().upper()
-            if not found < best:
-                break
-            best = found
-        return best
-
-
-FOURIER = Fourier()
 
 
 def _sides(product: Product) -> set[bool]:

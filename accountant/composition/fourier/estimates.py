@@ -70,7 +70,7 @@ _LOST_NEAR = 0.5
 """Relative distance from an ε at which a line lost its digits where no shared line is tried."""
 _NEIGHBOUR = 1.0
 """Difference of logarithms up to which a search begins at the last root."""
-_MOST_LINES = 64
+_MOST_LINES = 32
 """Number of lines that are kept for later questions."""
 _FEW_NODES = 1 << 10
 """Largest number of nodes of a shared line; a longer one takes more time than it saves."""
@@ -84,8 +84,6 @@ from a saddle point."""
 _ROOM = 1.5
 """Addition to the targeted −ln of the error of a line for several integrals, whose sizes are not
 yet known exactly when it is made."""
-_MOST_SHARED = 32
-"""Number of shared lines that are kept for a strip."""
 _VAIN = 4
 """Number of successive integrals without a line after which no more are tried."""
 _MOST_MOVES = 12
@@ -305,13 +303,15 @@ class Powers:
                     lines[-1].answer(n, points, found, inverse=inverse)
                 if not np.isnan(found[0, first]):
                     break
-        del lines[:-_MOST_SHARED]
+        del lines[:-_MOST_LINES]
 
     def known(self, strip: Strip, n: Floats, points: Floats, *, inverse: bool = False) -> Floats:
         """Return what existing lines answer, else NaN."""
         found = np.full((2, len(n)), math.nan)
         for line in reversed(self._lines.setdefault(strip, [])):
             line.answer(n, points, found, inverse=inverse)
+            if not np.isnan(found[0]).any():
+                break
         return found
 
     def saddle(self, strip: Strip, n: int, point: float, *, inverse: bool) -> float:
@@ -360,6 +360,7 @@ class Powers:
         kernel = np.ones(len(t), dtype=np.complex128)
         for pole in strip.poles:
             kernel /= c - pole + 1j * t
+        kernel[0] *= 0.5
         loss = _MOST_LOSS if alone else _SHARED_LOSS
         return _Shared(strip, c, step, power, known(c), t, logs / power, kernel, sides, loss)
 
@@ -573,6 +574,7 @@ class _Shared:
     logs: Complexes
     """ln M(c + it) − ln M(c) − it (ln M)'(c)"""
     kernel: Complexes
+    """κ(c + it), with the first value halved"""
     sides: Sequence[tuple[float, float]]
     """Points s on both sides of c with ln M(s), or 0 at a pole: M(s)^n e^{−sε} bounds aliases."""
     most_loss: float
@@ -596,12 +598,11 @@ class _Shared:
     ) -> tuple[Floats, Floats]:
         """Return what `answer` needs; if `inverse`, Newton's method begins at the given ε."""
         size, mean, _ = self.cumulants
-        moved, rows = n * mean - epsilon, np.repeat(self.kernel[None, :], len(n), axis=0)
-        rows[:, 0] *= 0.5
+        moved, rows = n * mean - epsilon, self.kernel
         turned: Complexes = n[:, None] * self.logs
         for _ in range(_MOST_MOVES):
             turned.imag += moved[:, None] * self.t
-            rows *= np.exp(turned)
+            rows = rows * np.exp(turned)
             total = rows.real.sum(axis=1)
             value = n * size - self.c * epsilon + np.log(np.abs(total) * (self.step / math.pi))
             slope = rows.imag @ self.t / total - self.c

@@ -42,7 +42,7 @@ from typing import final
 
 from flint import arb
 
-from dpassay.accountant.composition.fourier.estimates import CALL, FloatTransform
+from dpassay.accountant.composition.fourier.estimates import CALL
 from dpassay.accountant.composition.fourier.measure import (
     LOSS,
     MOST_NODES,
@@ -96,8 +96,7 @@ class Jumps:
 
         With D = Σ k_i ln(1 + J_i/T_i), ln F = Σ k_i ln T_i + ln(e^D − 1).
         """
-        found: tuple[float, float, float] = _cumulants(self, c)
-        return found
+        return _cumulants(self, c)
 
     def log_upper(self, c: Fraction) -> arb:
         """Return an upper bound on ln F(c), since F(c) increases with every T_i(c) and J_i(c)."""
@@ -115,12 +114,12 @@ def _cumulants(jumps: Jumps, c: float) -> tuple[float, float, float]:
     size, mean, variance = 0.0, 0.0, 0.0
     terms: list[_Term] = []
     for (part, count), jump in zip(jumps.small.factors, jumps.large, strict=True):
-        small = floats_of(part).cumulants(c)
+        small = part.estimate().cumulants(c)
         size += count * small[0]
         mean += count * small[1]
         variance += count * small[2]
         if jump is not None:
-            large = floats_of(jump).cumulants(c)
+            large = jump.estimate().cumulants(c)
             ratio = large[0] - small[0]
             log_share = -math.log1p(math.exp(-ratio)) if ratio > _NEGLIGIBLE else ratio
             terms.append(
@@ -159,12 +158,6 @@ class _Term:
     log_share: float
     mean: float
     variance: float
-
-
-@functools.lru_cache(maxsize=64)
-def floats_of(part: Transform) -> FloatTransform:
-    """Return the transform in floats; it is cached because it keeps tables."""
-    return part.estimate()
 
 
 def _log_log1p(log_value: float) -> float:

@@ -101,8 +101,6 @@ _TAILS = 192
 _FEWEST, _QUICK, _MOST = 32, 64, 512
 """Numbers of losses at which tails are computed: the first one for ε, that of a quick bound, and
 the largest one. The two bounds differ by about the inverse square of this number."""
-_PARTS = 1.0
-"""Number of pieces of one outcome that has all the mass, as a multiple of the number of losses."""
 _FINE = 16
 """Points for each piece in which an outcome is divided, between which `_rank` is interpolated."""
 _SCALE = 4
@@ -181,23 +179,23 @@ class Runs:
                     break
             return ball(low).union(ball(high))
 
-    def derivative(self, order: int, below: arb, above: arb) -> arb:
-        """Return φ or φ′ at the probability `below`; `above` is its complement."""
+    def derivative(self, below: arb, above: arb) -> arb:
+        """Return φ′ at the probability `below`; `above` is its complement."""
         if self.shape == "poisson":
             mean = self.mean.ball()
-            return mean**order * (-mean * above).exp()
+            return mean * (-mean * above).exp()
         if self.shape == "fixed":
             k = int(float(self.mean))
-            return k * below ** (k - 1) if order else below**k
+            return k * below ** (k - 1)
         assert isinstance(self.shape, ExactReal)
         eta, gamma = self.shape.ball(), self.gamma
-        y, w = gamma + (1 - gamma) * above, 1 - gamma
-        if order == 0:
-            if self.shape.sign == 0:
-                return y.log() / gamma.log()
-            return (y**-eta - 1) / (gamma**-eta - 1)
-        unit = -1 / gamma.log() if self.shape.sign == 0 else eta / (gamma**-eta - 1)
-        return unit * w * y ** (-eta - 1)
+        return self._unit() * (1 - gamma) * (gamma + (1 - gamma) * above) ** (-eta - 1)
+
+    def _unit(self) -> arb:
+        """Return φ′(1) γ^{η + 1}/(1 − γ) of a truncated negative binomial law."""
+        assert isinstance(self.shape, ExactReal)
+        eta, gamma = self.shape.ball(), self.gamma
+        return -1 / gamma.log() if self.shape.sign == 0 else eta / (gamma**-eta - 1)
 
     def growth(self, below: arb, more: arb) -> arb:
         """Return φ(below + more) − φ(below), without cancellation in γ."""
@@ -224,21 +222,23 @@ class Runs:
         if self.shape == "fixed":
             factor = math.perm(int(mean), order)
             return factor * within ** (mean - order) if factor else np.zeros_like(within)
-        eta, gamma, unit = self._floats
-        rising = unit * math.prod((eta + k) * (1 - gamma) for k in range(1, order)) * (1 - gamma)
-        return rising * (gamma + (1 - gamma) * outside) ** (-eta - order)
+        eta, gamma, rest, unit = self._floats
+        rising = unit * math.prod((eta + k) * rest for k in range(1, order)) * rest
+        return rising * (gamma + rest * outside) ** (-eta - order)
 
     @cached_property
-    def _floats(self) -> tuple[float, float, float]:
-        """η, γ and φ′(1) γ^{η + 1}/(1 − γ) of a truncated negative binomial law."""
+    def _floats(self) -> tuple[float, float, float, float]:
+        """η, γ, 1 − γ and φ′(1) γ^{η + 1}/(1 − γ) of a truncated negative binomial law."""
         assert isinstance(self.shape, ExactReal)
-        eta, gamma = self.shape.ball(), self.gamma
-        unit = -1 / gamma.log() if self.shape.sign == 0 else eta / (gamma**-eta - 1)
-        return float(eta.mid()), float(gamma.mid()), float(unit.mid())
+        with ctx.workprec(_BITS):
+            gamma, rest, unit = (
+                float(each.mid()) for each in (self.gamma, 1 - self.gamma, self._unit())
+            )
+        return float(self.shape), gamma, rest, unit
 
     def never(self) -> arb:
         """Return P(K = 0)."""
-        return self.derivative(0, arb(0), arb(1)) if self.shape == "poisson" else arb(0)
+        return (-self.mean.ball()).exp() if self.shape == "poisson" else arb(0)
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
         """Draw `size` numbers of runs, for simulation; computed in floats."""
@@ -247,17 +247,12 @@ class Runs:
             return rng.poisson(mean, size)
         if self.shape == "fixed":
             return np.full(size, int(mean))
-        assert isinstance(self.shape, ExactReal)
-        levels = np.sort(rng.random(size))[::-1]
-        found, gamma, eta = (
-            np.ones(size, dtype=np.int64),
-            float(self.gamma.mid()),
-            float(self.shape),
-        )
-        mass = eta * (1 - gamma) / (gamma**-eta - 1) if eta else (1 - gamma) / -math.log(gamma)
-        total, k, left = mass, 1, size
+        levels, found = np.sort(rng.random(size))[::-1], np.ones(size, dtype=np.int64)
+        eta, _, rest, unit = self._floats
+        total = mass = unit * rest
+        k, left = 1, size
         while left := int((levels[:left] > total).sum()):  # those that run more than k times
-            mass *= (1 - gamma) * (k + eta) / (k + 1)
+            mass *= rest * (k + eta) / (k + 1)
             k, before, total = k + 1, total, total + mass
             if total == before:
                 break
@@ -330,7 +325,7 @@ class TunedPair(Pair):
         mass = self.base.infinity_mass()
         if mass.is_zero():
             return arb(0)
-        return 1 - self.runs.derivative(0, 1 - mass, mass)
+        return self.runs.growth(1 - mass, mass)
 
     def renyi(self, order: arb) -> arb:
         """Return a ball from D_a of a constant score up to the bounds named in the module."""
@@ -471,7 +466,7 @@ class _Pieces:
         places = np.array([[0.0, *accumulate(float(m[s].mid()) for m in masses)] for s in (0, 1)])
         mean = max(float(runs.mean), 1.0)
         ranks = _rank(places, mean)
-        parts = np.ceil(np.diff(ranks) * _PARTS * losses / (4 * math.log1p(mean / 2)))
+        parts = np.ceil(np.diff(ranks) * losses / (4 * math.log1p(mean / 2)))
         for k, (p, q) in enumerate(masses):
             if parts[k] <= 1:
                 self.pieces.append((p, q))
@@ -605,7 +600,7 @@ class _Pieces:
         masses = [
             (self._mass(0, i, self.size), self._mass(1, i, self.size)) for i in range(self.size)
         ]
-        slopes = [[self.runs.derivative(1, each, 1 - each) for each in pair] for pair in masses]
+        slopes = [[self.runs.derivative(each, 1 - each) for each in pair] for pair in masses]
         return reduce(arb.max, (p / q for p, q in slopes if q > 0), arb(1))
 
 
@@ -785,7 +780,7 @@ def _largest_finite(pair: TunedPair) -> arb:
     """Return an upper bound of the largest finite loss if there are infinite ones, or +∞."""
     with ctx.workprec(_BITS):
         listed = _listed(pair.base)
-        if not (listed and pair.runs.derivative(1, arb(0), arb(1)) > 0):
+        if not (listed and pair.runs.derivative(arb(0), arb(1)) > 0):
             return arb.pos_inf()
         found = arb.neg_inf()
         for p, q in listed:
@@ -805,7 +800,7 @@ def _divergence(pair: TunedPair, order: arb) -> arb:
         low = (never + (1 - never) * ((order - 1) * one).exp()).log() / (order - 1)
     if runs.shape == "fixed":  # releasing all runs has at least this divergence
         return low.union(int(float(runs.mean)) * one)
-    mean, most = runs.derivative(1, arb(1), arb(0)), arb(0)
+    mean, most = runs.derivative(arb(1), arb(0)), arb(0)
     if runs.shape != "poisson":
         assert isinstance(runs.shape, ExactReal)
         bounds = []
@@ -814,10 +809,7 @@ def _divergence(pair: TunedPair, order: arb) -> arb:
             bounds.append(((1 - 1 / arb(a)) * second - runs.gamma.log() / a).upper())
         most = (1 + runs.shape.ball()) * min(bounds)
     high = arb.pos_inf()
-    for a in (
-        order,
-        *(order + arb(more) for more in _ORDERS),
-    ):  # a bound of a larger order is valid too
+    for a in (order, *(order + arb(more) for more in _ORDERS)):  # larger orders bound it too
         one, less = base.renyi(a), a - 1
         if runs.shape == "poisson":
             near = ExactReal.of_rational(fraction((1 / less).log1p().lower()))

@@ -28,7 +28,8 @@ from dpassay.accountant.mechanisms import (
     Tuned,
 )
 from dpassay.accountant.numbers.exact import exact
-from dpassay.accountant.pairs.tuned import TunedPair
+from dpassay.accountant.numbers.precision import ctx
+from dpassay.accountant.pairs.tuned import Runs, TunedPair
 from dpassay.accountant.questions import guarantees, profile
 from tests.quick import quick
 
@@ -173,10 +174,20 @@ def test_simulated_runs_have_the_probabilities_of_an_event() -> None:
         law = mechanism.worst_case(None).remove[0].runs  # type: ignore[attr-defined]
         below = 0.5 * (1 + math.erf(1 / math.sqrt(2)))
         ball = exact(below).ball()
-        true = float(law.derivative(0, ball, 1 - ball))
+        true = float(law.growth(exact(0).ball(), ball))
         assert abs((drawn <= 1).mean() - true) < 6 * math.sqrt(true * (1 - true) / size)
     with pytest.raises(NotApplicableError, match="no run"):
         Tuned(Gaussian(1), 4, "poisson").sample(2, rng=rng)
+
+
+@pytest.mark.parametrize("shape", [1, 0, 2, "-1/2"])
+@pytest.mark.parametrize("mean", ["1.000000001", "10", "1000"])
+def test_slopes_in_floats_are_as_accurate_as_stated(mean: str, shape: int | str) -> None:
+    runs = Runs(exact(mean), exact(shape))
+    found = float(runs.slope(1, np.array([0.25]), np.array([0.75]))[0])
+    with ctx.workprec(256):
+        true = runs.derivative(exact("1/4").ball(), exact("3/4").ball())
+        assert abs(found / true - 1) < 2.0**-40
 
 
 def test_divergences_lie_below_those_of_dp_accounting() -> None:

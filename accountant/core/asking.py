@@ -85,7 +85,7 @@ class Askable:
 
     def __mul__(self, count: int) -> Any:
         """Compose `count` runs of this mechanism on the same data."""
-        return _public("Composed")(self, count)
+        return _composed(self, count)
 
     __rmul__ = __mul__
 
@@ -93,19 +93,17 @@ class Askable:
         """Compose both mechanisms on the same data; a sum of several is one flat composition."""
         if not isinstance(other, Askable):
             return NotImplemented
-        return _public("Composed")([*_parts(self), *_parts(other)])
+        return _composed([*_parts(self), *_parts(other)])
 
     def __radd__(self, other: Any) -> Any:
         """Accept the 0 that `sum` starts with."""
         return self if type(other) is int and other == 0 else NotImplemented
 
 
-def _public(name: str) -> Any:
-    from dpassay.accountant.errors import NotApplicableError
-
+def _composed(*arguments: object) -> Any:
     if Askable.asker is None:
         raise NotApplicableError("Composition is not loaded. Write `import dpassay` first.")
-    return Askable.asker(name)
+    return Askable.asker("Composed")(*arguments)
 
 
 def _parts(mechanism: Any) -> list[Any]:
@@ -128,10 +126,6 @@ class Drawable:
     def plot(self, path: Path | str | None = None, **options: Any) -> Any:
         """Return a matplotlib Figure, and save it if `path` is given: see `dpassay.plot`."""
         if Drawable.drawer is None:
-            from dpassay.accountant.errors import (
-                NotApplicableError,  # late: `import dpassay` is short
-            )
-
             raise NotApplicableError("Plots are not loaded. Write `import dpassay` first.")
         return Drawable.drawer(self, path, **options)
 

@@ -61,15 +61,6 @@ SECURE: Final = SecureIntegers()
 """The default source of randomness of every release."""
 
 
-def floating(rng: Randomness) -> np.random.Generator:
-    """Return a generator that can draw doubles too; InvalidInputError for `SECURE`."""
-    if isinstance(rng, SecureIntegers):
-        raise expected(
-            "rng", "SECURE", "to be a NumPy generator", "Floating-point noise is not secure."
-        )
-    return rng
-
-
 def _below(bound: int, count: int) -> Array:
     """Return `count` uniform integers in 0..bound − 1, unsigned."""
     bits = (bound - 1).bit_length()

@@ -367,18 +367,21 @@ def exact_list(name: str, value: object) -> tuple[ExactReal, ...]:
     return entries
 
 
-def rows_of(
-    name: str, value: object, example: str = "[[1, 0], [0, 1]]"
-) -> tuple[tuple[ExactReal, ...], ...]:
+def rows_of(name: str, value: object) -> tuple[tuple[ExactReal, ...], ...]:
     """Return rows of exact numbers, all of the same length, from a non-empty list of lists."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence) or not value:
-        raise expected(name, value, "to be a list of rows", f"Write {example}.")
+        raise expected(name, value, "to be a list of rows", "Write [[1, 0], [0, 1]].")
     rows = tuple(exact_list(f"{name}[{i}]", row) for i, row in enumerate(value))
+    require_one_length(name, rows, value)
+    return rows
+
+
+def require_one_length(name: str, rows: Sequence[Sequence[object]], given: Sequence[Any]) -> None:
+    """Raise InvalidInputError, with the row as given, unless all are as long as the first."""
     for i, row in enumerate(rows):
         if len(row) != len(rows[0]):
             size = f"to have {len(rows[0])} entries, as the first"
-            raise expected(f"{name}[{i}]", list(value[i]), size)
-    return rows
+            raise expected(f"{name}[{i}]", list(given[i]), size)
 
 
 def rational_rows(name: str, value: object) -> tuple[tuple[Fraction, ...], ...]:

@@ -17,7 +17,7 @@ from dpassay.accountant.counting.noise import NoiseProcess, NoiseSource, finite
 from dpassay.accountant.errors import NotApplicableError, expected
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.numbers.theta import central, coefficients, landau
+from dpassay.accountant.numbers.theta import central, coefficients, landau, squared
 from dpassay.accountant.release.sampling import WORD, normal
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class SquareRootFactorization(LinearCounter):
     def mean_squared_error(self) -> arb:
         """Return the average variance of the outputs, for any number of steps."""
         n = self.steps
-        last = central(n, exact=False) ** 2
+        last = squared(arb(n))
         return self.variance_ball() * (landau(n) * (1 + 1 / arb(4 * n)) - n * last)
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:

@@ -419,8 +419,8 @@ def exact(value: Number, argument: str = "number") -> ExactReal:
         return _read(value, argument)
     if isinstance(value, (Fraction, int)):
         return ExactReal.of_rational(value)
-    if isinstance(value, numbers.Real) and isinstance(single := _item(value), float):
-        value = single  # numpy.float32 is not a subclass of float
+    if isinstance(value, numbers.Real) and hasattr(value, "item"):
+        value = value.item()  # numpy.float32 is not a subclass of float
     if isinstance(value, (float, Decimal)):
         finite = value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)
         if not finite:  # a finite Decimal may exceed every float
@@ -432,11 +432,6 @@ def exact(value: Number, argument: str = "number") -> ExactReal:
         raise expected(
             argument, value, f"to be a number, not {type(value).__name__}", _REMEDY
         ) from None
-
-
-def _item(value: object) -> object:
-    """Return the Python number that equals a NumPy number; None for other types."""
-    return value.item() if hasattr(value, "item") else None
 
 
 def _read(text: str, argument: str) -> ExactReal:

@@ -332,11 +332,7 @@ def log(value: Quotient) -> Quotient:
     above, below = value
     if side(above) < 0:
         above, below = _scaled(above, Fraction(-1)), _scaled(below, Fraction(-1))
-    return add(_log_of_sum(above), _product_with(_log_of_sum(below), Fraction(-1)))
-
-
-def _product_with(value: Quotient, factor: Fraction) -> Quotient:
-    return _scaled(value[0], factor), value[1]
+    return _sum(_log_of_sum(above), _scaled(_log_of_sum(below), Fraction(-1))), _UNIT
 
 
 def algebraic_log(value: Quotient) -> Quotient | None:
@@ -355,7 +351,7 @@ def algebraic_log(value: Quotient) -> Quotient | None:
     return (exponent, _UNIT) if shifted == value[0] else None
 
 
-def _log_of_sum(terms: Sum) -> Quotient:
+def _log_of_sum(terms: Sum) -> Sum:
     """Return ln of a sum > 0; for a single term, the sum of the logarithms of its factors."""
     if len(terms) == 1:
         ((monomial, c),) = terms.items()
@@ -365,10 +361,10 @@ def _log_of_sum(terms: Sum) -> Quotient:
             for factor, n in monomial.factors:  # all factors are > 0
                 inner = frozenset(_log_of(factor).items()) if isinstance(factor, int) else "pi"
                 found = _sum(found, _scaled(_log_of(inner), Fraction(n)))
-            return found, _UNIT
+            return found
     content = _content(terms)
     key = frozenset(_scaled(terms, 1 / content).items())
-    return _sum(_log_of_fraction(content), _log_of(key)), _UNIT
+    return _sum(_log_of_fraction(content), _log_of(key))
 
 
 def _content(terms: Sum) -> Fraction:

@@ -338,22 +338,20 @@ def power_of_two(value: Fraction) -> Fraction:
 # --- The point where a monotone condition changes, among real numbers and among integers ----------
 
 Real = TypeVar("Real", float, Fraction)
-_BITS = 60
-"""Default number of bisections: all bits of a double."""
 
 
 def halved(
     is_before: Callable[[Real], bool],
     low: Real,
     high: Real,
-    steps: int = _BITS,
+    steps: int = 60,
     *,
     width: float = 0,
 ) -> tuple[Real, Real]:
     """Return the last point known to be before the change and the first known to be after it.
 
-    Bisection stops after `steps` steps, or when the bracket's width is at most `width` times its
-    upper end. An end that never moved is not tested.
+    Bisection stops after `steps` steps, by default enough for all bits of a double, or when the
+    bracket's width is at most `width` times its upper end. An end that never moved is not tested.
     """
     for _ in range(steps):
         middle = (low + high) / 2

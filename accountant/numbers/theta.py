@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 import math
 from fractions import Fraction
-from typing import Literal, overload
 
 from flint import arb, arb_series, fmpq
 
@@ -215,15 +214,9 @@ def coefficients(count: int) -> list[Fraction]:
     return found
 
 
-@overload
-def central(index: int) -> Fraction: ...
-@overload
-def central(index: int, *, exact: Literal[False]) -> arb: ...
-def central(index: int, *, exact: bool = True) -> Fraction | arb:
-    """Return f_index, exactly or as a ball at flint's current precision."""
-    if exact:
-        return Fraction(math.comb(2 * index, index), 4**index)
-    return _squared(arb(index)).sqrt()
+def central(index: int) -> Fraction:
+    """Return f_index, exactly."""
+    return Fraction(math.comb(2 * index, index), 4**index)
 
 
 def landau(count: int) -> arb:
@@ -237,8 +230,8 @@ def landau(count: int) -> arb:
     return total if head == count else total + _tail(summed, count)
 
 
-def _squared(x: arb) -> arb:
-    """Return (Γ(x + ½)/Γ(x + 1))²/π, without overflow at large x."""
+def squared(x: arb) -> arb:
+    """Return f_x² = (Γ(x + ½)/Γ(x + 1))²/π, without overflow at large x."""
     half = arb(1) / 2
     return (2 * ((x + half).lgamma() - (x + 1).lgamma())).exp() / arb.pi()
 
@@ -278,7 +271,7 @@ def _integral(first: int, last: int, terms: int) -> arb:
         high = min(2 * low, last)
         right = _derivatives(high, 2 * terms)
         width = arb(high - low) / steps
-        inner = sum((_squared(low + width * step) for step in range(1, steps)), start=left[0])
+        inner = sum((squared(low + width * step) for step in range(1, steps)), start=left[0])
         total += width * (inner + (right[0] - left[0]) / 2)
         for i in range(1, terms):
             total -= _term(i, left, right) * width ** (2 * i)

@@ -370,18 +370,12 @@ class AllocationSum:
         """
         at = epsilon if mixed_first else -epsilon
         bits = _wanted() + self._first_lost(at)
-        low_p, high_q = self.below_and_above(at, bits)
         with ctx.workprec(max(bits, LEAST_BITS)):
+            low_p, high_q = (each.max(arb(0)).min(arb(1)) for each in self._tails(at, bits))
             high_p, low_q = 1 - low_p, 1 - high_q
         if mixed_first:
             return Tails(high_p, low_p, high_q, low_q)
         return Tails(low_q, high_q, low_p, high_p)
-
-    def below_and_above(self, at: ExactReal, bits: int) -> tuple[arb, arb]:
-        """Return P(S ≤ x) and Q(S > x), with errors of about 2^−bits."""
-        with ctx.workprec(max(bits, LEAST_BITS)):
-            low, high = (each.max(arb(0)).min(arb(1)) for each in self._tails(at, bits))
-        return low, high
 
     def bound(self, epsilon: ExactReal, *, mixed_first: bool) -> arb:
         """Return an upper bound of H(ε) by one line, or by the moments of w if that fails."""
@@ -418,7 +412,7 @@ class AllocationSum:
         return 1 - (least if mixed_first else least * (-x).exp())
 
     def _tails(self, at: ExactReal, bits: int) -> tuple[arb, arb]:
-        """Return P(S ≤ x) and Q(S > x)."""
+        """Return P(S ≤ x) and Q(S > x), with errors of about 2^−bits."""
         x, tiny = at.ball(), arb(2) ** (-bits)
         if x > self.usual and (rest := self._above(x)) < tiny:
             return 1 - arb(0).union(rest), arb(0).union(rest)
@@ -453,17 +447,14 @@ class AllocationSum:
             return found.mid().max(arb(floor)).log() - log_delta
 
         with ctx.workprec(_SUM_ROUGH), within(), suppress(UndecidedError):
-            most = Fraction(self.largest_epsilon(log_delta))
+            bounds = (
+                (float(log.mid()) - log_delta + rough_log_peak(a - 1)) / (a - 1)
+                for a, log in self.log_moments.items()
+            )
+            most = Fraction(min(bounds))
             low, high = (Fraction(0), most) if excess(_ZERO) > 0 else (least, Fraction(0))
             return float(solve.approximate(excess, low, high, _ESTIMATE_BITS))
         return None
-
-    def largest_epsilon(self, log_delta: float) -> float:
-        """Return an upper bound, by the moments, of the ε with ln H(ε) = log_delta."""
-        return min(
-            (float(log.mid()) - log_delta + rough_log_peak(a - 1)) / (a - 1)
-            for a, log in self.log_moments.items()
-        )
 
     @cached_property
     def log_moments(self) -> dict[int, arb]:

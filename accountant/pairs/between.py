@@ -30,7 +30,7 @@ from dpassay.accountant.numbers.interval import (
     within,
 )
 from dpassay.accountant.numbers.precision import ctx
-from dpassay.accountant.pairs.invert import inverse
+from dpassay.accountant.pairs.invert import inverse, most
 
 # --- Inversion of a profile that is known only between two bounds ---------------------------------
 
@@ -176,7 +176,9 @@ class Between(Pair):
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return a ball that contains both bounds of H(ε); it does not shrink with precision."""
         high = _value(self.most, epsilon)
-        return high if high.is_zero() else self._low(epsilon).union(high)
+        if high.is_zero():
+            return high
+        return most([_value(pair, epsilon) for pair in self.least]).union(high)
 
     def _exact_bound(self, epsilon: ExactReal) -> ExactReal | None:
         """Return the exact upper bound of `most`, which is 0 for ε at or above its largest loss."""
@@ -184,12 +186,6 @@ class Between(Pair):
         if largest is not None and epsilon >= largest:
             return ExactReal.of_rational(0)
         return self.most.known.exact(epsilon)
-
-    def _low(self, epsilon: ExactReal) -> arb:
-        first, *others = (_value(pair, epsilon) for pair in self.least)
-        for other in others:
-            first = first.max(other)
-        return first
 
     def _inverse(self, delta: ExactReal, relative_width: Fraction) -> Interval:
         """Enclose the ε with H(ε) = δ; raise UndecidedError, with the interval, if it is wide."""
@@ -209,22 +205,19 @@ class Between(Pair):
 
     def _around(self, question: Callable[[Pair], arb]) -> arb:
         """Return a ball that contains both bounds of a quantity ≥ 0 that increases with H."""
-        first, *others = map(question, self.least)
-        for other in others:
-            first = first.max(other)
-        most = self._at_most(question)
-        if first == arb.pos_inf():
-            return most
-        return nonnegative((first if first.is_finite() else arb(0)).union(most))
+        low, high = most(list(map(question, self.least))), self._at_most(question)
+        if low == arb.pos_inf():
+            return high
+        return nonnegative((low if low.is_finite() else arb(0)).union(high))
 
     def _at_most(self, question: Callable[[Pair], arb]) -> arb:
         """Return the bound by `most`, or the sum of the bounds of the parts if it is smaller."""
-        most = question(self.most)
+        high = question(self.most)
         if not self.parts:
-            return most
+            return high
         with contextlib.suppress(NotApplicableError):
-            return most.min(sum((n * question(pair) for pair, n in self.parts), start=arb(0)))
-        return most
+            return high.min(sum((n * question(pair) for pair, n in self.parts), start=arb(0)))
+        return high
 
     def renyi(self, order: arb) -> arb:
         """Return a ball that contains both bounds of the Rényi divergence."""
@@ -264,8 +257,8 @@ class Between(Pair):
 
     def _attained(self, epsilon: ExactReal) -> Pair:
         """Return the pair that attains the lower bound: the one in `least` with the largest H."""
-        most = max(self.least, key=lambda pair: float(_value(pair, epsilon).mid()))
-        return attained(most, epsilon)
+        best = max(self.least, key=lambda pair: float(_value(pair, epsilon).mid()))
+        return attained(best, epsilon)
 
     def _upper(self, epsilon: ExactReal) -> arb:
         """Return the upper bound. (The radius of a ball around both has 30 bits only.)"""

@@ -249,10 +249,8 @@ def _law(pair: DiscreteGaussianPair, precision: int) -> _Law:
 
 
 def _weights(v: ExactReal, reach: int) -> list[arb]:
-    half = [
-        (ExactReal.of_rational(-z * z) / v / ExactReal.of_rational(2)) for z in range(reach + 1)
-    ]
-    values = [exponent.ball().exp() for exponent in half]
+    exponents = (ExactReal.of_rational(Fraction(-z * z, 2)) / v for z in range(reach + 1))
+    values = [exponent.ball().exp() for exponent in exponents]
     return values[:0:-1] + values
 
 

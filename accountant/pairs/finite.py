@@ -19,6 +19,7 @@ from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import Interval, ball
 from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.pairs.discrete import DiscreteLaplacePair
+from dpassay.accountant.pairs.invert import largest_known
 
 Balls: TypeAlias = list[arb]
 Fractions: TypeAlias = Sequence[Fraction]
@@ -232,17 +233,13 @@ class FinitePair(Pair):
     def renyi(self, order: arb) -> arb:
         """Return ln(Σ p e^{(a−1)L})/(a − 1) = ln(1 + Σ p (e^{(a−1)L} − 1))/(a − 1)."""
         if order == 1:
-            return self._mean_loss()
+            return self._expectation(lambda outcome: outcome.p * outcome.log_ratio(), lambda t: t)
         less = order - 1
 
         def moment(outcome: _Outcome) -> arb:
             return outcome.p * (less * outcome.log_ratio()).expm1()
 
         return self._expectation(moment, lambda total: total.log1p() / less)
-
-    def _mean_loss(self) -> arb:
-        """Return Σ p L."""
-        return self._expectation(lambda outcome: outcome.p * outcome.log_ratio(), lambda t: t)
 
     def _expectation(self, term: Callable[[_Outcome], arb], finish: Callable[[arb], arb]) -> arb:
         charged = [outcome for outcome in self._outcomes() if not outcome.p.is_zero()]
@@ -273,9 +270,7 @@ class FinitePair(Pair):
         masses = self.source.rational_masses(self.index)
         if masses is None:
             losses = [each.loss for each in self._outcomes() if not each.p.is_zero()]
-            known = [loss for loss in losses if loss is not None]
-            finite = known and len(known) == len(losses) and self.infinity_mass().is_zero()
-            return max(known) if finite else None
+            return largest_known(losses) if self.infinity_mass().is_zero() else None
         charged = _charged(*(masses[::-1] if self.flipped else masses))
         if not all(q for _, q in charged):
             return None
@@ -343,11 +338,9 @@ class FinitePair(Pair):
             p, q = ([Interval.of_ball(m, 60).to_json() for m in masses] for masses in balls)
         if self.flipped:
             p, q = q, p
-        labels = [label if isinstance(label, int) else str(label) for label in self._labels()]
+        named = self.source.outcomes(self.index)
+        labels = [label if isinstance(label, int) else str(label) for label in named]
         return {"law": "finite", "outcomes": labels, "p": p, "q": q}
-
-    def _labels(self) -> Sequence[object]:
-        return self.source.outcomes(self.index)
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """List the outcomes in {L > ε}, with consecutive integers as ranges."""
@@ -459,7 +452,7 @@ def _runs(labels: Sequence[object]) -> list[str]:
 
 # --- Pairs whose loss takes finitely many values, as finite laws ----------------------------------
 
-T = TypeVar("T")
+T = TypeVar("T", arb, Fraction)
 
 MAX_VALUES = 1 << 12
 """Largest number of values of the loss of a discrete Laplace release that are listed."""
@@ -524,12 +517,9 @@ class SubsampledLaws(FiniteLaws):
 
     def masses(self, index: int) -> tuple[Balls, Balls]:
         """Return the masses, one side mixed."""
-        p, q = self._ordered(self.pair.source.masses(self.pair.index))
+        p, q = self.pair.source.masses(self.pair.index)
         share = self.sampling_prob.ball()
-        rest = 1 - share
-        if self.mixed_first:
-            return [rest * b + share * a for a, b in zip(p, q, strict=True)], q
-        return p, [rest * a + share * b for a, b in zip(p, q, strict=True)]
+        return self._mixed(p, q, share, 1 - share)
 
     def rational_masses(self, index: int) -> tuple[list[Fraction], list[Fraction]] | None:
         """Return the masses if they and q are rational, else None."""
@@ -537,20 +527,19 @@ class SubsampledLaws(FiniteLaws):
         share = self.sampling_prob.rational
         if exact is None or share is None:
             return None
-        p, q = self._ordered((list(exact[0]), list(exact[1])))
-        mixed = [
-            (1 - share) * b + share * a
-            for a, b in zip(*((p, q) if self.mixed_first else (q, p)), strict=True)
-        ]
-        return (mixed, q) if self.mixed_first else (p, mixed)
+        return self._mixed(list(exact[0]), list(exact[1]), share, 1 - share)
 
     def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
         """Return 0 for the outcomes where the loss of the pair is 0, None for the others."""
         known = self.pair.source.exact_losses(self.pair.index)
         return [loss if loss is not None and not loss.sign else None for loss in known]
 
-    def _ordered(self, laws: tuple[T, T]) -> tuple[T, T]:
-        return laws[::-1] if self.pair.flipped else laws
+    def _mixed(self, p: list[T], q: list[T], share: T, rest: T) -> tuple[list[T], list[T]]:
+        """Return the laws of the pair in its order, one side mixed with this share of the other."""
+        p, q = (q, p) if self.pair.flipped else (p, q)
+        if self.mixed_first:
+            return [rest * b + share * a for a, b in zip(p, q, strict=True)], q
+        return p, [rest * a + share * b for a, b in zip(p, q, strict=True)]
 
 
 # --- Rational pairs that dominate a pair of tables with enclosed masses, or are dominated by it ---
@@ -563,7 +552,8 @@ class SubsampledLaws(FiniteLaws):
 Ends: TypeAlias = tuple[Fraction, Fraction]
 Point: TypeAlias = tuple[Fraction, Fraction]
 Masses: TypeAlias = tuple[tuple[Fraction, ...], tuple[Fraction, ...]]
-_ENCLOSED_TABLES_ZERO, _ONE = Fraction(0), Fraction(1)
+_ORIGIN: Point = (Fraction(0), Fraction(0))
+_ONE = Fraction(1)
 
 
 def hull(points: Iterable[Point]) -> list[Point]:
@@ -580,7 +570,7 @@ def hull(points: Iterable[Point]) -> list[Point]:
         ):
             found.pop()
         found.append((x, y))
-    return [(_ENCLOSED_TABLES_ZERO, _ENCLOSED_TABLES_ZERO), *found]
+    return [_ORIGIN, *found]
 
 
 def masses(corners: Sequence[Point]) -> Masses:
@@ -596,7 +586,7 @@ def over(p: Sequence[Ends], q: Sequence[Ends]) -> list[Point]:
     `p` and `q` are the ends (p⁻, p⁺) and (q⁻, q⁺) of each mass. The points are partial sums of
     (q⁻, p⁺) by decreasing p⁺/q⁻, stopped where P = 1.
     """
-    points = [(_ENCLOSED_TABLES_ZERO, _ENCLOSED_TABLES_ZERO)]
+    points = [_ORIGIN]
     ends = [(most, least) for (_, most), (least, _) in zip(p, q, strict=True) if most]
     for most, least in sorted(ends, key=lambda o: _ratio(*o), reverse=True):
         x, y = points[-1]

@@ -121,7 +121,10 @@ def _inverse(
     open_pairs, refused = list[Pair](), list[Refused]()
     asked = sorted(zip(pairs, sides, strict=True), key=lambda entry: -float(entry[0].max_loss()))
     for pair, side in asked:
-        if _cannot_matter(pair, found, refused) or _is_below_bound(pair, found, refused, target):
+        low = _least(found, refused)
+        if _cannot_matter(pair, found, refused) or (
+            low.is_finite() and _quickly_below(pair, exact(low), target.ball())
+        ):
             continue
         if side < 0 and _is_probably_less(pair, open_pairs, target):
             open_pairs.append(pair)
@@ -194,14 +197,6 @@ def _cannot_matter(pair: Pair, found: Sequence[Interval], refused: Sequence[Refu
     """Whether the largest loss of the pair is at most a proved lower bound of another's ε(δ)."""
     least = _least(found, refused)
     return least.is_finite() and bool(pair.max_loss() <= exact(least).ball())
-
-
-def _is_below_bound(
-    pair: Pair, found: Sequence[Interval], refused: Sequence[Refused], target: ExactReal
-) -> bool:
-    """Whether a quick upper bound of H is below δ at a lower bound of another pair's ε(δ)."""
-    least = _least(found, refused)
-    return least.is_finite() and _quickly_below(pair, exact(least), target.ball())
 
 
 def _quickly_below(pair: Pair, epsilon: ExactReal, limit: arb) -> bool:
@@ -432,11 +427,10 @@ def most(values: Sequence[arb]) -> arb:
     return functools.reduce(arb.max, values)
 
 
-def exact_max_loss(pairs: Sequence[Pair]) -> ExactReal | None:
-    """Return the largest loss of some pairs if that of each is known exactly, else None."""
-    known = [pair.known.max_loss() for pair in pairs]
-    exactly = [loss for loss in known if loss is not None]
-    return max(exactly) if len(exactly) == len(known) else None
+def largest_known(values: Sequence[ExactReal | None]) -> ExactReal | None:
+    """Return the largest of some numbers if all are known, else None."""
+    known = [value for value in values if value is not None]
+    return max(known, default=None) if len(known) == len(values) else None
 
 
 def least(values: Sequence[arb]) -> arb:

@@ -299,7 +299,7 @@ class Boundary:
             if self._starts_open(piece):
                 total += piece.p_level
             total += self._integral(piece, _p_part(piece.p_level), self._floor)
-            total += between_zero_and(piece.p_beyond)
+            total += arb(0).union(piece.p_beyond)
         return total
 
     def p_below(self) -> arb:
@@ -316,7 +316,7 @@ class Boundary:
         total = arb(0)
         for piece in self.pieces:
             total += self._integral(piece, _q_part(piece.q_level, self.curve.a), self._deep_floor)
-            total += between_zero_and(piece.q_beyond)
+            total += arb(0).union(piece.q_beyond)
         return total
 
     def hockey_stick(self) -> arb:
@@ -326,7 +326,7 @@ class Boundary:
             if self._starts_open(piece):
                 total += piece.p_level
             total += self._integral(piece, _difference(piece), self._floor)
-            total += between_zero_and(piece.p_beyond) - factor * between_zero_and(piece.q_beyond)
+            total += arb(0).union(piece.p_beyond) - factor * arb(0).union(piece.q_beyond)
         return total
 
     def _integral(self, piece: _Piece, part: Callable[[Point], acb], floor: arb) -> arb:
@@ -425,12 +425,6 @@ def integrate(f: Integrand, start: arb, end: arb, floor: arb) -> arb:
     return value
 
 
-def between_zero_and(bound: arb) -> arb:
-    """Return a ball that contains [0, |bound|]."""
-    half = bound.abs_upper() / 2
-    return arb(half.mid(), half.abs_upper())
-
-
 # --- The privacy profile and the law of the privacy loss of the rank-one Gaussian law -------------
 # Arguments are exact numbers; results are balls of about the current relative precision. The
 # arguments are converted to balls at a higher internal precision, at which the integrals along the
@@ -460,25 +454,11 @@ class Arguments(NamedTuple):
         a = arb(self.dimension - 1) / 2
         return Boundary.of(Curve(self.epsilon.ball(), a, self.ratio.ball()))
 
-    def at(self, epsilon: ExactReal) -> Arguments:
-        """Return the same at another ε."""
-        return self._replace(epsilon=epsilon)
-
     @property
     def reach(self) -> Fraction:
         """An upper bound of (ε − κ²/2)⁺/(M − 1); the size of {L > ε} decreases as e^{−reach}."""
         excess = math.floor(self.epsilon) + 1 - Fraction(math.floor(self.ratio.squared)) / 2
         return max(excess, Fraction(0)) / (self.dimension - 1)
-
-
-def tails(epsilon: ExactReal, dimension: int, ratio: ExactReal) -> Tails:
-    """Return P and Q of {L > ε} and {L ≤ ε} for any real ε.
-
-    L has no atoms, and its law under P is that of −L under Q, so P(L > −ε) = Q(L ≤ ε).
-    """
-    size = epsilon if epsilon.sign >= 0 else -epsilon
-    found = _tails(Arguments(size, dimension, ratio), ctx.prec)
-    return found if epsilon.sign >= 0 else found.reflected
 
 
 @functools.lru_cache(maxsize=512)
@@ -509,7 +489,7 @@ def _accurate(question: Question, arguments: Arguments, precision: int) -> arb:
     if arguments.reach > _LARGEST_REACH:
         most_reach = _LARGEST_REACH * (arguments.dimension - 1)
         whole = Fraction(math.floor(arguments.ratio.squared))
-        nearer = arguments.at(ExactReal.of_rational(whole / 2 + most_reach - 1))
+        nearer = arguments._replace(epsilon=ExactReal.of_rational(whole / 2 + most_reach - 1))
         most = _raised(question, nearer, _BOUND_PRECISION)
         return arb(0).union(most if most is not None else arb(1))
     found = _raised(question, arguments, precision)
@@ -540,7 +520,8 @@ def _between_neighbours(question: Question, arguments: Arguments, precision: int
     ends = []
     for sign in (-1, 1):
         share = ExactReal.of_rational(1 + Fraction(sign, 1 << precision))
-        end = _raised(question, arguments.at(arguments.epsilon * share), precision)
+        beside = arguments._replace(epsilon=arguments.epsilon * share)
+        end = _raised(question, beside, precision)
         if end is None:
             return None
         ends.append(end)
@@ -580,7 +561,9 @@ class RankOnePair(MirroredPair):
 
     def tails(self, epsilon: ExactReal) -> Tails:
         """Return the probabilities on both sides of {L = ε}, a null set."""
-        return tails(epsilon, self.dimension, self.ratio)
+        if epsilon.sign < 0:
+            return self.tails(-epsilon).reflected
+        return _tails(Arguments(epsilon, self.dimension, self.ratio), ctx.prec)
 
     @property
     def known(self) -> Known:
@@ -589,7 +572,9 @@ class RankOnePair(MirroredPair):
             width=lambda: Fraction(1, 10**12),
             log_delta=self._estimate_log_delta,
             epsilon=self._estimate_epsilon,
-            rho=self._rho,
+            # D_2 = +∞: near its centre the density of P grows as ρ^{−(M−1)} while that of Q stays
+            # bounded, so E_P[e^L] contains the divergent ∫_0 ρ^{−(M−1)} dρ
+            rho=arb.pos_inf,
         )
 
     def _estimate_log_delta(self, epsilon: float) -> float | None:
@@ -620,14 +605,6 @@ class RankOnePair(MirroredPair):
             "Rényi divergences of rank-one Gaussian noise are infinite from the order "
             f"{self.dimension}/{self.dimension - 1} on, and not computed below. Ask for delta."
         )
-
-    def _rho(self) -> arb:
-        """Return +∞: D_2 is infinite, since 2 ≥ M/(M−1) for every M ≥ 2.
-
-        Near its centre the density of P grows as ρ^{−(M−1)} while that of Q stays bounded, so
-        E_P[e^L] contains the divergent ∫_0 ρ^{−(M−1)} dρ. There is no finite zCDP.
-        """
-        return arb.pos_inf()
 
     def ball_event(self, epsilon: ExactReal) -> arb:
         """Return a lower bound of H(ε) that can be checked by hand, from a ball as the event.

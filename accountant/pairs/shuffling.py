@@ -227,12 +227,6 @@ _LOOSE = 2.0**-3
 """Approximate relative error of δ at which an interval of distances t is no longer subdivided."""
 
 
-_REFUSAL = (
-    "Of the shuffled reports of many users only bounds of delta and of epsilon are known. Ask for "
-    "these."
-)
-
-
 @final
 @dataclass(frozen=True)
 class ShuffledReports(MirroredPair):
@@ -282,7 +276,8 @@ class ShuffledReports(MirroredPair):
     def known(self) -> Known:
         """Return the largest loss, the attained pair and the inverse."""
         return Known(
-            refusal=_REFUSAL,
+            refusal="Of the shuffled reports of many users only bounds of delta and of epsilon are "
+            "known. Ask for these.",
             max_loss=lambda: self.epsilon,
             attained=self._attained,
             inverse=self._inverse,
@@ -520,7 +515,8 @@ def _clones(odds: arb, x: arb, others: int, gamma: arb) -> arb:
         if c == 0:
             break
         last = weight * c * (1 - share) / ((others - c + 1) * share)
-        rest = _lower_tail(others, c, share, last) * gain
+        # P(Bin < c) is P(Bin ≥ others − c + 1) of the other outcome
+        rest = (last + _upper_tail(others, others - c + 1, 1 - share, last)) * gain
         if rest < total * _NEGLIGIBLE:
             return total + rest
     return total
@@ -534,10 +530,7 @@ def _coins(top: int, least: Callable[[int], int]) -> Iterator[tuple[int, int, ar
 
         F_{c−1}(J) = F_c(J) − h,   F_{c−1}(J − 1) = F_c(J) + h,   h = f_c(J − 1) (c − J + 1)/c.
     """
-    place = least(top)
-    if place > top + 1:
-        return
-    half = arb(1) / 2
+    place, half = least(top), arb(1) / 2
     tail, point = _tail(top, place, half), _mass(top, place - 1, half)
     for c in range(top, 0, -1):
         yield c, place, tail, point
@@ -547,8 +540,6 @@ def _coins(top: int, least: Callable[[int], int]) -> Iterator[tuple[int, int, ar
         else:
             tail, point = tail + step, 2 * point * (place - 1) / c
             place -= 1
-        if place > c:  # J > (c − 1) + 1: all further tails are 0
-            return
     yield 0, place, tail, point
 
 
@@ -589,9 +580,3 @@ def _upper_tail(trials: int, hits: int, share: arb, mass: arb) -> arb:
         return arb(0)
     ratio = (trials - hits) * share / ((hits + 1) * (1 - share))
     return mass * ratio / (1 - ratio) if ratio < 1 else arb(1)
-
-
-def _lower_tail(trials: int, hits: int, share: arb, mass: arb) -> arb:
-    """Return an upper bound of P(Bin < hits), given `mass`, the probability of hits − 1."""
-    ratio = (hits - 1) * (1 - share) / ((trials - hits + 2) * share)
-    return mass / (1 - ratio) if ratio < 1 else arb(1)

@@ -67,9 +67,9 @@ from dpassay.accountant.numbers.solve import fraction
 from dpassay.accountant.pairs.finite import FinitePair, SubsampledLaws, finite
 from dpassay.accountant.pairs.gaussian import GaussianPair, normal_cdf
 from dpassay.accountant.pairs.invert import (
-    exact_max_loss,
     hockey_stick_at,
     hull,
+    largest_known,
     least,
     most,
     tails_at,
@@ -364,10 +364,7 @@ class EnvelopePair(Pair):
                 return first
             if second.q_above < first.q_above:
                 return second
-        result = tails[0]
-        for other in tails[1:]:
-            result = hull(result, other)
-        return result
+        return functools.reduce(hull, tails)
 
     @property
     def known(self) -> Known:
@@ -379,9 +376,9 @@ class EnvelopePair(Pair):
             to_width=self._to_width,
             asked=next(filter(None, map(asked_width, self.family)), None),
             width=lambda: COMPOSED_WIDTH,
-            max_loss=lambda: exact_max_loss(self.family),
+            max_loss=lambda: largest_known([pair.known.max_loss() for pair in self.family]),
             finite_loss=self._max_finite_loss,
-            infinity_mass=self._exact_infinity_mass,
+            infinity_mass=lambda: largest_known(list(map(exact_infinity_mass, self.family))),
         )
 
     def renyi(self, order: arb) -> arb:
@@ -402,23 +399,16 @@ class EnvelopePair(Pair):
         """
         masses = [exact_infinity_mass(pair) for pair in self.family]
         losses = [max_finite_loss(pair) for pair in self.family]
-        known = [mass for mass in masses if mass is not None]
-        if len(known) < len(masses):
+        largest = largest_known(masses)
+        if largest is None:
             return most(losses).union(least(losses))
-        largest_mass = max(known)
-        certain = [loss for loss, mass in zip(losses, known, strict=True) if mass == largest_mass]
+        certain = [loss for loss, mass in zip(losses, masses, strict=True) if mass == largest]
         low, high = most(certain), most(losses)
         return low if len(certain) == len(losses) else low.union(high)
 
     def infinity_mass(self) -> arb:
         """Return the largest mass at infinity."""
         return most([pair.infinity_mass() for pair in self.family])
-
-    def _exact_infinity_mass(self) -> ExactReal | None:
-        """Return the largest mass at infinity as an exact number if all are known, else None."""
-        known = [exact_infinity_mass(pair) for pair in self.family]
-        masses = [mass for mass in known if mass is not None]
-        return max(masses) if len(masses) == len(known) else None
 
     def reverse(self) -> EnvelopePair:
         """Return the envelope of the reversed pairs, as H(ε) of (Q, P) is 1 − e^ε + e^ε H(−ε)."""
@@ -555,7 +545,7 @@ class GaussianMixturePair(Pair):
     def renyi(self, order: arb) -> arb:
         """Return D_a by integration, or in closed form if the largest shift dominates it."""
         if order == 1:
-            return self._mean_loss()
+            return _mixture_kullback_leibler(_in_balls(self.p), _in_balls(self.q))
         extreme = self._renyi_of_large_losses(order)
         if extreme is not None:
             return extreme
@@ -583,10 +573,6 @@ class GaussianMixturePair(Pair):
             return None
         return (least + arb(0).union(excess.upper())) / (order - 1)
 
-    def _mean_loss(self) -> arb:
-        """Return D_1 by integration."""
-        return _mixture_kullback_leibler(_in_balls(self.p), _in_balls(self.q))
-
     def largest_shift(self) -> arb:
         """Return the largest a_i − b_j."""
         return _largest(self.p)[1].ball() + _largest(_reflected(self.q))[1].ball()
@@ -594,10 +580,7 @@ class GaussianMixturePair(Pair):
     @property
     def known(self) -> Known:
         """Return ρ, if it is known, and an upper bound of it."""
-        return Known(
-            rho=self._rho,
-            rho_bound=self._rho_bound,
-        )
+        return Known(rho=self._rho, rho_bound=self._rho_bound)
 
     def _rho(self) -> arb | None:
         """Return ρ = (m − n)²/2 if no coupled components are farther apart than m and n, else None.
@@ -658,19 +641,20 @@ def _in_balls(mixture: Mixture) -> list[tuple[arb, arb]]:
     return [(ball(weight), mean.ball()) for weight, mean in mixture]
 
 
+def _densities(mixture: Mixture, x: arb) -> list[tuple[arb, arb]]:
+    """Return (weighted density at x relative to N(0, 1), mean) of every component."""
+    return [(w * (m * (x - m / 2)).exp(), m) for w, m in _in_balls(mixture)]
+
+
 def _density(mixture: Mixture, x: arb) -> arb:
     """Return the density at x relative to N(0, 1)."""
-    terms = ((ball(w), mean.ball()) for w, mean in mixture)
-    return sum((w * (m * (x - m / 2)).exp() for w, m in terms), start=arb(0))
+    return sum((each for each, _ in _densities(mixture, x)), start=arb(0))
 
 
 def _mean(mixture: Mixture, x: arb) -> arb:
     """Return the conditional mean of the component's mean given x."""
-    terms = [(ball(w), mean.ball()) for w, mean in mixture]
-    masses = [w * (m * (x - m / 2)).exp() for w, m in terms]
-    return sum((n * m for n, (_, m) in zip(masses, terms, strict=True)), start=arb(0)) / sum(
-        masses, start=arb(0)
-    )
+    parts = _densities(mixture, x)
+    return sum((n * m for n, m in parts), start=arb(0)) / sum((n for n, _ in parts), start=arb(0))
 
 
 def _above(mixture: Mixture, x: arb) -> arb:

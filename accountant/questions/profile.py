@@ -36,9 +36,9 @@ from dpassay.accountant.numbers.interval import COMPOSED_WIDTH, Interval, ball, 
 from dpassay.accountant.numbers.solve import halved
 from dpassay.accountant.pairs.invert import (
     complement,
-    exact_max_loss,
     hockey_stick,
     inverse,
+    largest_known,
     most,
     to_width,
 )
@@ -317,7 +317,7 @@ def signed_epsilon(
 
 def decimal_max_loss(pairs: Sequence[Pair]) -> Interval | None:
     """Return the largest loss of some pairs if it is known to be a short decimal, else None."""
-    largest = exact_max_loss(pairs)
+    largest = largest_known([pair.known.max_loss() for pair in pairs])
     if largest is None or largest.rational is None:
         return None
     found = Interval.of_exact(largest.rational)

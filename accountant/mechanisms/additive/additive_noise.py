@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from flint import arb
 
 from dpassay.accountant.core.adjacency import Adjacency
@@ -78,16 +76,12 @@ class AdditiveNoise(Mechanism):
     def _law(self) -> Law:
         return law(self.density, "density")
 
-    @cached_property
-    def _distance(self) -> Fraction:
-        found = (self.sensitivity / self.scale).rational
-        assert found is not None
-        return found
-
     def worst_case(self, adjacency: Adjacency | None) -> WorstCase:
         """Return f shifted by the sensitivity and f; for both signs unless f has an axis."""
+        distance = (self.sensitivity / self.scale).rational
+        assert distance is not None  # as required above
         sides = (False, True) if self._law.axis is None else (False,)
-        pairs = tuple(OwnDensityPair(self.density, self._distance, side) for side in sides)
+        pairs = tuple(OwnDensityPair(self.density, distance, side) for side in sides)
         reason = (
             "The density is proved to have one mode: its level sets are intervals, of which a "
             "larger shift moves out more, so the worst pair is at distance sensitivity."

@@ -21,11 +21,12 @@ from dpassay.accountant.core.pair import Known, MirroredPair, Pair, Tails, Worst
 from dpassay.accountant.core.randomness import Randomness
 from dpassay.accountant.core.validate import Integer, Positive, Probabilities, declared, integer
 from dpassay.accountant.errors import NotApplicableError, UndecidedError, expected
+from dpassay.accountant.mechanisms.additive.laplace import complement
 from dpassay.accountant.numbers.exact import ExactReal
 from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.numbers.solve import first
-from dpassay.accountant.numbers.theta import upper_tail, variance
+from dpassay.accountant.numbers.theta import theta, upper_tail, variance
 from dpassay.accountant.pairs.discrete import DiscreteGaussianPair, DiscreteLaplacePair
 from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
 from dpassay.accountant.release import sampling
@@ -109,7 +110,7 @@ def integer_quantile(at_most: Tail, above: Tail, probability: ExactReal) -> arb:
     if probability.rational == 1:
         return arb.pos_inf()
     upper = probability > ExactReal.of_rational(Fraction(1, 2))
-    target = _complement(probability) if upper else probability.ball()
+    target = complement(probability) if upper else probability.ball()
     if not target > 0:  # an irrational probability within one rounding of 1
         return arb("0 +/- inf")
 
@@ -118,12 +119,6 @@ def integer_quantile(at_most: Tail, above: Tail, probability: ExactReal) -> arb:
 
     low = first(lambda x: not excess(x) < 0)
     return arb(low).union(arb(first(lambda x: excess(x) >= 0, low)))
-
-
-def _complement(probability: ExactReal) -> arb:
-    if probability.rational is None:
-        return 1 - probability.ball()
-    return ball(1 - probability.rational)
 
 
 # --- The discrete Gaussian mechanism --------------------------------------------------------------
@@ -181,22 +176,13 @@ class DiscreteGaussian(LogConcaveIntegers):
         return super().sample(size, rng=rng)
 
     def mean_absolute_error(self) -> arb:
-        """Return E|Z|; raise NotApplicableError if σ² is too large for the sum."""
-        return self._first_moments()[1]
+        """Return E|Z|; raise NotApplicableError if s = σ² is too large for the sum.
 
-    def probability_exact(self) -> arb:
-        """Return P(Z = 0)."""
-        return self._first_moments()[0]
-
-    def _first_moments(self) -> tuple[arb, arb]:
-        """Return P(Z = 0) and E|Z|.
-
-        The sums Σ z^j e^{−z²/2s} over z ≥ 1, j = 0 and 1, are truncated at some N ≥ 2√s + 2. From N
-        on, consecutive terms have a ratio of at most r = (1 + 1/N) e^{−N/s}, because (z + 1)/z and
-        e^{−(2z+1)/2s} decrease in z. A geometric series therefore bounds the rest.
+        The sum Σ z e^{−z²/2s} over z ≥ 1 is truncated at some N ≥ 2√s + 2. From N on, consecutive
+        terms have a ratio of at most r = (1 + 1/N) e^{−N/s}, because (z + 1)/z and e^{−(2z+1)/2s}
+        decrease in z. A geometric series therefore bounds the rest.
         """
         s = self.parameter.ball()
-        rate = 1 / (2 * s)
         start = int((2 * s.sqrt() + 2).upper().ceil().fmpz())
         if start > _MOST_TERMS:
             raise NotApplicableError(
@@ -204,21 +190,20 @@ class DiscreteGaussian(LogConcaveIntegers):
                 f"{self.parameter}: its mean absolute error is summed term by term. Ask for its "
                 "variance."
             )
-        mass, first = arb(0), arb(0)
-        tiny = arb(2) ** (-ctx.prec)
+        total, tiny = arb(0), arb(2) ** (-ctx.prec)
         for z in count(1):
-            term = (-rate * z * z).exp()
+            term = z * (-z * z / (2 * s)).exp()
             if z >= start:
                 ratio = (1 + arb(1) / z) * (-z / s).exp()
-                if ratio < 1 and z * term / (1 - ratio) < tiny * (1 + first):
-                    rest = (z * term / (1 - ratio)).upper()
-                    mass += arb(0, rest)
-                    first += arb(0, rest)
+                if ratio < 1 and (rest := term / (1 - ratio)) < tiny * (1 + total):
+                    total += arb(0, rest.upper())
                     break
-            mass += term
-            first += z * term
-        normaliser = 1 + 2 * mass
-        return 1 / normaliser, 2 * first / normaliser
+            total += term
+        return 2 * total / theta(self.parameter)
+
+    def probability_exact(self) -> arb:
+        """Return P(Z = 0)."""
+        return 1 / theta(self.parameter)
 
     def variances(self) -> list[arb]:
         """Return [Σ z² e^{−z²/2σ²}/Σ e^{−z²/2σ²}], below σ²."""

@@ -22,6 +22,8 @@ from dpassay.accountant.numbers.interval import RELATIVE_WIDTH, Interval, ball, 
 from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
 from dpassay.accountant.release.lattice import InverseNoise, LatticeSampler, StaircaseNoise
 
+_HALF = ExactReal.of_rational(Fraction(1, 2))
+
 # --- The Laplace mechanism ------------------------------------------------------------------------
 
 
@@ -165,14 +167,15 @@ class Laplace(LaplaceNoise):
 
 def laplace_quantile(probability: ExactReal) -> arb:
     """Return the quantile of Lap(1); −∞ at 0 and +∞ at 1."""
-    if probability.rational is None:
-        p = probability.ball()
-        half = ExactReal.of_rational(Fraction(1, 2))
-        return (2 * p).log() if probability < half else -(2 - 2 * p).log()
-    rest = 1 - probability.rational
-    if probability.rational <= rest:
+    if probability <= _HALF:
         return (2 * probability.ball()).log() if probability.sign else arb.neg_inf()
-    return -ball(2 * rest).log() if rest else arb.pos_inf()
+    return -(2 * complement(probability)).log() if probability.rational != 1 else arb.pos_inf()
+
+
+def complement(probability: ExactReal) -> arb:
+    """Return 1 − p, computed exactly if p is rational."""
+    known = probability.rational
+    return 1 - probability.ball() if known is None else ball(1 - known)
 
 
 def _same(xp: Any, y: Any) -> Any:
@@ -332,8 +335,6 @@ class TruncatedLaplace(SymmetricDensity):
 # --- The staircase mechanism ----------------------------------------------------------------------
 
 Cost = Literal["absolute", "variance"]
-_HALF = ExactReal.of_rational(Fraction(1, 2))
-_ONE = ExactReal.of_rational(1)
 
 
 @declared
@@ -437,13 +438,12 @@ class Staircase(SymmetricDensity, FiniteLaws):
     def quantile(self, probability: ExactReal) -> arb:
         """Return the quantile, from P(noise > kΔ) = b^k/2 and the two densities in a period."""
         if probability < _HALF:
-            return -self._upper_quantile(probability.ball(), probability.sign == 0)
-        rest = _complement(probability)
-        return self._upper_quantile(rest, probability == _ONE)
+            return -self._upper_quantile(probability.ball())
+        return self._upper_quantile(complement(probability))
 
-    def _upper_quantile(self, rest: arb, unbounded: bool) -> arb:
+    def _upper_quantile(self, rest: arb) -> arb:
         """Return the point that the noise exceeds with probability `rest` ≤ 1/2."""
-        if unbounded:
+        if rest.is_zero():
             return arb.pos_inf()
         epsilon, b, gamma = self.epsilon.ball(), self._ratio(), self.gamma.ball()
         # If `whole` is one period too small, the result is the same: the distribution function
@@ -466,13 +466,6 @@ class Staircase(SymmetricDensity, FiniteLaws):
         """Return γ^power + b(1 − γ^power)."""
         b, value = self._ratio(), self.gamma.ball() ** power
         return value + b * (1 - value)
-
-
-def _complement(probability: ExactReal) -> arb:
-    """Return 1 − p, computed exactly if p is rational."""
-    if probability.rational is not None:
-        return ExactReal.of_rational(1 - probability.rational).ball()
-    return 1 - probability.ball()
 
 
 def optimal_gamma(
@@ -630,8 +623,7 @@ class Logistic(SymmetricDensity):
         p = probability.rational
         if p in (0, 1):
             return arb.pos_inf() if p else arb.neg_inf()
-        odds = probability.ball() / (1 - probability.ball()) if p is None else ball(p / (1 - p))
-        return self.scale.ball() * odds.log()
+        return self.scale.ball() * (probability.ball() / complement(probability)).log()
 
 
 def _magnitude(xp: Any, y: Any) -> Any:

@@ -33,6 +33,7 @@ from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.pairs.between import Between
 from dpassay.accountant.pairs.finite import Balls, FiniteLaws, FinitePair
 from dpassay.accountant.pairs.gaussian import GaussianPair, normal_cdf
+from dpassay.accountant.pairs.invert import most
 from dpassay.accountant.pairs.own_density import OwnDensityPair
 from dpassay.accountant.release import sampling
 from dpassay.accountant.release.comparisons import place_of_largest
@@ -73,18 +74,10 @@ def read_scores(scores: ArrayLike) -> list[ExactReal]:
 
     Raises InvalidInputError for fewer than two scores, or a score that is not finite.
     """
-    given = list(scores) if isinstance(scores, (list, tuple)) else _listed(scores)
-    if len(given) < _LEAST_CANDIDATES:
-        raise expected("scores", given, "to be a list of at least two numbers")
-    return [exact(value, f"scores[{i}]") for i, value in enumerate(given)]
-
-
-def _listed(scores: ArrayLike) -> list[Any]:
-    array = np.asarray(scores)
-    if array.ndim != 1:
+    given: Any = scores if isinstance(scores, (list, tuple)) else np.asarray(scores).tolist()
+    if not isinstance(given, (list, tuple)) or len(given) < _LEAST_CANDIDATES:
         raise expected("scores", scores, "to be a list of at least two numbers")
-    values: list[Any] = array.tolist()
-    return values
+    return [exact(value, f"scores[{i}]") for i, value in enumerate(given)]
 
 
 # --- Selection between two noisy scores: attained pairs, which give lower bounds ------------------
@@ -143,10 +136,7 @@ class TwoCandidates(FiniteLaws):
     def divergence(self, order: arb) -> arb:
         """Return the largest Rényi divergence of the pairs, a lower bound, at low precision."""
         with ctx.workprec(START_PRECISION):
-            found = arb(0)
-            for pair in self.pairs:
-                found = found.max(pair.renyi(order))
-            return found
+            return most([pair.renyi(order) for pair in self.pairs])
 
     def outcomes(self, index: int) -> Sequence[object]:
         """Return the names of the two candidates."""
@@ -642,10 +632,6 @@ class ReportNoisyMax(Choice):
         law = {"Gaussian": "normal", "Laplace": "laplace"}[self.noise]
         scores = [score / self.scale for score in known]
         return place_of_largest(lambda: [u.ball() for u in scores], law, times, rng=rng)
-
-    def sample(self, size: int, *, rng: np.random.Generator) -> Array:
-        """Draw selections for equal scores."""
-        return self.outputs([0] * self.candidates, size, rng=rng)
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
         """Return equal scores of which half rise and half fall, and scores where one catches up."""

@@ -268,13 +268,12 @@ class AboveThresholdPair(MirroredPair):
         Raises UndecidedError if the enclosure is too wide.
         """
         why = "no profile of the sparse vector technique is known"
-        if self.known.max_loss() is None:
-            least_end = enclose(lambda: arb.log1p(-delta.ball())).lower
-            found = Interval(least_end, Interval.of_ball(arb.pos_inf()).upper)
-            return narrow_enough(found, relative_width, why)
-        if self._largest > _TOO_LARGE:
+        largest = self.known.max_loss()
+        if largest is None or self._largest > _TOO_LARGE:
             least = enclose(lambda: arb.log1p(-delta.ball()))
-            return narrow_enough(least.hull(Interval.of_exact(self._largest)), relative_width, why)
+            unknown = Interval.of_ball(arb.pos_inf())
+            most = unknown if largest is None else Interval.of_exact(self._largest)
+            return narrow_enough(least.hull(most), relative_width, why)
         step = max(self._largest / 4, _LEAST_STEP)
         ends = self._lower, lambda at: self.hockey_stick(at).upper()
         return inverse_between(ends, delta, step, relative_width, why)

@@ -87,13 +87,6 @@ class SharedNoise(GaussianNoise, ABC):
             return [eta + own]
         return ([eta + own] * self.dimension + [4 * eta]) * self._groups
 
-    def mean_squared_error(self) -> arb:
-        """Return the mean squared error averaged over counts and, if released, sizes."""
-        entries = self.variances()
-        if not self._has_size:
-            return entries[0]
-        return (self.dimension * entries[0] + entries[-1]) / (self.dimension + 1)
-
     def covariance_matrix(self) -> list[list[arb]]:
         """Return the covariance, with one block per group.
 
@@ -213,14 +206,8 @@ class CorrelatedGaussian(SharedNoise):
             return self.mu * ((exact(d) - lost).times(4) / whole).root()
         if self.release_size:
             return self.mu
-        j = self._worst_ones()
+        j = min(d, (1 + math.floor(whole)) // 2)  # j(B − j) is largest at the last 2j − 1 ≤ B
         return self.mu * ((whole - exact(j)).times(4 * j)).root() / whole
-
-    def _worst_ones(self) -> int:
-        """Return the j in 0..d that maximises j(B − j), which is the largest with 2j − 1 ≤ B."""
-        square = self.c_squared
-        floor = math.floor(square)
-        return min(self.dimension, (self.dimension + 1 + floor) // 2)
 
     def worst_shift(self) -> Any:
         """Return the change due to a record of d ones, and 1 for the size if it is released."""
@@ -337,11 +324,7 @@ class DiscreteCorrelatedGaussian(Mechanism):
 
         The integers Z and W are drawn exactly. Only the final quotients are rounded.
         """
-        d, q, p = self.dimension, self.c.denominator, self.c.numerator
-        z = sampling.discrete_gaussian(self.parameter, size * d, rng=rng).reshape(size, d)
-        w = sampling.discrete_gaussian(self.parameter * q * q, size, rng=rng).reshape(size, 1)
-        result: Array = np.hstack([(p * z + w) / (2 * p), w / p]).astype(float)
-        return result
+        return self.releases([0] * (self.dimension + 1), size, rng)
 
 
 # --- Correlated Gaussian noise for disjoint groups: Lebeda's Algorithm 2 --------------------------
@@ -415,13 +398,9 @@ class DisjointGroupsGaussian(SharedNoise):
         else:
             within = exact(4 * d) / (exact(d) + ExactReal.of_root(Fraction(d)))
         moved = relation is Adjacency.REPLACE_ONE
-        square = max(within, exact(self._moves * alone)) if moved else exact(alone)
+        rows = min(2, self.groups)  # the largest number that a replacement changes
+        square = max(within, exact(rows * alone)) if moved else exact(alone)
         return self.mu * square.root()
-
-    @property
-    def _moves(self) -> int:
-        """The largest number of rows that a replacement changes."""
-        return min(2, self.groups)
 
     def parts(self) -> tuple[arb, arb]:
         """Return the variances of η_j and of z_jk."""
@@ -558,10 +537,8 @@ class OneSidedGaussian(GaussianNoise):
         """The number d of sums."""
         return len(self.bounds)
 
-    def gaussian_mu(self, adjacency: Adjacency | None) -> arb:
-        """Return μ under add/remove, and 2μ√(ΣΔ_j/S) under replace-one."""
-        if require(adjacency, self) is Adjacency.ADD_REMOVE:
-            return self.mu.ball()
+    def enclosed_gaussian_mu(self, adjacency: Adjacency | None) -> arb:
+        """Return 2μ√(ΣΔ_j/S), under replace-one."""
         total, norm = self._norms()
         return 2 * self.mu.ball() * (total / (total + norm)).sqrt()
 
@@ -603,13 +580,6 @@ class OneSidedGaussian(GaussianNoise):
             for bound, variance in zip(self.bounds, own, strict=True)
         ]
         return [*sums, shared]
-
-    def mean_squared_error(self) -> arb:
-        """Return the mean squared error averaged over the d sums and the number of records."""
-        total, norm = self._norms()
-        shared, _ = self._parts()
-        sums = ((total + norm) / self.mu.ball()) ** 2 / 4
-        return (sums + shared) / (self.dimension + 1)
 
     def covariance_matrix(self) -> list[list[arb]]:
         """Return the covariance of the sums and, last, the number of records."""

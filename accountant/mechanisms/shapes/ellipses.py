@@ -203,12 +203,9 @@ class EllipticalGaussian(GaussianNoise):
 
     def variances(self) -> list[arb]:
         """Return σ_j² = Δ_j·ΣΔ_i/μ²."""
-        factor = self._total() / self.mu.ball() ** 2
-        return [factor * entry.ball() for entry in self.sensitivities]
-
-    def mean_squared_error(self) -> arb:
-        """Return (ΣΔ_j)²/(dμ²)."""
-        return (self._total() / self.mu.ball()) ** 2 / self.dimension
+        entries = [entry.ball() for entry in self.sensitivities]
+        factor = sum(entries, start=arb(0)) / self.mu.ball() ** 2
+        return [factor * entry for entry in entries]
 
     def quantile(self, probability: ExactReal) -> arb:
         """Return the quantile of one coordinate if all sensitivities are equal, else raise."""
@@ -223,9 +220,6 @@ class EllipticalGaussian(GaussianNoise):
         """Draw the noise of `size` releases, an array of shape (size, d)."""
         deviations = [math.sqrt(float(entry)) for entry in self.variances()]
         return rng.normal(0.0, deviations, (size, self.dimension))
-
-    def _total(self) -> arb:
-        return sum((entry.ball() for entry in self.sensitivities), start=arb(0))
 
 
 # --- Gaussian noise of least variance for counts in disjoint groups -------------------------------

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-from fractions import Fraction
-from typing import Any
 
 from flint import arb
 
@@ -180,22 +178,10 @@ class MatrixVariateGaussian(GaussianNoise):
         """Return Σ_ii Ψ_jj row by row, or one entry if all are known to be equal."""
         rows = self.row_covariance.diagonal_entries()
         columns = self.column_covariance.diagonal_entries()
-        if len(rows) > 1:
-            columns = self._all(columns, self.column_covariance.dimension)
-        elif len(columns) > 1:
-            rows = self._all(rows, self.row_covariance.dimension)
+        if len(rows) > 1 or len(columns) > 1:  # one entry stands for all if they are equal
+            rows *= self.row_covariance.dimension // len(rows)
+            columns *= self.column_covariance.dimension // len(columns)
         return [ball(a * b) for a in rows for b in columns]
-
-    @staticmethod
-    def _all(entries: tuple[Any, ...], count: int) -> tuple[Any, ...]:
-        return entries * count if len(entries) == 1 else entries
-
-    def mean_squared_error(self) -> arb:
-        """Return tr Σ · tr Ψ/(MN)."""
-        rows = self.row_covariance.diagonal_entries()
-        columns = self.column_covariance.diagonal_entries()
-        total = sum(rows, Fraction(0)) * sum(columns, Fraction(0))
-        return ball(total / (len(rows) * len(columns)))
 
     def covariance_matrix(self) -> list[list[arb]]:
         """Return the Kronecker product Σ ⊗ Ψ; the entries of the matrix are numbered row by row."""

@@ -75,6 +75,7 @@ from dpassay.accountant.numbers.interval import ball
 from dpassay.accountant.numbers.precision import ctx
 from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
 from dpassay.accountant.pairs.gaussian import normal_cdf
+from dpassay.accountant.pairs.invert import hull
 from dpassay.accountant.release import sampling
 from dpassay.accountant.release.lattice import release_reports
 
@@ -335,33 +336,26 @@ class ClippedGaussianPair(MirroredPair):
         d, w = self.distance.ball(), self.width.ball()
         return (normal_cdf(d - w) / normal_cdf(-w)).log()
 
-    def _end(self, epsilon: ExactReal) -> arb:
-        """Return τ = max(d/2 − ε/d, d − w)."""
-        d, w = self.distance.ball(), self.width.ball()
-        return (d / 2 - epsilon.ball() / d).max(d - w)
-
     def excess(self, epsilon: ExactReal) -> arb:
         """Return Φ(τ) − e^ε Φ(τ − d), or 0 for ε beyond the largest loss."""
         tails = self.tails(epsilon)
         return (tails.p_above - epsilon.ball().exp() * tails.q_above).max(arb(0))
 
     def tails(self, epsilon: ExactReal) -> Tails:
-        """Return the masses on both sides of τ; none is above the largest loss."""
+        """Return the masses on both sides of τ = max(d/2 − ε/d, d − w).
+
+        None is above the largest loss.
+        """
         if epsilon.sign < 0:
             return self.tails(-epsilon).reflected
         beyond = epsilon.ball() - self.max_loss()
+        nothing = Tails(arb(0), arb(1), arb(0), arb(1))
         if beyond > 0:
-            return Tails(arb(0), arb(1), arb(0), arb(1))
-        d, end = self.distance.ball(), self._end(epsilon)
+            return nothing
+        d, w = self.distance.ball(), self.width.ball()
+        end = (d / 2 - epsilon.ball() / d).max(d - w)  # τ
         found = Tails(normal_cdf(end), normal_cdf(-end), normal_cdf(end - d), normal_cdf(d - end))
-        if beyond < 0:
-            return found
-        return Tails(
-            found.p_above.union(arb(0)),
-            found.p_below.union(arb(1)),
-            found.q_above.union(arb(0)),
-            found.q_below.union(arb(1)),
-        )
+        return found if beyond < 0 else hull(found, nothing)
 
 
 @declared
@@ -442,13 +436,6 @@ class Bounded(Mechanism, FiniteLaws):
     def _size(self) -> int:
         return math.floor(self._width) + 1
 
-    @property
-    def _shift(self) -> int:
-        """The sensitivity of integer noise, but at most the width of the range."""
-        noise = self.mechanism
-        assert isinstance(noise, (LogConcaveIntegers, IntegerNoise))
-        return min(noise.sensitivity, self._size - 1)
-
     def __hash__(self) -> int:
         """Return the hash of the arguments."""
         return hash((self.mechanism, self.lower, self.upper, self.how))
@@ -491,8 +478,9 @@ class Bounded(Mechanism, FiniteLaws):
     @property
     def _indices(self) -> list[int]:
         """The indices a·size + b of the pairs of answers lower + a, lower + b that are listed."""
-        size, farthest = self._size, self._shift
-        noise = self.mechanism
+        size, noise = self._size, self.mechanism
+        assert isinstance(noise, (LogConcaveIntegers, IntegerNoise))
+        farthest = min(noise.sensitivity, size - 1)
         if self.how == "wrap":
             steps = range(1, min(farthest, size // 2) + 1)
             if noise.is_symmetric:

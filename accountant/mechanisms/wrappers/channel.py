@@ -29,6 +29,7 @@ from dpassay.accountant.core.validate import (
     declared,
     integer,
     probabilities,
+    require_one_length,
 )
 from dpassay.accountant.errors import InvalidInputError, NotApplicableError, expected
 from dpassay.accountant.numbers import formula
@@ -36,7 +37,7 @@ from dpassay.accountant.numbers.exact import ExactReal, exact
 from dpassay.accountant.numbers.interval import ball, enclose
 from dpassay.accountant.numbers.precision import cached_property, ctx
 from dpassay.accountant.numbers.solve import fraction
-from dpassay.accountant.pairs.finite import Ends, FiniteLaws, FinitePair, Masses, hull, masses, over
+from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair, Masses, hull, masses, over
 from dpassay.accountant.release import sampling
 from dpassay.accountant.release.lattice import categories, release_integers, release_reports
 
@@ -123,7 +124,10 @@ class TableLaws(FiniteLaws):
         if (exact := self.rational_masses(index)) is not None:
             return exact
         with ctx.workprec(_BITS):
-            p, q = ([_ends_of(b) for b in law] for law in self.masses(index))
+            p, q = (
+                [(max(fraction(b.lower()), Fraction(0)), fraction(b.upper())) for b in law]
+                for law in self.masses(index)
+            )
         return masses(hull(over(p, q)))
 
     def exact_losses(self, index: int) -> Sequence[ExactReal | None]:
@@ -156,10 +160,6 @@ def _log_ratio(p: Entry, q: Entry) -> ExactReal | None:
     return None if exponent is None else ExactReal.of_quotient(exponent)
 
 
-def _ends_of(value: arb) -> Ends:
-    return max(fraction(value.lower()), Fraction(0)), fraction(value.upper())
-
-
 Rows: TypeAlias = tuple[tuple[Entry, ...], ...]
 Edges: TypeAlias = tuple[tuple[int, int], ...]
 _MOST_INPUTS = 100
@@ -181,10 +181,7 @@ class Stochastic(Field[Rows, Any]):
                 f"Expected {name} of 2 to {_MOST_INPUTS} rows, not {len(listed)}."
             )
         rows = tuple(law(f"{name}[{i}]", row) for i, row in enumerate(listed))
-        for i, row in enumerate(rows):
-            if len(row) != len(rows[0]):
-                size = f"to have {len(rows[0])} entries, as the first"
-                raise expected(f"{name}[{i}]", list(listed[i]), size)
+        require_one_length(name, rows, listed)
         return rows
 
 
@@ -521,10 +518,6 @@ class LocalReport(CategoryReport, ABC):
         """Return (p, q): the probability that a report contains the true, or a given other one."""
 
     @abstractmethod
-    def masses(self, index: int) -> tuple[list[arb], list[arb]]:
-        """Return the laws P and Q of the three outcomes that `outcomes` names."""
-
-    @abstractmethod
     def outputs(self, answer: Any, size: int, *, rng: Randomness) -> Array:
         """Draw `size` reports of a category: rows of k bits, 1 for each category in the set."""
 
@@ -692,7 +685,7 @@ class SubsetSelection(LocalReport):
     def set_size(self) -> int:
         """d, the size of the reported set."""
         k = self.categories
-        return self.size or max(1, nearest("size", lambda: k / (self.epsilon.ball().exp() + 1)))
+        return self.size or max(1, _nearest(lambda: k / (self.epsilon.ball().exp() + 1)))
 
     def chances(self) -> tuple[arb, arb]:
         """Return p and q = (d − p)/(k − 1)."""
@@ -735,10 +728,10 @@ def _coins(chance: Callable[[], arb], size: int, rng: Randomness) -> Array:
     return sampling.indices_by_inversion(lambda: [1 - chance()], size, rng=rng)
 
 
-def nearest(argument: str, value: Callable[[], arb]) -> int:
+def _nearest(value: Callable[[], arb]) -> int:
     """Return the nearest integer; raise InvalidInputError if the value is too large to round."""
     with ctx.workprec(_WHOLE_BITS):
         found = (value() + arb("0.5")).floor().unique_fmpz()
     if found is None:
-        raise expected(argument, None, "to be given", "Its default is too large for this epsilon.")
+        raise expected("size", None, "to be given", "Its default is too large for this epsilon.")
     return int(found)

@@ -52,10 +52,12 @@ from dpassay.accountant.pairs.between import Between
 from dpassay.accountant.pairs.finite import FiniteLaws, FinitePair
 from dpassay.accountant.pairs.gaussian import GaussianPair
 from dpassay.accountant.pairs.shuffling import ShuffledReports
-from dpassay.accountant.pairs.subsampled import GaussianMixturePair, mixture
+from dpassay.accountant.pairs.subsampled import GaussianMixturePair, mixture, subsampled
 from dpassay.accountant.release.lattice import categories
 
 # --- Poisson subsampling: each record is included independently with a fixed probability ----------
+
+_UNCHANGED = WorstCase.symmetric(FinitePair(Tabulated([1], [1]), 0), "No record is ever taken.")
 
 
 @declared
@@ -115,17 +117,14 @@ class PoissonSubsampled(OnChosenRecords):
         NotApplicableError
             Under replace-one, if the noise is not Gaussian.
         """
-        from dpassay.accountant.pairs.subsampled import subsampled
-
         if require(adjacency, self) is Adjacency.REPLACE_ONE:
-            return self._replaced()
+            return self._replaced(self._shift())
         inner = self.mechanism.worst_case(adjacency)
         q = self.sampling_prob
         if q.rational == 1:
             return inner
         if q.sign == 0:
-            same = FinitePair(Tabulated([1], [1]), 0)
-            return WorstCase.symmetric(same, "No record is ever taken.")
+            return _UNCHANGED
         return WorstCase(
             tuple(subsampled(pair, q, mixed_first=True) for pair in inner.remove),
             tuple(subsampled(pair, q, mixed_first=False) for pair in inner.add),
@@ -134,12 +133,11 @@ class PoissonSubsampled(OnChosenRecords):
             f"without other records. {inner.reason}",
         )
 
-    def _replaced(self) -> WorstCase:
+    def _replaced(self, mu: ExactReal) -> WorstCase:
         """Return the worst pair under replace-one."""
-        q, mu = self.sampling_prob.rational, self._shift()
+        q = self.sampling_prob.rational
         if q == 0:
-            same = FinitePair(Tabulated([1], [1]), 0)
-            return WorstCase.symmetric(same, "No record is ever taken.")
+            return _UNCHANGED
         if q is None:
             raise NotApplicableError(
                 f"Expected sampling_prob={self.sampling_prob} to be rational under replace-one. "
@@ -182,7 +180,7 @@ class PoissonSubsampled(OnChosenRecords):
     def exact_gaussian_mu(self, adjacency: Adjacency | None) -> ExactReal | None:
         """Return the mechanism's μ if q = 1, doubled under replace-one; else None."""
         if self.unchanged is not None and require(adjacency, self) is Adjacency.REPLACE_ONE:
-            return ExactReal.of_rational(2) * self._shift()
+            return self._shift().times(2)
         return super().exact_gaussian_mu(adjacency)
 
     def releases(self, value: ArrayLike, times: int, rng: Randomness) -> Array:
@@ -268,8 +266,6 @@ class SampledWithoutReplacement(OnChosenRecords):
 
         Raises AdjacencyError under add/remove. No relation means replace-one.
         """
-        from dpassay.accountant.pairs.subsampled import subsampled
-
         if adjacency is Adjacency.ADD_REMOVE:
             raise AdjacencyError(
                 "SampledWithoutReplacement has a fixed number of records: one is replaced, none "
@@ -381,8 +377,8 @@ class RandomAllocation(OnChosenRecords):
             )
         if self.unchanged is not None:
             return self.unchanged.worst_case(adjacency)
-        mu = self._mu()
-        if mu is None:
+        mu = self.mechanism.exact_gaussian_mu(Adjacency.ADD_REMOVE)
+        if mu is None:  # the noise is not Gaussian
             raise NotApplicableError(
                 f"RandomAllocation of {type(self.mechanism).__name__} is not known. Use Gaussian, "
                 "or PoissonSubsampled, which is another way to sample."
@@ -398,10 +394,6 @@ class RandomAllocation(OnChosenRecords):
             "same with mu added to one of them, chosen uniformly. A record that always moves its "
             "step by the full sensitivity attains it.",
         )
-
-    def _mu(self) -> ExactReal | None:
-        """Return μ of one step under add/remove, None if the noise is not Gaussian."""
-        return self.mechanism.exact_gaussian_mu(Adjacency.ADD_REMOVE)
 
     def _between(self, mu: ExactReal, adjacency: Adjacency | None) -> WorstCase:
         """Return lower and upper bounds for 1 < k < t."""
@@ -428,9 +420,7 @@ class RandomAllocation(OnChosenRecords):
     @property
     def only_alone(self) -> str:
         """Why it cannot be composed if 1 < k < t, where only bounds are known, else empty."""
-        if self.participations == self.steps:
-            return ""
-        if self.participations == 1:
+        if self.participations in (1, self.steps):
             return ""
         return (
             f"participations={self.participations} of steps={self.steps} is only known between two "
@@ -629,9 +619,7 @@ class Shuffled(Mechanism, FiniteLaws):
         if not self._is_listed:
             response = self.mechanism
             report = response if isinstance(response, LocalReport) else None
-            categories = 0
-            if isinstance(response, (RandomizedResponse, LocalReport)):
-                categories = response.categories
+            categories: int = getattr(response, "categories", 0)
             return WorstCase.symmetric(
                 ShuffledReports(
                     self._epsilon, categories, self.users, report, isinstance(response, Laplace)
@@ -718,8 +706,7 @@ class Shuffled(Mechanism, FiniteLaws):
                 "value", records.shape, f"to be {self.users} records", "One of each user."
             )
         counts = tuple(int((records == category).sum()) for category in range(self.dimension))
-        drawn = self.outputs(counts, times, rng=rng)
-        return drawn
+        return self.outputs(counts, times, rng=rng)
 
     def worst_answers(self) -> list[tuple[Any, Any]]:
         """Return the two datasets of every pair, as counts of users per category."""
@@ -771,8 +758,6 @@ def _power(shuffled: Shuffled, category: int, count: int, bits: int) -> arb_poly
 
 
 # --- Gaussian noise on a sum with a random contribution of each record ----------------------------
-
-_ZERO, _TWO = ExactReal.of_rational(0), ExactReal.of_rational(2)
 
 
 @declared
@@ -847,7 +832,7 @@ class MixtureOfGaussians(GaussianNoise):
                 "In each case the two laws lie at most its sensitivity from the one with neither "
                 "record; opposite shifts are worst, and attained without other records.",
             )
-        pair = GaussianMixturePair(moved, ((Fraction(1), _ZERO),))
+        pair = GaussianMixturePair(moved, ((Fraction(1), ExactReal.of_rational(0)),))
         return WorstCase(
             (pair,),
             (pair.reverse(),),
@@ -865,7 +850,7 @@ class MixtureOfGaussians(GaussianNoise):
         return simple.exact_gaussian_mu(adjacency)
 
     def _replaced(self, simple: Gaussian) -> Gaussian:
-        return Gaussian(self.standard_deviation, _TWO * simple.l2_sensitivity)
+        return Gaussian(self.standard_deviation, simple.l2_sensitivity.times(2))
 
     def _simple(self) -> Mechanism | None:
         """Return the equal Gaussian or PoissonSubsampled mechanism, None if there is none."""

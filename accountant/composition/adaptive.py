@@ -246,9 +246,9 @@ def sequences(product: Product) -> Iterator[Product]:
     Otherwise the releases of each family have one pair throughout, or two pairs in equal shares.
     """
     families = _families(product)
-    choices = [list(_splits(len(family), count)) for family, count in families]
-    if math.prod(map(len, choices)) > MOST_SEQUENCES:
-        choices = [list(_even_splits(family, count)) for family, count in families]
+    ways = math.prod(math.comb(count + len(family) - 1, count) for family, count in families)
+    share = _splits if ways <= MOST_SEQUENCES else _even_splits
+    choices = [share(family, count) for family, count in families]
     for chosen in itertools.islice(itertools.product(*choices), MOST_SEQUENCES):
         found: dict[Pair, int] = {}
         for (family, _), split in zip(families, chosen, strict=True):
@@ -258,18 +258,15 @@ def sequences(product: Product) -> Iterator[Product]:
         yield Product(tuple(found.items()), GRID)
 
 
-def _splits(kinds: int, count: int) -> Iterator[tuple[int, ...]]:
-    """Yield every way to share `count` releases among the kinds, or dummies if these are many."""
-    ways = math.comb(count + kinds - 1, kinds - 1)
-    if ways > MOST_SEQUENCES:
-        yield from itertools.repeat((), MOST_SEQUENCES + 1)
-        return
-    for bars in itertools.combinations(range(count + kinds - 1), kinds - 1):
-        ends = (-1, *bars, count + kinds - 1)
-        yield tuple(b - a - 1 for a, b in itertools.pairwise(ends))
+def _splits(family: Family, count: int) -> Iterator[tuple[int, ...]]:
+    """Yield every way to share `count` releases among the pairs of a family."""
+    places = count + len(family) - 1
+    for bars in itertools.combinations(range(places), len(family) - 1):
+        yield tuple(b - a - 1 for a, b in itertools.pairwise((-1, *bars, places)))
 
 
 def _even_splits(family: Family, count: int) -> Iterator[tuple[int, ...]]:
+    """Yield shares of one pair only, and equal shares of two pairs."""
     kinds, listed = len(family), tables(family)
     best = range(kinds) if listed is None else by_size(listed)[:_LARGEST]
     for kind in best:

@@ -128,7 +128,8 @@ def tradeoff(product: Product, level: ExactReal, width: Fraction, *, power: bool
             low, high = _bounds(z, [known[point] for point in points])
             if power:
                 low, high = 1 - high, 1 - low
-            return _both(found, Interval.between(low, high))
+            reached = Interval.between(low, high)
+            return Interval(max(found.lower, reached.lower), min(found.upper, reached.upper))
 
     for _ in range(_ATTEMPTS):
         if abs(epsilon - made) > abs(made) / 8:  # the bounds of a grid get worse so far away
@@ -180,7 +181,7 @@ def _start(
         room = _ROOM_OF_SADDLE / fall
         return _between(rough, alpha, (start - room, start + room), ends, found=start)
     if _has_bounds(product):
-        start = lattice.start(product, math.log(alpha))
+        start = lattice.guess(product, math.log(alpha))
         room = 2 * abs(start) + _CLOSE
         return _between(rough, alpha, (start - room, start + room), ends)
     try:
@@ -271,10 +272,6 @@ def _bounds(z: list[arb], g: list[arb]) -> tuple[arb, arb]:
     return low, high.min(arb(1))
 
 
-def _both(one: Interval, other: Interval) -> Interval:
-    return Interval(max(one.lower, other.lower), min(one.upper, other.upper))
-
-
 def _values(product: Product, wanted: float, size: float) -> Callable[[float], Values]:
     """Return a function of a point that returns H near it, to about the absolute width `wanted`.
 
@@ -285,7 +282,7 @@ def _values(product: Product, wanted: float, size: float) -> Callable[[float], V
     if not isinstance(product.engine, Grid):
         values = _to_width(product, Fraction(relative))
         return lambda _: values
-    furthest = lattice.start(product, math.log(wanted) / 2)
+    furthest = lattice.guess(product, math.log(wanted) / 2)
     most = min(product.engine.most or _MOST_POINTS, _MOST_POINTS)
     return lambda place: lattice.values_near(product, min(place, furthest), relative, most)
 

@@ -369,8 +369,8 @@ _SUM_ROOM = 1.001
 """Factor that covers the rounding of error bounds."""
 _LOWEST = 1e-280
 """Added to bounds to cover underflow."""
-_SUM_PRECISION = 128
-"""Precision, in bits, of the ball arithmetic that scales the float sums."""
+_PRECISION = 192
+"""Precision, in bits, of the ball arithmetic; its rounding is far below that of the float sums."""
 _CERTAIN = 1e-9
 """Far more than the rounding error of the logarithm of a moment, per factor."""
 _CLOSE = -20.0
@@ -441,7 +441,7 @@ class TiltedSum:
     def above(self, epsilon: arb) -> arb:
         """Return an upper bound on m_∞ + Σ m(x)(1 − e^{ε−x})⁺; +∞ if there is none."""
         found, wrong = self._weighted(epsilon)
-        with ctx.workprec(_SUM_PRECISION):
+        with ctx.workprec(_PRECISION):
             all_seen = ball(self.origin) <= epsilon  # else masses below the window contribute too
         missing = self.outside[1] if all_seen else sum(self.outside)
         total = found + wrong + self.frame.peak * (self.lost + missing) * _SUM_ROOM + _LOWEST
@@ -457,7 +457,7 @@ class TiltedSum:
     def _weighted(self, epsilon: arb) -> tuple[float, float]:
         """Return Σ a w and a bound on its error from the transforms, from y and from rounding."""
         h, points = self.frame.step, self.frame.points
-        with ctx.workprec(_SUM_PRECISION):
+        with ctx.workprec(_PRECISION):
             nearest = float((ball(self.origin) - epsilon).mid())
             radius = float(epsilon.rad())
         first = max(0, math.floor(-nearest / h) + 1)
@@ -524,7 +524,7 @@ class TiltedSum:
         return found
 
     def _scaled(self, total: float, epsilon: arb) -> arb:
-        with ctx.workprec(_SUM_PRECISION):
+        with ctx.workprec(_PRECISION):
             log = self.log_scale - arb(self.frame.tilt) * (epsilon - ball(self.start))
             return self.infinity + arb(total) * log.exp()
 
@@ -560,7 +560,7 @@ def compose(laws: Sequence[tuple[GridLaw, int]], frame: Frame) -> TiltedSum | No
     lost = math.expm1(min(sum(p.count * math.log1p(p.error) for p in parts), _LARGEST))
     lost *= math.exp(min(sum(p.count * max(math.log(p.mass), 0.0) for p in parts), _LARGEST))
     mass = math.exp(min(sum(p.count * math.log(p.mass) for p in parts), _LARGEST)) * _SUM_ROOM
-    with ctx.workprec(_SUM_PRECISION):
+    with ctx.workprec(_PRECISION):
         start = sum((p.count * Fraction(p.law.origin) for p in parts), start=Fraction(0))
         offset = math.floor((Fraction(frame.low) - start) / Fraction(frame.step))
         origin = start + offset * Fraction(frame.step)
@@ -604,9 +604,7 @@ def _felt(parts: Sequence[_Part], points: int) -> int:
 
 
 def _roots(power: int, kept: int, points: int) -> NDArray[np.complex128]:
-    """Return e^{iθ_k·power}, θ_k = 2πk/N, for k < kept: many of them as products of two roots."""
-    if kept <= _FEW:
-        return _turned(power, kept, points)
+    """Return e^{iθ_k·power}, θ_k = 2πk/N, for k < kept, as products of two roots."""
     width = math.isqrt(kept - 1) + 1
     near, far = _turned(power, width, points), _turned(power * width, -(-kept // width), points)
     found: NDArray[np.complex128] = np.multiply.outer(far, near).ravel()[:kept]
@@ -906,15 +904,11 @@ class Sketch:
         )
 
     def tilt(self, epsilon: float) -> float:
-        """Return the s > 0 at which M(s) e^{−sε} s^s/(1 + s)^{1+s} is nearly least."""
-        return self._root(lambda s, mean: mean - epsilon - math.log1p(1 / s))
-
-    def _root(self, slope: Callable[[float, float], float]) -> float:
-        """Return a power of `_TILTS` near the s at which an increasing slope(s, K'(s)) is 0."""
+        """Return the power s of `_TILTS` at which M(s) e^{−sε} s^s/(1 + s)^{1+s} is about least."""
 
         def is_past(power: int) -> bool:
             s = _TILTS**power
-            return slope(s, self.cumulants(s)[1]) > 0
+            return self.cumulants(s)[1] > epsilon + math.log1p(1 / s)
 
         low, high = -60, 60  # powers of _TILTS
         return float(_TILTS ** (low + bisect.bisect_left(range(low + 1, high), True, key=is_past)))
@@ -1214,13 +1208,6 @@ def _ceiling(releases: tuple[tuple[Release, int], ...], epsilon: float) -> float
     return ceiling if ceiling > 0 else math.inf
 
 
-def guess(releases: tuple[tuple[Release, int], ...], log_delta: float) -> float:
-    """Return a float estimate of the root of H(ε) = δ."""
-    wanted = log_delta - _GUESSED
-    log_mass = _SHALLOW if wanted >= _SHALLOW else 8.0 * math.floor(wanted / 8.0)
-    return sketch(releases, max(log_mass, -_FARTHEST)).guess(log_delta)
-
-
 # --- Bounds of a product on a grid: upper and lower bounds on H(ε), and their inverse ε(δ) --------
 # *Large losses.* Let B_i be the event that the loss of a release of kind i exceeds the last point
 # of its grid, A = 1 − Π (1 − P(B_i))^{k_i} and B = 1 − Π (1 − Q(B_i))^{k_i}. Statement: the
@@ -1249,8 +1236,6 @@ T = TypeVar("T")
 LEAST, MOST, ALONE = 1 << 12, 1 << 21, 1 << 22
 """Numbers of grid points: at first, at most, and at most for releases of one kind. Sums on 2^21
 points take about a second per ten kinds of releases."""
-_PRECISION = 192
-"""Precision, in bits, of the ball arithmetic; its rounding is far below that of the float sums."""
 _ROOM = 1e-14
 """Covers the rounding of losses to floats."""
 _STEPS = 40
@@ -1608,9 +1593,11 @@ def _releases(product: Product) -> Releases:
     return releases(product.factors)
 
 
-def start(product: Product, log_delta: float) -> float:
+def guess(product: Product, log_delta: float) -> float:
     """Return a float estimate of the root of H(ε) = δ."""
-    return guess(_releases(product), log_delta)
+    wanted = log_delta - _GUESSED
+    log_mass = _SHALLOW if wanted >= _SHALLOW else 8.0 * math.floor(wanted / 8.0)
+    return sketch(_releases(product), max(log_mass, -_FARTHEST)).guess(log_delta)
 
 
 def estimate(product: Product, log_delta: float) -> float:
@@ -1618,7 +1605,7 @@ def estimate(product: Product, log_delta: float) -> float:
 
     If a law fails in floats, the upper one fails last.
     """
-    at, delta = start(product, log_delta), arb(log_delta).exp()
+    at, delta = guess(product, log_delta), arb(log_delta).exp()
     for points in POINTS[:2]:
         found = bracket(plan_near(_releases(product), at), points)
         high = crossing(found, delta, at, above=True, settled=_NEARLY)
@@ -1683,9 +1670,9 @@ def _above(product: Product, epsilon: float, share: float) -> float:
 def bracket_root(product: Product, delta: ExactReal, points: int, *, above: bool) -> Fraction:
     """Return a point near ε(δ) at which H is certainly at most δ or, unless `above`, at least δ."""
     note("grid")
-    kinds, target = _releases(product), delta.ball()
-    start = guess(kinds, float(target.log()))
-    grid = bracket(plan_near(kinds, start), points)
+    target = delta.ball()
+    start = guess(product, float(target.log()))
+    grid = bracket(plan_near(_releases(product), start), points)
     found = crossing(grid, target, start, above=above, settled=SETTLED)
     if found is None:
         raise UndecidedError(_NO_ROOT)
@@ -1716,7 +1703,7 @@ def refuse_fine_width(product: Product, epsilon: ExactReal) -> None:
     """
     lower, upper = bracket_bounds(product, epsilon, POINTS[0])
     if not upper < 2 * lower:
-        shown = _ends((lower, upper))
+        shown = Interval.between(lower, upper)
         raise UndecidedError(
             f"Reached delta in [{shown.lower:.8g}, {shown.upper:.8g}] on a grid of "
             f"{POINTS[0]} points; contours, which are more accurate, are too long here. Ask for a "
@@ -1750,11 +1737,6 @@ def _refined(  # noqa: PLR0917
         reached=reached,
         interval=known,
     )
-
-
-def _ends(bounds: tuple[arb, arb]) -> Interval:
-    low = Interval.of_ball(bounds[0].lower().max(arb(0)), _DIGITS).lower
-    return Interval(low, Interval.of_ball(bounds[1].upper(), _DIGITS).upper)
 
 
 def between(found: Ends) -> Interval | None:
@@ -1866,7 +1848,7 @@ class Grid(Engine):
             width,
             float(wanted) * _BRACKET_ROOM,
             "delta",
-            _ends,
+            lambda known: Interval.between(*known),
             self.most or _most(product),
         )
         return lower.union(upper)
@@ -1889,7 +1871,7 @@ class Grid(Engine):
         largest = _near_largest(product, target)
         if (answer := between(largest)) and relative_gap(largest) <= wanted:
             return answer
-        at = guess(kinds, float(target.log())) if start is None else start
+        at = guess(product, float(target.log())) if start is None else start
         chosen, near_by = plan_near(kinds, at), _NEAR_BY
 
         def ends(found: Bracket) -> Ends:

@@ -801,18 +801,13 @@ def _scale(found: Law, size: float) -> float:
     """Return about the width of the density; it only guides the choice of cells."""
     x = np.sinh(np.linspace(-30, 30, 4001))
     most = 0.0
-    for i, part in enumerate(found.pieces.parts):
-        here = x[_inside(found, i, x)]
+    for part in found.pieces.parts:
+        low = -np.inf if part.low is None else number_ends(part.low.high)[1]
+        high = np.inf if part.high is None else number_ends(part.high.low)[0]
+        here = x[(x >= low) & (x <= high)]
         if len(here) and not part.is_zero:
             most = max(most, float(np.max(Ranges(here, here, part.known)(part.tree)[0])))
     return size / most if most > 0 else 1.0
-
-
-def _inside(found: Law, i: int, x: Array) -> Array:
-    part = found.pieces.parts[i]
-    low = -np.inf if part.low is None else number_ends(part.low.high)[1]
-    high = np.inf if part.high is None else number_ends(part.high.low)[0]
-    return (x >= low) & (x <= high)
 
 
 def _cells(

@@ -475,7 +475,7 @@ def _listed(
 
     Outcomes that are not listed have a bounded share of M(c), which is an error at every s.
     """
-    rule = part.tilted(c).rule
+    rule = part.tilted(c)
     whole = rule.total()
     likeliest = max(range(len(rule.weights)), key=lambda i: float(rule.weights[i].mid()))
     known = rule.losses[likeliest]

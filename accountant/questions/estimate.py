@@ -61,8 +61,8 @@ from dpassay.accountant.questions.profile import enclosed, reached, usual
 if TYPE_CHECKING:
     from dpassay.accountant.reference import Reference
 
-    FloatFormsFloats: TypeAlias = NDArray[np.float64]
-    Floats: TypeAlias = "Estimate | NDArray[np.float64]"
+    Floats: TypeAlias = NDArray[np.float64]
+    Estimates: TypeAlias = "Estimate | Floats"
     Points: TypeAlias = ArrayLike | Number
 
 
@@ -87,10 +87,10 @@ memory."""
 class Forms:
     """Float functions of one pair; `fourier.estimates.FloatCurve` defines them."""
 
-    delta: Callable[[FloatFormsFloats], Share]
-    epsilon: Callable[[FloatFormsFloats], FloatFormsFloats]
-    power: Callable[[FloatFormsFloats], Share]
-    tail_of_p: Callable[[FloatFormsFloats], Share]
+    delta: Callable[[Floats], Share]
+    epsilon: Callable[[Floats], Floats]
+    power: Callable[[Floats], Share]
+    tail_of_p: Callable[[Floats], Share]
 
 
 def forms(pair: Pair) -> Forms | None:
@@ -111,7 +111,7 @@ def _float(value: arb) -> float:
     return float(value.mid())
 
 
-def _known(value: FloatFormsFloats, error: FloatFormsFloats) -> FloatFormsFloats:
+def _known(value: Floats, error: Floats) -> Floats:
     """Return the values, with NaN for those whose error is too large."""
     return np.where(error <= _ALLOWED * np.maximum(1.0, np.abs(value)), value, math.nan)
 
@@ -123,7 +123,7 @@ class _Gaussian(Forms):
     def __init__(self, mu: float) -> None:
         self._mu = mu
 
-    def delta(self, epsilon: FloatFormsFloats) -> Share:
+    def delta(self, epsilon: Floats) -> Share:
         """Return H(ε), by R for x > 0 and by normal tails for x ≤ 0."""
         far = epsilon > 0.5 * self._mu**2
         if far.all():
@@ -135,7 +135,7 @@ class _Gaussian(Forms):
                 log[side], slope[side] = ask(epsilon[side])
         return Share(log, slope=slope)
 
-    def _far(self, epsilon: FloatFormsFloats) -> tuple[FloatFormsFloats, FloatFormsFloats]:
+    def _far(self, epsilon: Floats) -> tuple[Floats, Floats]:
         from scipy.special import erfcx  # slow to import
 
         root, cut, half = math.sqrt(0.5), epsilon / self._mu, 0.5 * self._mu
@@ -146,7 +146,7 @@ class _Gaussian(Forms):
         error = _UNIT * (4 * (one + other) / less + x * (cut + half))
         return _known(log, error), -other / less
 
-    def _near(self, epsilon: FloatFormsFloats) -> tuple[FloatFormsFloats, FloatFormsFloats]:
+    def _near(self, epsilon: Floats) -> tuple[Floats, Floats]:
         from scipy.special import log_ndtr
 
         cut, half = epsilon / self._mu, 0.5 * self._mu
@@ -157,7 +157,7 @@ class _Gaussian(Forms):
         error = _UNIT * (8 * np.exp(first - log) + np.abs(x) * (np.abs(cut) + half))
         return _known(log, error), -np.exp(second - log)
 
-    def epsilon(self, log_delta: FloatFormsFloats) -> FloatFormsFloats:
+    def epsilon(self, log_delta: Floats) -> Floats:
         """Return ε by Newton's method from the right; as ln H is concave, it is monotone."""
         known = np.clip(log_delta, -1e300, -1e-300)
         at = self._mu**2 / 2 + self._mu * np.sqrt(-2 * known)
@@ -171,14 +171,14 @@ class _Gaussian(Forms):
         ends = np.where(log_delta == 0, -math.inf, math.inf)
         return np.where((log_delta == 0) | (log_delta == -math.inf), ends, at)
 
-    def power(self, alpha: FloatFormsFloats) -> Share:
+    def power(self, alpha: Floats) -> Share:
         """Return Φ(Φ⁻¹(α) + μ)."""
         from scipy.special import log_ndtr, ndtri
 
         at = ndtri(alpha) + self._mu
         return Share(log_ndtr(at), log_ndtr(-at))
 
-    def tail_of_p(self, loss: FloatFormsFloats) -> Share:
+    def tail_of_p(self, loss: Floats) -> Share:
         """Return Φ(μ/2 − l/μ)."""
         from scipy.special import log_ndtr
 
@@ -193,7 +193,7 @@ class _Laplace(Forms):
     def __init__(self, distance: float) -> None:
         self._t = distance
 
-    def delta(self, epsilon: FloatFormsFloats) -> Share:
+    def delta(self, epsilon: Floats) -> Share:
         """Return H(ε): 1 − e^ε for ε < −t, 1 − e^{(ε−t)/2} for −t ≤ ε < t, and 0 for ε ≥ t."""
         t = self._t
         rest = np.minimum(np.where(epsilon >= -t, 0.5 * (epsilon - t), epsilon), 0.0)
@@ -202,12 +202,12 @@ class _Laplace(Forms):
         slope = np.where(rest < 0, -share * np.exp(rest - log), -math.inf)
         return Share(self._sharp(log, np.abs(epsilon - t)), slope=slope)
 
-    def epsilon(self, log_delta: FloatFormsFloats) -> FloatFormsFloats:
+    def epsilon(self, log_delta: Floats) -> Floats:
         """Return the larger of t + 2 ln(1 − δ) and ln(1 − δ)."""
         rest = log_of_rest(log_delta)
         return np.maximum(self._t + 2 * rest, rest)
 
-    def power(self, alpha: FloatFormsFloats) -> Share:
+    def power(self, alpha: Floats) -> Share:
         """Return the power: e^t α, 1 − e^{−t}/(4α) or 1 − e^{−t}(1 − α), by increasing α."""
         t, low = self._t, 0.5 * math.exp(-self._t)
         middle = -t - np.log(4 * np.clip(alpha, low, 0.5))
@@ -216,7 +216,7 @@ class _Laplace(Forms):
         log = np.where(alpha < low, steep, log_of_rest(rest))
         return Share(log, np.where(alpha < low, np.log1p(-np.exp(steep)), rest))
 
-    def tail_of_p(self, loss: FloatFormsFloats) -> Share:
+    def tail_of_p(self, loss: Floats) -> Share:
         """Return P(L > l): 1 − e^{(l−t)/2}/2 between the atoms of L at ±t."""
         t = self._t
         rest = 0.5 * (np.clip(loss, -t, t) - t) - math.log(2)
@@ -225,7 +225,7 @@ class _Laplace(Forms):
         edge = np.minimum(np.abs(loss - t), np.abs(loss + t))
         return Share(self._sharp(log, edge), self._sharp(complement, edge))
 
-    def _sharp(self, value: FloatFormsFloats, distance: FloatFormsFloats) -> FloatFormsFloats:
+    def _sharp(self, value: Floats, distance: Floats) -> Floats:
         """Return the values, with NaN so near to a corner that the rounding of t matters."""
         return np.where(distance * _ALLOWED >= self._t * _UNIT, value, math.nan)
 
@@ -240,7 +240,7 @@ class _Finite(Forms):
         self._above = [np.append(0.0, np.cumsum(each)) for each in (self._p, self._q)]
         self._below = [np.append(np.cumsum(each[::-1])[::-1], 0.0) for each in (self._p, self._q)]
 
-    def delta(self, epsilon: FloatFormsFloats) -> Share:
+    def delta(self, epsilon: Floats) -> Share:
         """Return Σ p (1 − e^{ε−L}) over the losses above ε."""
         away = epsilon[:, None] - self._losses
         above = away < 0
@@ -256,11 +256,11 @@ class _Finite(Forms):
         sure = _known(log, error) if self._losses.size else log
         return Share(np.where(edge & (total < 1e-3), math.nan, sure), slope=slope)
 
-    def epsilon(self, log_delta: FloatFormsFloats) -> FloatFormsFloats:
+    def epsilon(self, log_delta: Floats) -> Floats:
         """Return NaN: the inverse jumps at corners, which need exact arithmetic."""
         return np.full_like(log_delta, math.nan)
 
-    def power(self, alpha: FloatFormsFloats) -> Share:
+    def power(self, alpha: Floats) -> Share:
         """Return the largest power: reject outcomes by decreasing loss, the last one partly."""
         p, q = self._above
         place = np.clip(np.searchsorted(q, alpha, side="right") - 1, 0, len(self._p) - 1)
@@ -273,7 +273,7 @@ class _Finite(Forms):
         first = np.where((rest < 1e-9) | (power < 1e-9) | edge, math.nan, 0.0)
         return Share(np.log(power) + first, np.log(rest) + first)
 
-    def tail_of_p(self, loss: FloatFormsFloats) -> Share:
+    def tail_of_p(self, loss: Floats) -> Share:
         """Return P(L > l) = Σ p over the losses above l."""
         above = loss[:, None] < self._losses
         edge = np.abs(loss[:, None] - self._losses).min(axis=1) < 1e-12 * (1 + np.abs(loss))
@@ -314,18 +314,6 @@ class Estimate(float):
         """Return an estimate with the error of the float engine."""
         return Estimate(value, _ERROR * abs(value) if math.isfinite(value) else 0.0)
 
-    @staticmethod
-    def middle(found: Interval) -> Estimate:
-        """Return the midpoint of an enclosure, or its finite end if the other end is infinite."""
-        low, high = found.lower, found.upper
-        if low.is_finite() and high.is_finite():
-            digits = decimal_context(100, ROUND_HALF_EVEN)  # avoids writing out 1e-1000000000
-            value = float(digits.divide(digits.add(low, high), 2))
-            half = float(digits.divide(digits.subtract(high, low), 2))
-            return Estimate(value, half + _ROUNDING * abs(value))
-        value = float(low if low == high or low.is_finite() else high)
-        return Estimate(value, 0.0 if low == high else math.inf)
-
     def through(self, function: Callable[[float], float]) -> Estimate:
         """Return a monotone function of the number, with the error at the ends of its range."""
         value = function(float(self))
@@ -348,7 +336,7 @@ class Asked(TypedDict, total=False):
     (`dpassay.accountant.reference`)."""
 
 
-def estimate_delta(mechanism: Mechanism, epsilon: Points, **asked: Unpack[Asked]) -> Floats:
+def estimate_delta(mechanism: Mechanism, epsilon: Points, **asked: Unpack[Asked]) -> Estimates:
     """Estimate δ(ε); 0 if it is below the smallest float.
 
     Parameters
@@ -370,7 +358,7 @@ def estimate_delta(mechanism: Mechanism, epsilon: Points, **asked: Unpack[Asked]
     )
 
 
-def estimate_log_delta(mechanism: Mechanism, epsilon: Points, **asked: Unpack[Asked]) -> Floats:
+def estimate_log_delta(mechanism: Mechanism, epsilon: Points, **asked: Unpack[Asked]) -> Estimates:
     """Estimate ln δ(ε), also below −1e5; −∞ if δ(ε) = 0. Arguments as for `estimate_delta`."""
     return _estimates(
         mechanism,
@@ -381,7 +369,7 @@ def estimate_log_delta(mechanism: Mechanism, epsilon: Points, **asked: Unpack[As
     )
 
 
-def estimate_slope(mechanism: Mechanism, epsilon: Points, **asked: Unpack[Asked]) -> Floats:
+def estimate_slope(mechanism: Mechanism, epsilon: Points, **asked: Unpack[Asked]) -> Estimates:
     """Estimate d ln δ/dε = −e^ε Q(L > ε)/δ(ε) for the pair with the largest δ.
 
     At a kink it is the right derivative; it is −∞ if δ = 0. Arguments as for `estimate_delta`.
@@ -395,7 +383,7 @@ def estimate_epsilon(
     *,
     log_delta: Points | None = None,
     **asked: Unpack[Asked],
-) -> Floats:
+) -> Estimates:
     """Estimate ε(δ) for δ in [0, 1], or given ln δ ≤ 0, which may be below that of any float.
 
     It is +∞, 0 or the largest loss in the same cases as
@@ -429,7 +417,7 @@ def estimate_epsilon(
     )
 
 
-def estimate_beta(mechanism: Mechanism, alpha: Points, **asked: Unpack[Asked]) -> Floats:
+def estimate_beta(mechanism: Mechanism, alpha: Points, **asked: Unpack[Asked]) -> Estimates:
     """Estimate β(α), the least type II error at type I error α in [0, 1].
 
     It is P(L ≤ ε) at the ε with Q(L > ε) = α. Other arguments as for `estimate_delta`.
@@ -444,7 +432,7 @@ def estimate_beta(mechanism: Mechanism, alpha: Points, **asked: Unpack[Asked]) -
     )
 
 
-def estimate_power(mechanism: Mechanism, alpha: Points, **asked: Unpack[Asked]) -> Floats:
+def estimate_power(mechanism: Mechanism, alpha: Points, **asked: Unpack[Asked]) -> Estimates:
     """Estimate 1 − β(α), the largest true positive rate at the false positive rate α in [0, 1]."""
     return _estimates(
         mechanism,
@@ -457,7 +445,7 @@ def estimate_power(mechanism: Mechanism, alpha: Points, **asked: Unpack[Asked]) 
 
 def estimate_log_loss_survival(
     mechanism: Mechanism, loss: Points, **asked: Unpack[Asked]
-) -> Floats:
+) -> Estimates:
     """Estimate ln P(L > loss), the logarithm of `guarantees.loss_survival`.
 
     The direction is REMOVE by default.
@@ -472,7 +460,7 @@ def estimate_log_loss_survival(
     )
 
 
-def estimate_log_loss_cdf(mechanism: Mechanism, loss: Points, **asked: Unpack[Asked]) -> Floats:
+def estimate_log_loss_cdf(mechanism: Mechanism, loss: Points, **asked: Unpack[Asked]) -> Estimates:
     """Estimate ln P(L ≤ loss), the logarithm of `guarantees.loss_cdf`.
 
     The direction is REMOVE by default.
@@ -557,7 +545,10 @@ class _Enclosures:
 
 
 def _middle(found: Interval) -> Estimate:
-    """Return the midpoint; raise UndecidedError if less than three digits of it are known."""
+    """Return the midpoint of an enclosure, or its finite end if the other end is infinite.
+
+    Raises UndecidedError if less than three digits of it are known.
+    """
     low, high, width = found.lower, found.upper, found.relative_width
     if float(low) != float(high) and (width is None or width > 2 * _LEAST_KNOWN):
         raise UndecidedError(
@@ -565,17 +556,23 @@ def _middle(found: Interval) -> Estimate:
             "of it are known. Ask for the enclosure: the same question without estimate_.",
             interval=found,
         )
-    return Estimate.middle(found)
+    if low.is_finite() and high.is_finite():
+        digits = decimal_context(100, ROUND_HALF_EVEN)  # avoids writing out 1e-1000000000
+        value = float(digits.divide(digits.add(low, high), 2))
+        half = float(digits.divide(digits.subtract(high, low), 2))
+        return Estimate(value, half + _ROUNDING * abs(value))
+    value = float(low if low == high or low.is_finite() else high)
+    return Estimate(value, 0.0 if low == high else math.inf)
 
 
 def _estimates(  # noqa: PLR0917  # the last three are one question in three ways
     mechanism: Mechanism,
-    points: NDArray[np.float64],
+    points: Floats,
     asked: Asked,
     by_floats: Callable[[Sequence[Any], Any], Any],
     by_enclosures: Callable[[_Enclosures, float], Estimate],
     by_definition: Callable[[Reference, float], float] | None = None,
-) -> Floats:
+) -> Estimates:
     """Return an estimate at a point, or floats at an array of points.
 
     The values come from the float engine if it has them to enough digits, else from enclosures. On
@@ -589,7 +586,7 @@ def _estimates(  # noqa: PLR0917  # the last three are one question in three way
         serves = "mpmath, for delta, epsilon and beta" if by_definition is None else "mpmath"
         raise expected("method", method, f"to be auto or {serves}")
 
-    def ask(known: _Enclosures, at: NDArray[np.float64]) -> Floats:
+    def ask(known: _Enclosures, at: Floats) -> Estimates:
         if method == "mpmath" and by_definition is not None:
             from dpassay.accountant.reference import Reference
 
@@ -625,9 +622,9 @@ def _estimates(  # noqa: PLR0917  # the last three are one question in three way
 
 def _by_forms(
     found: Sequence[Forms | Runs],
-    points: NDArray[np.float64],
+    points: Floats,
     by_floats: Callable[[Sequence[Any], Any], Any],
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the values of functions of arrays at points; NaN where there are none."""
     if not found:
         return np.full(points.shape, math.nan)
@@ -637,10 +634,10 @@ def _by_forms(
 
 def _estimated(
     known: _Enclosures,
-    points: NDArray[np.float64],
+    points: Floats,
     by_floats: Callable[[Sequence[Any], Any], Any],
     by_enclosures: Callable[[_Enclosures, float], Estimate],
-) -> Floats:
+) -> Estimates:
     """Return the values for one mechanism, at a point or an array of points."""
 
     def ask(at: float) -> Estimate:
@@ -684,7 +681,7 @@ def _slope(curves: Sequence[Any], epsilon: Any) -> Any:
 
 def _read(
     name: str, value: Points | None, least: float = -math.inf, largest: float = math.inf
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the points as floats; raise InvalidInputError if one is outside [least, largest].
 
     Without limits all points must be finite.

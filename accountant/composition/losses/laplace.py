@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, final
@@ -52,25 +51,16 @@ def finite_list(pair: Pair) -> FinitePair | None:
     return small if any(both) else None
 
 
-@final
-@dataclass(frozen=True)
-class Tilted:
-    """The outcomes that matter on a line Re z = c, their losses and their terms p e^{cl}."""
-
-    outcomes: Sequence[int]
-    rule: Quadrature
-
-
 class Listed(Moments):
     """M(z) = Σ p e^{zl} over all outcomes, or over those that matter."""
 
     @abstractmethod
-    def tilted(self, c: Fraction) -> Tilted:
-        """Return the terms of M(c), and a bound on the terms left out."""
+    def tilted(self, c: Fraction) -> Quadrature:
+        """Return the losses, the terms p e^{cl} of M(c), and a bound on the terms left out."""
 
     def value(self, c: Fraction) -> arb:
         """Return the sum."""
-        return self.tilted(c).rule.total()
+        return self.tilted(c).total()
 
 
 @final
@@ -80,12 +70,12 @@ class ListTransform(Listed):
 
     pair: FinitePair
 
-    def tilted(self, c: Fraction) -> Tilted:
+    def tilted(self, c: Fraction) -> Quadrature:
         """Return all terms."""
         losses, p = _values(self.pair, ctx.prec)
         tilt = ball(c)
         weights = tuple(mass * (tilt * loss).exp() for mass, loss in zip(p, losses, strict=True))
-        return Tilted(range(len(p)), Quadrature(losses, weights, arb(0)))
+        return Quadrature(losses, weights, arb(0))
 
     def estimate(self) -> FloatMoments:
         """Return the sums in floats."""
@@ -109,7 +99,7 @@ class DiscreteGaussianTransform(Listed):
         """Return an R such that the terms beyond it sum to about 2^−bits at most."""
         return math.isqrt(math.ceil(2 * float(self.pair.parameter) * (bits + 16))) + 1  # ln 2 < 1
 
-    def tilted(self, c: Fraction) -> Tilted:
+    def tilted(self, c: Fraction) -> Quadrature:
         """Return the terms down to the current precision."""
         v, s, reach = self.pair.parameter.ball(), self.pair.shift, self.spread(ctx.prec)
         centre = s * (1 + c)
@@ -118,7 +108,7 @@ class DiscreteGaussianTransform(Listed):
         weights = tuple(scale * (-ball((x - centre) ** 2) / (2 * v)).exp() for x in around)
         losses = tuple(ball(Fraction(2 * x * s - s * s, 2)) / v for x in around)
         rest = 2 * (1 + (arb.pi() * v / 2).sqrt()) * (-(arb(reach) ** 2) / (2 * v)).exp()
-        return Tilted(around, Quadrature(losses, weights, (scale * rest).upper()))
+        return Quadrature(losses, weights, (scale * rest).upper())
 
     def estimate(self) -> FloatMoments:
         """Return the sums in floats."""

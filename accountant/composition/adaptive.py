@@ -47,7 +47,7 @@ from dpassay.accountant.composition.lattice import (
     bracket_root,
     relative_gap,
 )
-from dpassay.accountant.composition.product import Engine, Product, bound_of
+from dpassay.accountant.composition.product import Engine, Product, bound_of, counted
 from dpassay.accountant.composition.tails import Table, envelope_of, releases
 from dpassay.accountant.core.mechanism import Mechanism
 from dpassay.accountant.core.pair import Pair, WorstCase, refined
@@ -155,11 +155,8 @@ def adaptive(families: Sequence[tuple[Family, int, bool]]) -> Product:
 
     The last entries become `EnvelopePair.listed`: whether all neighbours are listed.
     """
-    found: dict[Pair, int] = {}
-    for family, count, listed in families:
-        pair = envelope(family, listed=listed)
-        found[pair] = found.get(pair, 0) + count
-    return Product(tuple(found.items()), Adaptive())
+    factors = ((envelope(family, listed=listed), count) for family, count, listed in families)
+    return Product(counted(factors), Adaptive())
 
 
 @functools.lru_cache(maxsize=256)
@@ -250,12 +247,9 @@ def sequences(product: Product) -> Iterator[Product]:
     share = _splits if ways <= MOST_SEQUENCES else _even_splits
     choices = [share(family, count) for family, count in families]
     for chosen in itertools.islice(itertools.product(*choices), MOST_SEQUENCES):
-        found: dict[Pair, int] = {}
-        for (family, _), split in zip(families, chosen, strict=True):
-            for pair, count in zip(family, split, strict=True):
-                if count:
-                    found[pair] = found.get(pair, 0) + count
-        yield Product(tuple(found.items()), GRID)
+        pairs = itertools.chain.from_iterable(family for family, _ in families)
+        shares = zip(pairs, itertools.chain.from_iterable(chosen), strict=True)
+        yield Product(counted((pair, count) for pair, count in shares if count), GRID)
 
 
 def _splits(family: Family, count: int) -> Iterator[tuple[int, ...]]:

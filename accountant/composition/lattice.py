@@ -428,8 +428,7 @@ class TiltedSum:
     origin: Fraction
     """The loss of the first place of the window."""
     log_scale: arb
-    """ln of Π A_i^{k_i} e^{sh Σ k_i c_i}."""
-    start: Fraction
+    """ln of Π A_i^{k_i} e^{sh Σ k_i c_i + sX}."""
     spread: float
     """An upper bound on the ‖Δa‖₂ caused by the transforms."""
     lost: float
@@ -525,7 +524,7 @@ class TiltedSum:
 
     def _scaled(self, total: float, epsilon: arb) -> arb:
         with ctx.workprec(_PRECISION):
-            log = self.log_scale - arb(self.frame.tilt) * (epsilon - ball(self.start))
+            log = self.log_scale - arb(self.frame.tilt) * epsilon
             return self.infinity + arb(total) * log.exp()
 
 
@@ -564,7 +563,7 @@ def compose(laws: Sequence[tuple[GridLaw, int]], frame: Frame) -> TiltedSum | No
         start = sum((p.count * Fraction(p.law.origin) for p in parts), start=Fraction(0))
         offset = math.floor((Fraction(frame.low) - start) / Fraction(frame.step))
         origin = start + offset * Fraction(frame.step)
-        scale = arb(0)
+        scale = arb(frame.tilt) * ball(start)
         for part in parts:
             scale += part.count * (arb(part.scale).log() + arb(frame.tilt) * arb(frame.step)
                                    * part.centre)  # fmt: skip
@@ -577,7 +576,7 @@ def compose(laws: Sequence[tuple[GridLaw, int]], frame: Frame) -> TiltedSum | No
     if not (np.all(np.isfinite(terms)) and math.isfinite(spread)):
         return None
     outside = _outside(parts, frame, offset)
-    return TiltedSum(frame, terms, mass, origin, scale, start, spread, lost, outside, infinity)
+    return TiltedSum(frame, terms, mass, origin, scale, spread, lost, outside, infinity)
 
 
 def _felt(parts: Sequence[_Part], points: int) -> int:

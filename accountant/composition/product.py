@@ -8,7 +8,7 @@ import json
 import math
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, TypeAlias, TypeVar, final
@@ -425,10 +425,15 @@ def expanded(factors: Sequence[Factor], *, coordinates: bool = True) -> tuple[Fa
     With `coordinates`, discrete Gaussian noise on several coordinates, which also has exact sums of
     its own, is split into its coordinates.
     """
+    parts = ((_parts(pair, coordinates), count) for pair, count in factors)
+    return counted((inner, count * times) for inside, count in parts for inner, times in inside)
+
+
+def counted(factors: Iterable[Factor]) -> tuple[Factor, ...]:
+    """Return the distinct factors, each with the sum of its counts."""
     found: dict[Pair, int] = {}
     for pair, count in factors:
-        for inner, times in _parts(pair, coordinates):
-            found[inner] = found.get(inner, 0) + count * times
+        found[pair] = found.get(pair, 0) + count
     return tuple(found.items())
 
 

@@ -260,7 +260,9 @@ class FinitePair(Pair):
         """Return the quantities that are known exactly."""
         return Known(
             max_loss=self._exact_max_loss,
-            finite_loss=self._max_finite_loss,
+            finite_loss=lambda: _largest_loss(
+                each for each in self._outcomes() if not (each.p.is_zero() or each.q.is_zero())
+            ),
             exact=self._exact_bound,
             infinity_mass=self._exact_infinity_mass,
         )
@@ -278,14 +280,6 @@ class FinitePair(Pair):
             return ExactReal.of_rational(max(p / q for p, q in charged)).log()
         except ArithmeticError:
             return None
-
-    def _max_finite_loss(self) -> arb:
-        """Return the largest ln(p/q) over outcomes with p > 0 and q > 0; −∞ if there is none."""
-        return _largest_loss(
-            outcome
-            for outcome in self._outcomes()
-            if not (outcome.p.is_zero() or outcome.q.is_zero())
-        )
 
     def infinity_mass(self) -> arb:
         """Return the P-mass of the outcomes with q = 0."""
@@ -418,6 +412,7 @@ def _rational_exp(value: ExactReal) -> Fraction | None:
 
 
 def _largest_loss(outcomes: Iterable[_Outcome]) -> arb:
+    """Return the largest ln(p/q) of some outcomes; −∞ if there is none."""
     known, enclosed = [], []
     for outcome in outcomes:
         if outcome.loss is None:

@@ -55,7 +55,9 @@ class OwnDensityPair(Pair):
             # the integrals of the density get slow at finer widths
             width=lambda: Fraction(1, 10**12),
             max_loss=self._exact_max_loss,
-            finite_loss=self._max_finite_loss,
+            finite_loss=lambda: losses(self._law(), self.distance, _DOUBLINGS[-1] // 2).most(
+                finite=True
+            ),
         )
 
     def _exact_max_loss(self) -> ExactReal | None:
@@ -164,10 +166,6 @@ class OwnDensityPair(Pair):
         """Return the P-mass of the set where the density of Q is 0."""
         found = losses(self._law(), self.distance, 0)
         return self._masses(joined(found.missed(), ABOVE))[0]
-
-    def _max_finite_loss(self) -> arb:
-        """Return the supremum of L over the set where it is finite."""
-        return losses(self._law(), self.distance, _DOUBLINGS[-1] // 2).most(finite=True)
 
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe {L > ε} as a union of intervals, with ends to six digits."""

@@ -41,7 +41,7 @@ import functools
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeAlias, final
 
@@ -113,7 +113,7 @@ class SubsampledPair(Pair):
     def known(self) -> Known:
         """Return ρ, the usual width of answers and further known quantities."""
         return Known(
-            to_width=self._to_width,
+            to_width=lambda width: replace(self, inner=refined(self.inner, width)),
             asked=asked_width(self.inner),
             width=self.inner.known.width,
             rho=self._rho,
@@ -312,11 +312,6 @@ class SubsampledPair(Pair):
         """Return the reversed pair: the inner pair reversed, with the other side mixed."""
         return SubsampledPair(self.inner.reverse(), self.sampling_prob, not self.mixed_first)
 
-    def _to_width(self, relative_width: Fraction | None) -> SubsampledPair:
-        """Return the pair with the inner pair evaluated to a relative width."""
-        inner = refined(self.inner, relative_width)
-        return SubsampledPair(inner, self.sampling_prob, self.mixed_first)
-
     def describe_event(self, epsilon: ExactReal) -> str:
         """Describe {L > ε} as an event of the subsampled release."""
         with_record = "P" if self.mixed_first else "Q"
@@ -338,11 +333,6 @@ class EnvelopePair(Pair):
     listed: bool = False
     """Whether the laws of any two neighbours are dominated by a single pair of the family, rather
     than only by the maximum of the profiles."""
-
-    def _to_width(self, relative_width: Fraction | None) -> EnvelopePair:
-        """Return the envelope with all pairs evaluated to a relative width."""
-        asked = tuple(refined(pair, relative_width) for pair in self.family)
-        return EnvelopePair(asked, self.listed)
 
     def hockey_stick(self, epsilon: ExactReal) -> arb:
         """Return max H_i(ε)."""
@@ -373,7 +363,9 @@ class EnvelopePair(Pair):
             refusal="Releases whose neighbours are dominated only by the largest of several "
             "profiles have no known Rényi or Kullback–Leibler divergence. Ask for delta, epsilon "
             "or the trade-off function, which are enclosed.",
-            to_width=self._to_width,
+            to_width=lambda width: EnvelopePair(
+                tuple(refined(pair, width) for pair in self.family), self.listed
+            ),
             asked=next(filter(None, map(asked_width, self.family)), None),
             width=lambda: COMPOSED_WIDTH,
             max_loss=lambda: largest_known([pair.known.max_loss() for pair in self.family]),

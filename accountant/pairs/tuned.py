@@ -782,11 +782,9 @@ def _largest_finite(pair: TunedPair) -> arb:
         listed = _listed(pair.base)
         if not (listed and pair.runs.derivative(arb(0), arb(1)) > 0):
             return arb.pos_inf()
-        found = arb.neg_inf()
-        for p, q in listed:
-            if not (q.is_zero() or p.is_zero()):
-                found = found.max((p / q).log())
-        return found + _pieces(pair, _DEPTH, _MOST).largest().log()
+        finite = ((p / q).log() for p, q in listed if not (q.is_zero() or p.is_zero()))
+        once = reduce(arb.max, finite, arb.neg_inf())
+        return once + _pieces(pair, _DEPTH, _MOST).largest().log()
 
 
 def _divergence(pair: TunedPair, order: arb) -> arb:

@@ -153,19 +153,18 @@ class AboveThresholdPair(MirroredPair):
         return Known(
             upper=self._upper,
             attained=lambda _: self,
-            max_loss=self._exact_max_loss,
+            max_loss=lambda: (
+                None if self.variant == "noisy-values" else ExactReal.of_rational(self._largest)
+            ),
             inverse=self._inverse,
             rho=lambda: self.renyi(arb(1)),
             # because the loss lies in [−t, t]
             rho_bound=lambda: self.max_loss() ** 2 / 2,
         )
 
-    def _exact_max_loss(self) -> ExactReal | None:
-        """Return the supremum of the losses, None if it is infinite."""
-        return None if self.variant == "noisy-values" else ExactReal.of_rational(self._largest)
-
     @property
     def _largest(self) -> Fraction:
+        """The supremum of the losses, which is infinite if noisy values are released."""
         part = (1 if self.monotone else 2) / self.query
         if self.variant == "fresh-threshold":
             return self.count * (1 / self.threshold + part)

@@ -109,14 +109,7 @@ class Loss:
 
     def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
         """Return M(c + ij·step)/M(c) for j < count."""
-        return self._powers([part.line(c, step, count) for part, _ in self.factors])
-
-    def quick_line(self, c: Fraction, step: Fraction, count: int) -> QuickLine | None:
-        """Return the same ratios from floats, or None if their errors are too large."""
-        return _quick_line(self, c, step, count)
-
-    def _powers(self, lines: Sequence[list[acb]]) -> list[acb]:
-        """Return the products of the powers of the factors' ratios."""
+        lines = [part.line(c, step, count) for part, _ in self.factors]
         first, *others = (
             [power(ratio, times) for ratio in ratios]
             for (_, times), ratios in zip(self.factors, lines, strict=True)
@@ -124,6 +117,10 @@ class Loss:
         for other in others:
             first = [p * q for p, q in zip(first, other, strict=True)]
         return first
+
+    def quick_line(self, c: Fraction, step: Fraction, count: int) -> QuickLine | None:
+        """Return the same ratios from floats, or None if their errors are too large."""
+        return _quick_line(self, c, step, count)
 
     def log_ratio(self, c: Fraction, t: float) -> float:
         """Return an upper bound on ln(|M(c + iu)|/M(c)) for all u ≥ t."""
@@ -448,7 +445,8 @@ def _cut(part: MixtureTransform, needed: float, s: float | None) -> Cut:
     shifted = floats.mu + math.sqrt(2 * max(needed + floats.log_share, 0.0))
     at = max(math.sqrt(2 * needed), shifted)
     if s is None:
-        s = largest_tilt(part, at)
+        ends = floats.log_density(np.array([0.0, at]))
+        s = at * at / max(float(ends[1] - ends[0]), 1e-300)
     for width in _WIDTHS:
         place = Fraction(math.ceil(at * math.sqrt(1 + float(width) ** 2) * 16), 16)
         cut = Cut(place, width)
@@ -477,12 +475,6 @@ def decays_beyond(part: MixtureTransform, cut: Cut, s: float) -> bool:
     """Whether φχw^s decays beyond a cut."""
     end = float(cut.at) + _MEASURE_BEYOND * float(cut.width)
     return replace(part, cut=cut).floats().rates(_LEFT, end, s, 0.0)[1] >= LEAST_RATE
-
-
-def largest_tilt(part: MixtureTransform, at: float) -> float:
-    """Return twice the tilt s at which φ(x) w(x)^s is as large at x = `at` as at 0."""
-    ends = part.floats().log_density(np.array([0.0, at]))
-    return at * at / max(float(ends[1] - ends[0]), 1e-300)
 
 
 def lost_masses(loss: Loss) -> tuple[arb, arb]:
@@ -589,12 +581,6 @@ class Kernel:
             product *= z - pole
         return 1 / product
 
-    def strip(self, c: float) -> Strip:
-        """Return the strip between poles that contains c."""
-        below = max((float(p) for p in self.poles if p < c), default=-math.inf)
-        above = min((float(p) for p in self.poles if p > c), default=math.inf)
-        return Strip(below, above, tuple(float(p) for p in self.poles))
-
 
 Kernel.CALL, Kernel.ABOVE_P, Kernel.ABOVE_Q = Kernel((0, -1)), Kernel((0,)), Kernel((-1,))
 
@@ -669,9 +655,20 @@ class Sum:
         return None if contour is None else Sum(loss, plan, contour, precision)
 
     def at(self, epsilon: ExactReal) -> arb:
-        """Return a ball around G(ε)."""
+        """Return a ball around G(ε): the sum, widened by its truncation and its aliases."""
         with ctx.workprec(self.precision):
-            return _summed(self.loss, self.plan, self.contour, epsilon)
+            loss, plan, contour, line = self.loss, self.plan, self.contour, self.plan.line
+            eps, h = epsilon.ball(), ball(line.step)
+            total = contour.terms.total(h, eps) * h / arb.pi()
+            rest = contour.truncation * h / arb.pi()
+            value = (contour.sign * total + arb(0, rest.upper())) * _chernoff(
+                contour.size, line.c, eps
+            )
+            period = 2 * arb.pi() / h
+            aliases = alias(loss, plan.left, line.c - plan.left, period, eps)
+            aliases += alias(loss, plan.right, plan.right - line.c, period, eps)
+            found = value - (aliases / 2).upper() + arb(0, (aliases / 2).upper())
+            return found.max(arb(0))
 
 
 def size_bound(loss: Loss, c: Fraction, epsilon: ExactReal) -> arb:
@@ -710,20 +707,6 @@ def _precision(loss: Loss, c: float, bits: int) -> int:
 def near(epsilon: float) -> float:
     """Truncate to 20 bits, so that questions about nearly the same ε share a contour."""
     return shortened(epsilon, 20, math.trunc)
-
-
-def _summed(loss: Loss, plan: Plan, contour: _Contour, epsilon: ExactReal) -> arb:
-    """Return the sum over a contour, widened by its truncation and its aliases."""
-    line = plan.line
-    eps, h = epsilon.ball(), ball(line.step)
-    total = contour.terms.total(h, eps) * h / arb.pi()
-    rest = contour.truncation * h / arb.pi()
-    value = (contour.sign * total + arb(0, rest.upper())) * _chernoff(contour.size, line.c, eps)
-    period = 2 * arb.pi() / h
-    aliases = alias(loss, plan.left, line.c - plan.left, period, eps)
-    aliases += alias(loss, plan.right, plan.right - line.c, period, eps)
-    found = value - (aliases / 2).upper() + arb(0, (aliases / 2).upper())
-    return found.max(arb(0))
 
 
 @final

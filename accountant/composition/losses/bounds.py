@@ -119,6 +119,11 @@ _LOG_TERMS = tuple(2.0 / (2 * n + 1) for n in range(1, 12))
 def excess_of_exp(u: Values) -> Values:
     """Return e^u − 1 − u with relative accuracy, for real or complex u."""
     found: Values = np.expm1(u) - u
+    return _with_small(found, u)
+
+
+def _with_small(found: Values, u: Values) -> Values:
+    """Replace e^u − 1 − u by its power series where u is small."""
     near = np.abs(u) < _SMALL_POWER
     small = u[near]
     found[near] = _series(small, _EXP_TERMS) * small * small
@@ -137,11 +142,7 @@ def _beyond(u: Floats, grown: Floats) -> Floats:
     size = max(float(u.max()), -float(u.min()))
     if size < _SMALL_POWER:
         return _series(u, next(terms for limit, terms in _TERMS_UP_TO if size < limit)) * u * u
-    found: Floats = grown - u
-    near = np.abs(u) < _SMALL_POWER
-    small = u[near]
-    found[near] = _series(small, _EXP_TERMS) * small * small
-    return found
+    return _with_small(grown - u, u)
 
 
 def _series(u: Values, terms: Sequence[float]) -> Values:
@@ -160,11 +161,7 @@ def excess_of_log1p(v: Floats) -> Floats:
     small = np.where(near, v, 0.0)
     r = small / (2.0 + small)
     square = r * r
-    series = np.full_like(v, _LOG_TERMS[-1])
-    for term in _LOG_TERMS[-2::-1]:
-        series *= square
-        series += term
-    series *= square
+    series = _series(square, _LOG_TERMS) * square
     direct: Floats = np.log1p(v) - v
     return np.where(near, r * series - small * r, direct)
 
@@ -465,23 +462,16 @@ def _turned(t: Reals, x: Reals) -> Complexes:
     turns = np.rint(half * (2 / math.pi))
     rest = ((half - turns * _HEAD) - turns * _MIDDLE) - turns * _TAIL
     square = rest * rest
-    small = _without_constant(_SINE, square)
+    small = _series(square, _SINE)
+    small *= square
     small *= rest
     small += rest
-    large = _without_constant(_COSINE, square)
+    large = _series(square, _COSINE)
+    large *= square
     large += 1.0
     odd = (turns.astype(np.int64) & 1) == 1  # there the sine is ±large, the cosine ∓small
     sine, found = np.where(odd, large, small), np.empty(half.shape, dtype=np.complex128)
     found.real, found.imag = -2.0 * sine * sine, 2.0 * small * np.where(odd, -large, large)
-    return found
-
-
-def _without_constant(terms: tuple[float, ...], square: Reals) -> Reals:
-    """Return the power series Σ c_n z^n over n ≥ 1."""
-    found = terms[-1] * square
-    for term in terms[-2::-1]:
-        found += term
-        found *= square
     return found
 
 

@@ -267,7 +267,9 @@ class FloatMixture:
         first, last = _ends(step, *self._range(s))
         table = self._raised.get((grade, height))
         if table is None or first < table.start or last >= table.start + len(table.bell):
-            start, x = _points(first, last, step, (last - first) // 8)
+            more = (last - first) // 8  # on both sides, for other tilts
+            start = first - more
+            x = np.arange(float(start), last + more + 1.0) * step
             z = x + 1j * height
             table = _Raised(start, -0.5 * z * z, bounds.raised(*self._law, x, height))
             self._raised[grade, height] = table
@@ -400,12 +402,6 @@ def _ends(step: float, low: float, high: float) -> tuple[int, int]:
             f"The moments between x={low:.6g} and {high:.6g} need {last - first} nodes in floats."
         )
     return first, last
-
-
-def _points(first: int, last: int, step: float, more: int) -> tuple[int, Floats]:
-    """Return the nodes from the first to the last, and some more on both sides for other tilts."""
-    start = first - (last - first) // 8
-    return start, np.arange(float(start), last + more + 1.0) * step
 
 
 def _shares(s: float, loss: Any, bell: Any) -> tuple[Any, Any]:

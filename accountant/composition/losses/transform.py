@@ -231,17 +231,14 @@ class MixtureTransform(Transform):
         """Return the s with M(c) = Λ(s)."""
         return c + 1 if self.mixed_first else -c
 
-    def turned(self, ratios: list[acb]) -> list[acb]:
-        """Return the ratios of M on a line, given those of Λ on the line upward from s."""
-        return ratios if self.mixed_first else [value.conjugate() for value in ratios]
-
     def value(self, c: Fraction) -> arb:
         """Return M(c), which is Λ at a real point."""
         return self.rule(self.tilt(c), 0.0).total()
 
     def line(self, c: Fraction, step: Fraction, count: int) -> list[acb]:
-        """Return the ratios of M on the line, from those of Λ."""
-        return self.turned(self.rule(self.tilt(c), up(float(step * count))).line(step, count))
+        """Return the ratios of M on the line, from those of Λ on the line upward from s."""
+        ratios = self.rule(self.tilt(c), up(float(step * count))).line(step, count)
+        return ratios if self.mixed_first else [value.conjugate() for value in ratios]
 
     def quick_sums(self, c: Fraction, step: Fraction, count: int, rate: float) -> QuickSums | None:
         """Return the ratios with moments in floats, to an error of at most rate·t, or None.

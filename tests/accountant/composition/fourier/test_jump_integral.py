@@ -133,7 +133,7 @@ def test_below_a_cut_where_losses_decide_a_line_agrees_with_that_of_all(
     loss, at, strip = (
         FOURIER.loss(Product(((pair, 400),), FOURIER)),
         exact(epsilon),
-        kernel.strip(1),
+        Strip(max(kernel.poles), math.inf, kernel.poles),
     )
     cut = cut_for(loss, strip, float(at), BITS)
     with ctx.workprec(PRECISION):

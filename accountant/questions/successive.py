@@ -320,29 +320,19 @@ class _Line:
     def _made(self, part: Transform) -> _Column:
         c, step, count = self.plan.line.c, self.plan.line.step, self.plan.line.count
         left, right = self.plan.left, self.plan.right
-        if isinstance(part, GaussianTransform):
-            half = part.pair.renyi(arb(1))
-            exactly = (2 * ball(c) + 1) * half
-            mean = float(exactly.mid())
-            gap = float(abs(exactly - mean).upper())
-            shares = [(-ball((j * step) ** 2) * half).exp() for j in range(count)]
-            values = np.array([float(share.mid()) for share in shares])
-            errors = np.array([float(share.rad()) for share in shares]) * (1 + 1e-9)
-            errors += 1.01 * values * (self.t * gap + 2 * _UNIT) + 1e-300
-            size, low, high = (ball(s * (s + 1)) * half for s in (c, left, right))
-            fall = -float(half.lower()) * self.reach**2 * (1 - 1e-12)
-            turned_by = values.astype(np.complex128)
-            return _Column(turned_by, errors, mean, 0.0, size, low, high, arb(0), fall)
-        if not isinstance(part, MixtureTransform):
+        if not isinstance(part, (GaussianTransform, MixtureTransform)):
             raise UndecidedError("There are no sums in floats of these losses.")
         found = part.quick_sums(c, step, count, self._rate)
         found = found or part.quick_sums(c, step, count, math.inf)
         if found is None:
             raise UndecidedError("The sums in floats are too long.")
         with ctx.workprec(_BITS - 16):  # the precision of these sums, whose nodes are shared
-            size = part.rule(part.tilt(c), up(float(step * count))).total().log()
             low, high = (part.log_upper(s).upper() for s in (left, right))
-            lost = part.lost()[0].upper()
+            if isinstance(part, MixtureTransform):
+                size = part.rule(part.tilt(c), up(float(step * count))).total().log()
+                lost = part.lost()[0].upper()
+            else:
+                size, lost = part.value(c).log(), arb(0)
         with ctx.workprec(self._bits):  # the precision of the plan, whose decay bound is shared
             fall = min(0.0, Loss(((part, 1),)).log_ratio(c, self.reach))
         ratios = 1.0 + found.values

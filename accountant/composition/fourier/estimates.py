@@ -538,7 +538,6 @@ class Line:
     epsilon: float
     reach: float
     """The largest distance of ε at which the line serves."""
-    most_loss: float = _MOST_LOSS
     is_alone: bool = False
     """Whether it was made for this ε only."""
 
@@ -553,7 +552,7 @@ class Line:
         terms[0] *= 0.5
         total = float(terms.real.sum())
         value = self.size - self.c * epsilon + math.log(abs(total) * self.step / math.pi)
-        if value < self.level - self.c * epsilon - self.most_loss:
+        if value < self.level - self.c * epsilon - _MOST_LOSS:
             raise UndecidedError(f"The terms at epsilon={epsilon:.6g} cancel in floats.")
         return value, float(np.dot(terms.imag, t)) / total - self.c
 

@@ -604,7 +604,7 @@ _STRETCH = 4.0
 _COARSE = 400
 """Cells of a bound that only chooses a rule: more are slower, fewer lead to finer rules."""
 _FINE = 2000
-"""Number of cells for a bound on the decay, which is multiplied by the count."""
+"""Number of cells for a bound on a moment or on the decay, which is multiplied by the count."""
 FALL = 30.0
 """The integrand is summed down to e^{−30} of its largest value."""
 _FLOAT = 36.0
@@ -829,10 +829,10 @@ class Mixture:
             return min(at(high, min(1.0, 2 * share)), at(self.cut, 1.0))
         return min(at(high, min(1.0, 2 * share)), at(high + further, 1.0))
 
-    def log_bound(self, s: float, tau: float, height: float, *, cells: int = _COARSE) -> float:
-        """Return an upper bound on ln ∫ φ e^{y²/2} |w|^s e^{τ arg w} dx at constant y = height."""
-        x = self._grid(s, tau, height, cells)
-        return log_sum(self._cells(x, np.full(len(x), height), s, tau)[0])
+    def log_bound(self, s: float) -> float:
+        """Return an upper bound on ln Λ(s)."""
+        x = self._grid(s, 0.0, 0.0, _FINE)
+        return log_sum(self._cells(x, np.zeros_like(x), s, 0.0)[0])
 
     def rule(self, s: float, tau: float, height: float, log_error: float) -> tuple[float, float]:
         """Return a step of the trapezoidal rule, and ln of a bound on its error for |t| ≤ τ.

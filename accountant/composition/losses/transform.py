@@ -74,8 +74,6 @@ _ROUGH = 64
 _SPARE = 16
 """Bits by which nodes of float sums may be less precise than balls; the sums are no more precise.
 """
-_CELLS = 2000
-"""Cells of a bound on a moment, whose excess counts multiply."""
 
 Real = TypeVar("Real", float, Fraction)
 
@@ -332,7 +330,7 @@ def _decay(of: MixtureTransform, c: Fraction, precision: int) -> MixtureDecay:
 
 @functools.lru_cache(maxsize=256)
 def _log_upper(of: MixtureTransform, c: Fraction) -> arb:
-    return arb(of.floats().log_bound(of.tilt(float(c)), 0.0, 0.0, cells=_CELLS))
+    return arb(of.floats().log_bound(of.tilt(float(c))))
 
 
 @functools.lru_cache(maxsize=64)

@@ -726,22 +726,11 @@ class FloatCurve:
         return Share(log, complement, slope)
 
 
-class Integrals(Protocol):
-    """Integrals of powers M^n."""
-
-    moments: FloatSum
-
-    def answers(
-        self, strip: Strip, n: Floats, points: Floats, *, inverse: bool = False
-    ) -> tuple[Floats, Floats]:
-        """Return ln G(ε) and its derivative, or each ε; see `Powers.answers`."""
-
-
 @final
 class Runs:
     """Profiles and tails of several powers M^n, each at one point; NaN where floats lose digits."""
 
-    def __init__(self, known: Integrals, n: Floats, least: float, largest: float) -> None:
+    def __init__(self, known: Powers | Estimator, n: Floats, least: float, largest: float) -> None:
         """Take the least and the largest loss for n = 1."""
         self._known, self._n, self._least, self._largest = known, n, least, largest
         self._at_p, self._at_q = (known.moments.cumulants(c) for c in (0.0, -1.0))

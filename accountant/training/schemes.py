@@ -274,7 +274,10 @@ def by_rule(epsilon: Callable[[ExactReal], Interval], group: int, delta: ExactRe
     at = high - math.log(group)
     for _ in range(_TRIES):
         first = ExactReal.of_rational(fraction(arb(at).exp().mid()))
-        each = epsilon(first).upper
+        try:
+            each = epsilon(first).upper
+        except UndecidedError:  # δ₁ is too small
+            break
         if not each.is_finite():
             break
         with ctx.workprec(_GROUP_PRECISION):

@@ -70,7 +70,7 @@ from dpassay.accountant.core.arrays import Array, NDArray, np
 from dpassay.accountant.core.pair import max_finite_loss
 from dpassay.accountant.errors import NotApplicableError, UndecidedError
 from dpassay.accountant.numbers.exact import ExactReal
-from dpassay.accountant.numbers.interval import GRID_WIDTH, Interval, ball
+from dpassay.accountant.numbers.interval import GRID_WIDTH, Interval, ball, enclose
 from dpassay.accountant.numbers.precision import cached_property, ctx, note
 from dpassay.accountant.numbers.solve import fraction, log_peak, rough_log_peak, shortened
 from dpassay.accountant.pairs.subsampled import SubsampledPair
@@ -1667,12 +1667,18 @@ def _above(product: Product, epsilon: float, share: float) -> float:
 
 
 def bracket_root(product: Product, delta: ExactReal, points: int, *, above: bool) -> Fraction:
-    """Return a point near ε(δ) at which H is certainly at most δ or, unless `above`, at least δ."""
+    """Return a point near ε(δ) at which H is certainly at most δ or, unless `above`, at least δ.
+
+    If a grid has no such lower point, return a float below ln(1 − δ), since H(ε) ≥ 1 − e^ε.
+    """
     note("grid")
     target = delta.ball()
     start = guess(product, float(target.log()))
     grid = bracket(plan_near(_releases(product), start), points)
     found = crossing(grid, target, start, above=above, settled=SETTLED)
+    if found is None and not above:
+        least = enclose(lambda: arb.log1p(-delta.ball())).lower
+        return Fraction(math.nextafter(float(least), -math.inf))
     if found is None:
         raise UndecidedError(_NO_ROOT)
     return found

@@ -49,6 +49,17 @@ def read_file(path: Path | str) -> Document:
     Raises InvalidInputError if it cannot be read or is no valid claim file; the message lists
     every error with its path, such as `claims[3].delta: …`.
     """
+    text = text_of(path)
+    if Path(path).suffix in (".yaml", ".yml"):
+        return read_registry(text, str(path))
+    return read_text(text, str(path))
+
+
+def text_of(path: Path | str) -> str:
+    """Return the text of a file that a user wrote, without a byte order mark.
+
+    Raises InvalidInputError if it cannot be read, is too large or is not UTF-8.
+    """
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -56,12 +67,9 @@ def read_file(path: Path | str) -> Document:
     if len(data) > _MAX_BYTES:
         raise InvalidInputError(f"Expected {path} to be at most {_MAX_BYTES} bytes.")
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInputError(f"{path} is not UTF-8 text: byte {error.start}.") from None
-    if Path(path).suffix in (".yaml", ".yml"):
-        return read_registry(text, str(path))
-    return read_text(text, str(path))
 
 
 def read_registry(text: str, origin: str = "entry") -> Document:
@@ -80,8 +88,16 @@ def read_registry(text: str, origin: str = "entry") -> Document:
 
 def read_text(text: str, origin: str = "claims") -> Document:
     """Read the text of a claim file; numbers are kept as written, and so are exact."""
+    return _checked(read_toml(text, origin), origin)
+
+
+def read_toml(text: str, origin: str) -> dict[str, Any]:
+    """Return the tables of a TOML text, with decimals as they are written.
+
+    Raises InvalidInputError, which names `origin`, if it is none.
+    """
     try:
-        data = tomllib.loads(text, parse_float=str)
+        return tomllib.loads(text, parse_float=str)
     except RecursionError:
         raise InvalidInputError(f"{origin}: brackets are nested too deeply.") from None
     except ValueError as error:  # a TOMLDecodeError, or an integer of more than 4300 digits
@@ -89,7 +105,6 @@ def read_text(text: str, origin: str = "claims") -> Document:
             f"{origin} is not a TOML file: {error}. Look for a missing quote or bracket, or a "
             "file that was cut off."
         ) from None
-    return _checked(data, origin)
 
 
 def _checked(data: dict[str, Any], origin: str) -> Document:

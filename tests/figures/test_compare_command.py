@@ -44,6 +44,40 @@ def test_the_table_marks_the_best_and_says_why_others_are_left_out() -> None:
     assert "left out: bounded count noise (Sadeghi et al.): a budget does not" in details.stdout
 
 
+@pytest.mark.parametrize(
+    "command", [["verify"], ["compare"], ["optimal", "gaussian-shape"]], ids=lambda words: words[0]
+)
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        (b"x = " + b"[" * 3000, "brackets are nested too deeply"),
+        (b"\xff\xfe", "is not UTF-8 text: byte 0."),
+        (b"x = " + b"9" * 5000, "is not a TOML file: "),
+        (None, "Cannot read "),
+    ],
+    ids=["nested", "bytes", "digits", "missing"],
+)
+def test_commands_refuse_a_bad_file_in_the_same_words(
+    command: list[str],
+    written: bytes | None,
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "input.toml"
+    if written is not None:
+        path.write_bytes(written)
+    assert main([*command, str(path)], commands=[COMMAND]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_file_may_start_with_a_byte_order_mark(tmp_path: Path) -> None:
+    file = tmp_path / "budget.toml"
+    text = 'schema_version = 1\nworkload = "Count()"\nbudget = { epsilon = "1", delta = "1e-6" }\n'
+    file.write_text(text, "utf-8-sig")
+    assert run(file, "--only", "Gaussian").returncode == 0
+
+
 def test_json_has_enclosures_and_verdicts() -> None:
     found = run(*COUNT, "--only", "Laplace", "--json", "--metric", "variance", "--metric", "rmse")
     data = json.loads(found.stdout)

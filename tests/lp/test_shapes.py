@@ -147,8 +147,9 @@ def test_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.toml", "space = ", "cannot be read"),
-        ("a.json", "{", "cannot be read"),
+        ("a.toml", "space = ", "is not a TOML file"),
+        ("a.json", "{", "is not a JSON file"),
+        ("a.json", "[" * 100000, "is not a JSON file"),
         ("a.json", "[]", "to hold a table"),
         ("a.toml", "objective = 'total'", "one of space and vertices"),
         ("a.toml", "spaec = 'Box(bounds=[1])'", "Did you mean 'space'"),

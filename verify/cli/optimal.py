@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -362,18 +361,19 @@ def read(text: str) -> dict[str, Any]:
     """
     from dpassay.accountant import notation
     from dpassay.accountant.geometry.spaces import FiniteSet
+    from dpassay.verifier.document import read_toml, text_of
 
     path = Path(text)
     if path.suffix.lower() not in (".toml", ".json"):
         return {"space": notation.parse_description(text)}
-    try:
-        content = path.read_text(encoding="utf-8")
-        if path.suffix.lower() == ".json":
+    content = text_of(path)
+    if path.suffix.lower() == ".toml":
+        data = read_toml(content, str(path))
+    else:
+        try:
             data = json.loads(content, parse_float=str)
-        else:
-            data = tomllib.loads(content, parse_float=str)
-    except ValueError as error:
-        raise InvalidInputError(f"{path} cannot be read: {error}.") from None
+        except (ValueError, RecursionError) as error:
+            raise InvalidInputError(f"{path} is not a JSON file: {error}.") from None
     if not isinstance(data, dict):
         raise InvalidInputError(f"Expected {path} to hold a table with a space.")
     for key in data:

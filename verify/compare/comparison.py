@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -46,7 +45,7 @@ from dpassay.verifier.compare.candidates import (
     named,
     regret,
 )
-from dpassay.verifier.document import explained
+from dpassay.verifier.document import explained, read_toml, text_of
 from dpassay.verifier.foreign import as_mechanism
 from dpassay.verifier.prover import decided
 from dpassay.verifier.verdict import Finding, Verdict
@@ -676,7 +675,7 @@ def read_file(path: Path) -> Document:
     Raises InvalidInputError naming the file and the field that is wrong.
     """
     try:
-        found = msgspec.convert(tomllib.loads(path.read_text("utf-8"), parse_float=str), Document)
+        found = msgspec.convert(read_toml(text_of(path), str(path)), Document)
         found.read()
     except msgspec.ValidationError as error:
         raise InvalidInputError(f"{path}: {explained(error)}") from error

@@ -128,8 +128,8 @@ def within_floats() -> Iterator[None]:
     """
     try:
         yield
-    except (OverflowError, ZeroDivisionError):
-        raise UndecidedError(TOO_LARGE) from None
+    except (OverflowError, ZeroDivisionError) as error:
+        raise UndecidedError(TOO_LARGE) from error
 
 
 class BetweenError(UndecidedError):

@@ -1888,7 +1888,8 @@ class Grid(Engine):
                 chosen = plan_near(kinds, at)
             found = bracket(chosen, points)
             if rough := _gap(found, target, at):
-                near_by, at = max(rough[0], abs(rough[1] / at - 1) * _NEAR_BY), rough[1]
+                moved = abs(rough[1] - at) / max(abs(at), float(_LEAST_SIZE))
+                near_by, at = max(rough[0], moved * _NEAR_BY), rough[1]
                 if points < most and rough[0] > 2 * wanted:
                     return rough[0], functools.partial(ends, found)
             low, high = crossed = ends(found)
